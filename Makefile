@@ -1,0 +1,69 @@
+# Every target sets up what it needs in .venv; a second call only rebuilds changed sources.
+# CYGRAD_DEBUG, CYGRAD_SANITIZE, CYGRAD_MODULES and friends are explained in CONTRIBUTING.md.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+BUILD_REQUIRES := import tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
+
+.PHONY: build train test bench lint docs clean
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+build: $(VENV)/.build-requires
+	$(BIN)/python setup.py --quiet build_ext --inplace
+
+train: $(VENV)/.extra-digits build
+	$(BIN)/python examples/digits.py $(ARGS)
+
+# CYGRAD_WITH_TORCH=1 adds the comparisons with PyTorch, which are skipped where it is missing.
+test: $(VENV)/.extra-test $(if $(filter 1,$(CYGRAD_WITH_TORCH)),$(VENV)/.torch) build
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: $(VENV)/.extra-bench build
+	$(BIN)/asv machine --yes > /dev/null
+	$(BIN)/asv run --quick --show-stderr --python=same \
+		--set-commit-hash=$$(git rev-parse HEAD) $(ARGS)
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint cygrad  # it calls pycodestyle
+	$(BIN)/codespell
+
+docs: $(VENV)/.extra-docs build
+	$(BIN)/sphinx-build -b html $(ARGS) docs build/docs
+
+# The virtual environment stays: it holds nothing that is built from this tree.
+clean:
+	rm -rf build out/docs cygrad.egg-info .pytest_cache .ruff_cache
+	rm -f cygrad/_core/build_config.py cygrad/_core/libcygradopenblas.*
+	find cygrad -name '*.so' -delete
+	find cygrad tests benchmarks build_tools -name __pycache__ -prune -exec rm -rf {} + 2> /dev/null || true
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.build-requires: pyproject.toml | $(BIN)/python
+	$(BIN)/python -c 'import sys; sys.exit("Python >= 3.11 is needed" if sys.version_info < (3, 11) else 0)'
+	$(BIN)/python -c '$(BUILD_REQUIRES)' | xargs $(PIP)
+	touch $@
+
+# Editable, and without build isolation: what the compiler has done already is kept.
+$(VENV)/.extra-%: pyproject.toml $(VENV)/.build-requires
+	$(PIP) --no-build-isolation --editable '.[$*]'
+	touch $@
+
+# Linting needs no compiler, so it does not install the package.
+$(VENV)/.lint: pyproject.toml | $(BIN)/python
+	$(BIN)/python -c 'import tomllib; \
+		print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["lint"], sep="\n")' \
+		| xargs $(PIP)
+	touch $@
+
+$(VENV)/.torch: | $(VENV)/.build-requires
+	$(PIP) torch==2.13.0
+	touch $@

@@ -1,0 +1,138 @@
+"""How this build is configured: compiler flags and Cython directives, from the environment.
+
+CYGRAD_DEBUG=1                      bounds checks, -O1 -g, -DCYGRAD_DEBUG
+CYGRAD_SANITIZE=address|undefined|thread
+CYGRAD_OPENMP=0                     serial build
+CYGRAD_JOBS=4                       parallel compilations (default: the cores we may use)
+"""
+
+import hashlib
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from build_tools import openmp
+
+# The one place for directives; only per-function exceptions belong into the modules.
+DIRECTIVES = {
+    "language_level": 3,
+    "binding": True,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "cdivision": True,
+    "embedsignature": True,
+    "embedsignature.format": "clinic",  # becomes __text_signature__, leaves docstrings alone
+    "freethreading_compatible": True,
+    "profile": False,
+}
+DEBUG_DIRECTIVES = {"boundscheck": True, "wraparound": True, "initializedcheck": True}
+
+# Never -ffast-math (nan and inf carry meaning) and never -march=native (the wheel stays generic).
+# Without contraction a fused loop and separate operations give the same bits on every CPU.
+COMMON_FLAGS = [
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-fvisibility=hidden",
+    "-Wno-unused-function",
+    "-Wno-sign-compare",
+]
+RELEASE_FLAGS = ["-O3", "-g0"]
+DEBUG_FLAGS = ["-O1", "-g", "-UNDEBUG", "-DCYGRAD_DEBUG"]
+SANITIZERS = ("address", "undefined", "thread")
+
+MACROS = [
+    ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+    ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
+]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Everything that decides what the compilers are told."""
+
+    debug: bool
+    sanitizer: str | None
+    openmp: openmp.OpenMP
+    jobs: int
+
+    @classmethod
+    def from_environment(cls) -> "Configuration":
+        sanitizer = os.environ.get("CYGRAD_SANITIZE") or None
+        if sanitizer not in (None, *SANITIZERS):
+            raise SystemExit(f"CYGRAD_SANITIZE: unknown sanitizer (got {sanitizer!r}, "
+                             f"expected one of {', '.join(SANITIZERS)}).")
+        return cls(
+            debug=os.environ.get("CYGRAD_DEBUG", "0") not in ("", "0"),
+            sanitizer=sanitizer,
+            openmp=openmp.probe(),
+            jobs=int(os.environ.get("CYGRAD_JOBS") or _usable_cores()),
+        )
+
+    @property
+    def directives(self) -> dict:
+        return {**DIRECTIVES, **DEBUG_DIRECTIVES} if self.debug else DIRECTIVES
+
+    @property
+    def compile_args(self) -> list[str]:
+        level = DEBUG_FLAGS if self.debug else RELEASE_FLAGS
+        return [*level, *COMMON_FLAGS, *self.openmp.flags, *self._sanitizer_compile_args]
+
+    @property
+    def link_args(self) -> list[str]:
+        sanitize = [f"-fsanitize={self.sanitizer}"] if self.sanitizer else []
+        return [*self.openmp.flags, *sanitize]
+
+    @property
+    def _sanitizer_compile_args(self) -> list[str]:
+        if self.sanitizer is None:
+            return []
+        return ["-g", "-fno-omit-frame-pointer", f"-fsanitize={self.sanitizer}"]
+
+    @property
+    def key(self) -> str:
+        """A directory name: builds that differ in anything that matters never share files."""
+        words = ["debug" if self.debug else "release", *filter(None, [self.sanitizer])]
+        return "-".join([*words, hashlib.sha256(repr(self.facts()).encode()).hexdigest()[:8]])
+
+    def facts(self) -> dict:
+        """The configuration in plain values: written into the package, hashed into the key."""
+        return {
+            "python": sys.implementation.cache_tag + " " + sysconfig.get_platform(),
+            "cython": version("Cython"),
+            "numpy": version("numpy"),
+            "compiler": compiler_version(),
+            "compiler_environment": {
+                name: os.environ[name]
+                for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
+                if name in os.environ
+            },
+            "compile_args": self.compile_args,
+            "link_args": self.link_args,
+            "directives": self.directives,
+            "openmp": {"enabled": self.openmp.enabled, "reason": self.openmp.reason},
+            "debug": self.debug,
+            "sanitizer": self.sanitizer,
+        }
+
+
+def compiler_version() -> str:
+    """First line of what `cc --version` says."""
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    try:
+        answer = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return f"{command[0]} on {platform.system()}"
+    return answer.stdout.partition("\n")[0]
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

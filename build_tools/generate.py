@@ -1,0 +1,230 @@
+"""From the operator table to Cython: one module per family, with a function for each operator.
+
+The modules only box arguments; what an operator does is in its kernel, its derivative in its row. Rows are
+checked here, derivative formulas included, so that a mistake in the table stops the build and not a user.
+"""
+
+import importlib
+import sys
+import tomllib
+import types
+from pathlib import Path
+from textwrap import indent
+
+from build_tools.files import write_if_changed
+
+TENSORS = (0, 2)        # kinds of arguments that are one tensor: Tensor and Tensor|number
+CORE = Path(__file__).resolve().parent.parent / "cygrad" / "_core"
+
+HEADER = '''"""Operators of the family '{family}': generated from ops/{family}.toml, not to be edited."""
+
+from cpython.object cimport PyObject
+from cygrad._core.dispatch cimport binary, call, call_inplace, unary
+from cygrad._core.operator cimport Operator, register_operator
+from cygrad._core.operator import set_namespace
+'''
+FOOTER = '''
+# By the name that formulas call them by; public functions; methods of Tensor.
+OPERATORS = {operators}
+FUNCTIONS = {functions}
+METHODS = {methods}
+set_namespace(OPERATORS)
+'''
+
+
+class TableError(ValueError):
+    """A mistake in the operator table; the text names file and row."""
+
+
+def core_module(name: str):
+    """A module of cygrad/_core in plain Python, imported without importing cygrad."""
+    if "cygrad_table" not in sys.modules:
+        package = types.ModuleType("cygrad_table")
+        package.__path__ = [str(CORE)]
+        sys.modules["cygrad_table"] = package
+    return importlib.import_module(f"cygrad_table.{name}")
+
+
+def read_table(ops_dir: Path) -> dict[str, dict[str, dict]]:
+    """Family -> name of the row -> row, spelled out and checked."""
+    signature = core_module("signature")
+    families, origin = {}, {}
+    for path in sorted(Path(ops_dir).glob("*.toml")):
+        try:
+            raw = tomllib.loads(path.read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise TableError(f"{path}: {error}") from None
+        rows = families[path.stem] = {}
+        for name, row in raw.items():
+            if not isinstance(row, dict):
+                raise TableError(f"{path}: '{name}' stands outside of a row (got {row!r}).")
+            try:
+                parsed = signature.parse_row(row, name)
+            except signature.RowError as error:
+                raise TableError(f"{path}: {error}") from None
+            rows[name] = {**parsed, "row": row, "path": path}
+            for spelling in spellings(rows[name]):
+                if spelling in origin:
+                    raise TableError(f"{path}: {name}: the name '{spelling}' is taken by {origin[spelling]}.")
+                origin[spelling] = f"'{name}' in {path.name}"
+    check_formulas({name: row for rows in families.values() for name, row in rows.items()})
+    return families
+
+
+def spellings(row: dict) -> list[str]:
+    """All names of the Python functions of a row."""
+    names = [row["row"].get("name", row["name"]), *row["row"].get("alias", [])]
+    return names + [f"{name}_" for name in names if row["inplace"]]
+
+
+def check_formulas(rows: dict[str, dict]) -> None:
+    """Compile every formula as far as that goes without kernels."""
+    formula, layout, lowering = (core_module(name) for name in ("formula", "layout", "lowering"))
+    for row in rows.values():
+        try:
+            if row["forward"] not in (None, "primitive"):
+                names = layout.forward_names(row)
+                value = formula.Reader(f"{row['name']}: forward", row["forward"], names, rows.get).read()
+                lowering.lower_forward(value, list(names.values()))
+            for argument, text in row["formulas"].items():
+                names = layout.formula_names(row, layout.saved_layout(row), argument)
+                title = layout.title(row, argument)
+                lowering.Lowering(formula.Reader(title, text, names, rows.get).read()).lower()
+        except formula.FormulaError as error:
+            raise TableError(f"{row['path']}: {error}") from None
+
+
+# ---- the Cython modules
+
+def generate(ops_dir: Path, target_dir: Path) -> list[Path]:
+    """Write functions_<family>.pyx for each family of the table; -> their paths."""
+    paths = []
+    for family, rows in read_table(ops_dir).items():
+        path = Path(target_dir) / f"functions_{family}.pyx"
+        write_if_changed(path, module_text(family, list(rows.values())))
+        paths.append(path)
+    return paths
+
+
+def module_text(family: str, rows: list[dict]) -> str:
+    """The text of one module."""
+    parts = [HEADER.format(family=family)]
+    functions, methods = {}, {}
+    for row in rows:
+        parts.append(row_text(row))
+        own, *others = [row["row"].get("name", row["name"]), *row["row"].get("alias", [])]
+        for name in (own, *others):
+            if is_function(row):
+                functions[name] = own
+            if is_method(row):
+                methods[name] = own
+            if row["inplace"]:
+                methods[f"{name}_"] = f"{own}_"
+    operators = {row["name"]: row["row"].get("name", row["name"]) for row in rows}
+    parts.append(FOOTER.format(operators=dict_text(operators), functions=dict_text(functions),
+                               methods=dict_text(methods)))
+    return "\n".join(parts)
+
+
+def is_function(row: dict) -> bool:
+    """Is it in the public namespace?"""
+    return row["row"].get("function", True)
+
+
+def is_method(row: dict) -> bool:
+    """Is it a method of Tensor? What is no public function is none either, unless the row says so."""
+    return (bool(row["arguments"]) and row["arguments"][0].kind in TENSORS
+            and row["row"].get("method", is_function(row)))
+
+
+def dict_text(names: dict[str, str]) -> str:
+    return "{\n" + "".join(f"    {name!r}: {function},\n" for name, function in names.items()) + "}"
+
+
+def row_text(row: dict) -> str:
+    """Registration, function and in-place function of one row."""
+    name = row["row"].get("name", row["name"])
+    keys = ("name", "call", "arguments", "formulas", "forward", "kernel", "results", "differentiable", "list",
+            "view", "inplace", "out", "gradient", "node")
+    described = "".join(f"    {key!r}: {literal(row[key])},\n" for key in keys)
+    text = [f"cdef Operator _{row['name']} = register_operator({{\n{described}}})\n"]
+    out = ", out" if row["out"] else ", None"
+    text.append(function_text(name, row, row["row"].get("doc", default_doc(row)), row["out"], out, "call"))
+    if row["inplace"]:
+        text.append(function_text(f"{name}_", row, f"In-place version of `{name}`.", False, "", "call_inplace"))
+    return "\n".join(text)
+
+
+def literal(value) -> str:
+    """Text that evaluates to the value; tuples of numbers and texts, dictionaries of texts."""
+    if isinstance(value, float) and repr(value) in ("inf", "-inf", "nan"):
+        return f'float("{value!r}")'
+    if isinstance(value, tuple):
+        return "(" + "".join(f"{literal(part)}, " for part in value).rstrip() + ")"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{literal(key)}: {literal(part)}" for key, part in value.items()) + "}"
+    return repr(value)
+
+
+def parameter_names(row: dict) -> list[str]:
+    """Names of the Python parameters: what the table calls `self` is `input`."""
+    return ["input" if argument.name == "self" else argument.name for argument in row["arguments"]]
+
+
+def function_text(name: str, row: dict, doc: str, with_out: bool, out: str, through: str) -> str:
+    """One `def`."""
+    names = parameter_names(row)
+    lines = [f"def {name}({parameters(row, with_out, names)}):", f'    """{docstring(doc)}"""']
+    if through == "call" and row["forward"] is not None and len(names) <= 2 and not any(
+            argument.kind not in TENSORS or not argument.required for argument in row["arguments"]):
+        lines.append(f"    return {('unary', 'binary')[len(names) - 1]}(_{row['name']}, {', '.join(names)}{out})")
+        return "\n".join(lines) + "\n"
+    if row["row"].get("variadic"):
+        lines += ["    " + line for line in variadic_text(name, names[1])]
+    lines.append(f"    cdef PyObject *arguments[{max(len(names), 1)}]")
+    lines += [f"    arguments[{number}] = <PyObject *>{argument}" for number, argument in enumerate(names)]
+    lines.append(f"    return {through}(_{row['name']}, arguments{out})")
+    return "\n".join(lines) + "\n"
+
+
+def variadic_text(name: str, argument: str) -> list[str]:
+    """`reshape(x, 2, 3)`, `reshape(x, (2, 3))` and `reshape(x, shape=(2, 3))` mean the same."""
+    return [
+        f"if {argument} is None:",
+        f"    {argument} = sizes[0] if len(sizes) == 1 else sizes",
+        "elif sizes:",
+        f'    raise TypeError("{name}: {argument} given twice")',
+    ]
+
+
+def parameters(row: dict, with_out: bool, names: list[str], annotate=None) -> str:
+    """The parameter list. `annotate(argument)` gives type hints, for stubs."""
+    parts, keyword_only = [], False
+    for number, (name, argument) in enumerate(zip(names, row["arguments"], strict=False)):
+        if row["row"].get("variadic") and number == 1:
+            parts.append(f"*sizes{': int' if annotate else ''}")
+            keyword_only = True
+        elif argument.keyword_only and not keyword_only:
+            parts.append("*")
+            keyword_only = True
+        hint = f": {annotate(argument)}" if annotate and name != "self" else ""
+        optional = not argument.required or (row["row"].get("variadic") and number == 1)
+        default = (" = " if hint else "=") + literal(argument.default) if optional else ""
+        parts.append(f"{name}{hint}{default}")
+    if with_out:
+        if not keyword_only:
+            parts.append("*")
+        parts.append("out: Tensor | None = None" if annotate else "out=None")
+    return ", ".join(parts)
+
+
+def default_doc(row: dict) -> str:
+    return f"Operator `{row['call']}`."
+
+
+def docstring(doc: str) -> str:
+    """The text between the quotes, indented."""
+    text = doc.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if "\n" not in text:
+        return text + (" " if text.endswith('"') else "")
+    return "\n" + indent(text, "    ") + "\n    "

@@ -1,0 +1,20 @@
+"""Python objects to boxed arguments and back."""
+
+from cpython.object cimport PyObject
+from cygrad._core.operator cimport MAX_ARGUMENTS, Operator, operator_t
+from cygrad._core.tensor cimport Tensor
+from cygrad._core.value cimport value_t
+
+# The arguments of one call: arrays are borrowed from the Tensors, lists are owned.
+ctypedef struct frame_t:
+    value_t values[MAX_ARGUMENTS]
+    PyObject *objects[MAX_ARGUMENTS]      # the Tensor (or list of Tensors) behind an argument, borrowed; else NULL
+    int n
+
+# Box `arguments`; tensors made on the way (from ndarrays) are kept alive by the list that is returned (or None).
+cdef list box(Operator operator, PyObject **arguments, frame_t *frame)
+cdef void unbox(frame_t *frame) noexcept
+# The Python object for a boxed value that is not an array.
+cdef object plain_object(const value_t *value)
+# A Python number as a boxed one; False if it is no number.
+cdef bint box_number(object number, value_t *value) except -1

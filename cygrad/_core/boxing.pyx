@@ -1,0 +1,234 @@
+"""Python objects to boxed arguments and back."""
+
+from cpython.complex cimport PyComplex_Check, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
+from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_Check
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+from cygrad._core.array cimport array_t
+from cygrad._core.dtype cimport dtype_code, dtype_object, is_complex, is_floating
+from cygrad._core.errors cimport check
+from cygrad._core.operator cimport (
+    BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, STRING, TENSOR, TENSORS, Operator, argument_t)
+from cygrad._core.storage cimport deallocate
+from cygrad._core.tensor cimport Tensor, as_tensor
+from cygrad._core.value cimport (
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
+    value_t)
+
+import operator as _python_operator
+import numpy as np
+
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8(object) except NULL
+
+cdef object _index = _python_operator.index
+
+
+cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
+    cdef int i
+    cdef list made = None
+    frame.n = operator.descriptor.n_arguments
+    memset(frame.objects, 0, frame.n * sizeof(PyObject *))
+    for i in range(frame.n):
+        frame.values[i].kind = NOTHING
+    try:
+        for i in range(frame.n):
+            made = _box_argument(operator, &operator.descriptor.arguments[i], <object>arguments[i], &frame.values[i],
+                                 &frame.objects[i], made)
+    except BaseException:
+        unbox(frame)
+        raise
+    return made
+
+
+cdef void unbox(frame_t *frame) noexcept:
+    cdef int i
+    for i in range(frame.n):
+        if frame.values[i].kind == INTEGERS:
+            clear(&frame.values[i])
+        elif frame.values[i].kind == ARRAYS and frame.values[i].count:
+            # The arrays themselves are borrowed.
+            deallocate(frame.values[i].of.arrays, frame.values[i].count * sizeof(array_t *))
+
+
+cdef list _box_argument(Operator operator, const argument_t *argument, object given, value_t *value,
+                        PyObject **behind, list made):
+    cdef int kind = argument.kind
+    if given is None:
+        if not argument.optional:
+            raise _type_error(operator, argument, given)
+        return made
+    if kind == TENSOR or kind == OPERAND:
+        if isinstance(given, Tensor):
+            value.kind = ARRAY
+            value.of.array = (<Tensor>given).array
+            behind[0] = <PyObject *>given
+            return made
+        if kind == OPERAND and box_number(given, value):
+            return made
+        if isinstance(given, np.ndarray):
+            made = [] if made is None else made
+            given = as_tensor(given, operator.name)
+            made.append(given)
+            value.kind = ARRAY
+            value.of.array = (<Tensor>given).array
+            behind[0] = <PyObject *>given
+            return made
+    elif kind == TENSORS:
+        if isinstance(given, (list, tuple)):
+            return _box_tensors(operator, argument, given, value, behind, made)
+        if isinstance(given, Tensor):      # iterate over the first dimension, as users expect of a sequence
+            return _box_tensors(operator, argument, tuple(given), value, behind, made)
+    elif kind == NUMBER:
+        if box_number(given, value):
+            return made
+        if isinstance(given, Tensor) and (<Tensor>given).array.size == 1 and not given.requires_grad:
+            box_number(given.item(), value)
+            return made
+    elif kind == FLOAT:
+        if box_number(given, value) and value.kind != COMPLEX:
+            if value.kind != REAL:
+                value.of.real = <double>value.of.integer
+                value.kind = REAL
+            return made
+    elif kind == INT:
+        value.of.integer = _integer(operator, argument, given)
+        value.kind = INTEGER
+        return made
+    elif kind == INTS:
+        _box_integers(operator, argument, given, value)
+        return made
+    elif kind == BOOL_:
+        if isinstance(given, (bool, int, np.bool_)):
+            value.kind = BOOLEAN
+            value.of.integer = 1 if given else 0
+            return made
+    elif kind == DTYPE_:
+        value.of.integer = dtype_code(given, operator.name)
+        value.kind = DTYPE
+        return made
+    elif kind == STRING:
+        if PyUnicode_Check(given):
+            value.kind = TEXT
+            value.of.text = PyUnicode_AsUTF8(_interned.setdefault(given, given))
+            return made
+    raise _type_error(operator, argument, given)
+
+
+cdef dict _interned = {}          # every text that was ever boxed: TEXT values point into these
+
+
+cdef list _box_tensors(Operator operator, const argument_t *argument, object given, value_t *value,
+                       PyObject **behind, list made):
+    cdef int i, n = len(given)
+    check(set_arrays(value, n))
+    made = [] if made is None else made
+    cdef list tensors = []
+    for i, item in enumerate(given):
+        if item is None and argument.optional:
+            tensors.append(None)
+            continue
+        if not isinstance(item, Tensor):
+            if not isinstance(item, np.ndarray):
+                raise TypeError(f"{operator.name}: argument '{argument.name.decode()}' must hold Tensors "
+                                f"(got {type(item).__name__} at position {i}).")
+            item = as_tensor(item, operator.name)
+        tensors.append(item)
+        value.of.arrays[i] = (<Tensor>item).array
+    made.append(tensors)
+    behind[0] = <PyObject *>tensors
+    return made
+
+
+cdef int64_t _integer(Operator operator, const argument_t *argument, object given) except? -1:
+    if PyLong_Check(given) and not isinstance(given, bool):
+        return given
+    if isinstance(given, Tensor):
+        if (<Tensor>given).array.size != 1 or is_floating((<Tensor>given).array.dtype) \
+                or is_complex((<Tensor>given).array.dtype):
+            raise _type_error(operator, argument, given)
+        return given.item()
+    try:
+        return _index(given)
+    except TypeError:
+        raise _type_error(operator, argument, given) from None
+
+
+cdef int _box_integers(Operator operator, const argument_t *argument, object given, value_t *value) except -1:
+    cdef int64_t[64] integers
+    cdef int n = 0
+    if isinstance(given, (list, tuple)):
+        if len(given) > 64:
+            raise ValueError(f"{operator.name}: argument '{argument.name.decode()}' has too many entries "
+                             f"(got {len(given)}, expected at most 64).")
+        for item in given:
+            integers[n] = _integer(operator, argument, item)
+            n += 1
+    elif isinstance(given, np.ndarray):
+        return _box_integers(operator, argument, given.tolist(), value)
+    elif isinstance(given, Tensor) and (<Tensor>given).array.ndim:
+        return _box_integers(operator, argument, given.tolist(), value)
+    else:
+        integers[0] = _integer(operator, argument, given)
+        n = 1
+    return check(set_integers(value, n, integers))
+
+
+cdef bint box_number(object number, value_t *value) except -1:
+    cdef int overflow = 0
+    if PyFloat_Check(number):
+        value.kind = REAL
+        value.of.real = PyFloat_AS_DOUBLE(number)
+        return True
+    if PyLong_Check(number):
+        if number is True or number is False:
+            value.kind = BOOLEAN
+            value.of.integer = number is True
+            return True
+        value.of.integer = PyLong_AsLongLongAndOverflow(number, &overflow)
+        if overflow:
+            raise OverflowError(f"a Python int does not fit 64 bits (got {number}). Use a float.")
+        value.kind = INTEGER
+        return True
+    if PyComplex_Check(number):
+        value.kind = COMPLEX
+        value.of.real = PyComplex_RealAsDouble(number)
+        value.imag = PyComplex_ImagAsDouble(number)
+        return True
+    if isinstance(number, np.generic):
+        return box_number(number.item(), value)
+    return False
+
+
+cdef object _type_error(Operator operator, const argument_t *argument, object given):
+    expected = _expected[argument.kind] + (" or None" if argument.optional else "")
+    return TypeError(f"{operator.name}: argument '{argument.name.decode()}' must be {expected} "
+                     f"(got {type(given).__name__}).")
+
+
+cdef dict _expected = {
+    TENSOR: "a Tensor", TENSORS: "a list or tuple of Tensors", OPERAND: "a Tensor or a number", NUMBER: "a number",
+    INT: "an int", INTS: "an int or a sequence of ints", BOOL_: "a bool", FLOAT: "a real number",
+    DTYPE_: "a dtype", STRING: "a str"}
+
+
+cdef object plain_object(const value_t *value):
+    cdef int i
+    if value.kind == BOOLEAN:
+        return bool(value.of.integer)
+    if value.kind == INTEGER:
+        return value.of.integer
+    if value.kind == REAL:
+        return value.of.real
+    if value.kind == COMPLEX:
+        return complex(value.of.real, value.imag)
+    if value.kind == INTEGERS:
+        return tuple([value.of.integers[i] for i in range(value.count)])
+    if value.kind == DTYPE:
+        return dtype_object(<int>value.of.integer)
+    if value.kind == TEXT:
+        return value.of.text.decode()
+    return None

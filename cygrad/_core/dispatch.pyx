@@ -1,0 +1,616 @@
+"""
+From a Python call to a recorded operation: boxing, promotion, the kernel, the node.
+
+`call` is the general way. `unary` and `binary` are the same steps for element-wise operators, with a short cut for
+what eager code does most: small contiguous tensors of one dtype and shape.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint32_t
+from cygrad._core.array cimport array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text
+from cygrad._core.atomic cimport atomic_load
+from cygrad._core.boxing cimport box, box_number, frame_t, plain_object, unbox
+from cygrad._core.dtype cimport category, dtype_name, is_differentiable
+from cygrad._core.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
+from cygrad._core.errors cimport MEMORY_ERROR, OK, TYPE_ERROR, check
+from cygrad._core.inplace cimport bump_version, check_inplace, rebase_history
+from cygrad._core.modes cimport grad_enabled, thread_state
+from cygrad._core.native cimport NativeNode, native_node, set_meta
+from cygrad._core.node cimport Node, kept_t, node_t, set_edge
+from cygrad._core.operator cimport (
+    ELEMENTWISE, LIST_RESULT, MAX_ARGUMENTS, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, operator_t, saved_t,
+    table)
+from cygrad._core.tensor cimport (
+    MULTI_OUTPUT_VIEW, SLOT_ABS, SLOT_ADD, SLOT_AND, SLOT_DIV, SLOT_EQ, SLOT_FLOOR_DIV, SLOT_GE, SLOT_GT, SLOT_INVERT,
+    SLOT_LE, SLOT_LSHIFT, SLOT_LT, SLOT_MATMUL, SLOT_MUL, SLOT_NE, SLOT_NEG, SLOT_OR, SLOT_POW, SLOT_REMAINDER,
+    SLOT_RSHIFT, SLOT_SUB, SLOT_XOR, SLOTS, Tensor, describe, gradient_edge, is_inference, protocol, requires_grad,
+    wrap, wrap_view)
+from cygrad._core.value cimport (
+    ARRAY, ARRAYS, BOOLEAN, INTEGER, INTEGERS, NOTHING, clear, copy_value, set_array, set_arrays, value_t)
+
+from collections import namedtuple
+
+cdef enum:
+    SMALL = 2048                # elements up to which an element-wise call keeps the GIL
+    LARGE = 16384               # elements from which any kernel runs without it
+
+
+# --------------------------------------------------------------------------------------------------------- recording
+
+cdef uint32_t _needed(const operator_t *op, frame_t *frame) except? 0xffffffff:
+    """Bit i: argument i has a derivative formula and requires grad."""
+    cdef int i
+    cdef uint32_t needed = 0
+    for i in range(op.n_arguments):
+        if not op.arguments[i].differentiable or frame.objects[i] == NULL:
+            continue
+        if op.arguments[i].kind == TENSORS:
+            for item in <list>frame.objects[i]:
+                if item is not None and requires_grad(<Tensor>item):
+                    needed |= 1u << i
+                    break
+        elif requires_grad(<Tensor>frame.objects[i]) or (<Tensor>frame.objects[i]).base is not None and \
+                (<Tensor>frame.objects[i]).requires_grad:
+            needed |= 1u << i
+    return needed
+
+
+cdef int _keep(NativeNode node, int position, const value_t *value, bint meta) except -1:
+    """Save one value for backward."""
+    cdef kept_t *kept = &node.c.saved[position]
+    cdef array_t *shape
+    if meta and value.kind == ARRAY:
+        shape = array_meta(value.of.array)
+        if shape == NULL:
+            check(MEMORY_ERROR)
+        set_array(&kept.value, shape)
+        return 0
+    if value.kind == ARRAY:
+        if value.of.array.version == NULL:
+            raise RuntimeError(f"{node.c.op.name.decode()}: an inference tensor cannot be saved for backward (got one "
+                               f"as '{node.c.op.saved[position].name.decode()}'). Make a normal one with clone().")
+        kept.version = atomic_load(&value.of.array.version.value)
+    return check(copy_value(&kept.value, value))
+
+
+cdef NativeNode _record(Operator operator, frame_t *frame, uint32_t needed, int n_outputs):
+    """A node with its edges and what it saves of the arguments; results are saved by `_keep_results`."""
+    cdef operator_t *op = &operator.descriptor
+    cdef int i, edge = 0, n_edges = 0
+    cdef int64_t input_nr
+    cdef Node target
+    cdef NativeNode node
+    if not op.compiled:
+        operator.compile()
+    for i in range(op.n_arguments):
+        if op.arguments[i].differentiable:
+            n_edges += len(<list>frame.objects[i]) if op.arguments[i].kind == TENSORS else 1
+    node = native_node(operator, n_edges, n_outputs)
+    node.c.needed = needed
+    for i in range(op.n_arguments):
+        if not op.arguments[i].differentiable:
+            continue
+        if op.arguments[i].kind == TENSORS:
+            for item in <list>frame.objects[i]:
+                if item is not None:
+                    _connect(node, edge, <Tensor>item)
+                edge += 1
+        else:
+            if frame.objects[i] != NULL:
+                _connect(node, edge, <Tensor>frame.objects[i])
+            edge += 1
+    for i in range(op.n_saved):
+        if op.saved[i].needed_by & needed and not op.saved[i].from_result:
+            _keep(node, i, &frame.values[op.saved[i].index], op.saved[i].meta)
+    return node
+
+
+cdef int _connect(NativeNode node, int edge, Tensor tensor) except -1:
+    cdef int64_t input_nr
+    cdef Node target = gradient_edge(tensor, &input_nr)
+    if target is not None:
+        set_edge(node.c, edge, target.c, input_nr)
+        set_meta(node.c, edge, tensor.array)
+    return 0
+
+
+cdef int _keep_results(NativeNode node, value_t *results) except -1:
+    cdef const operator_t *op = node.c.op
+    cdef int i
+    for i in range(op.n_saved):
+        if op.saved[i].from_result and op.saved[i].needed_by & node.c.needed:
+            _keep(node, i, &results[op.saved[i].index], op.saved[i].meta)
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------------- the general way
+
+cdef int64_t _size(frame_t *frame) noexcept:
+    """Elements that the arguments have: a rough measure of the work to come."""
+    cdef int i, j
+    cdef int64_t size = 0
+    for i in range(frame.n):
+        if frame.values[i].kind == ARRAY:
+            size += frame.values[i].of.array.size
+        elif frame.values[i].kind == ARRAYS:
+            for j in range(frame.values[i].count):
+                if frame.values[i].of.arrays[j] != NULL:
+                    size += frame.values[i].of.arrays[j].size
+    return size
+
+
+cdef inline program_t *_program(Operator operator) except NULL:
+    if operator.descriptor.program == NULL:
+        operator.ensure_program()
+    return operator.descriptor.program
+
+
+cdef int _run(Operator operator, frame_t *frame, value_t *results, int64_t size) except -1:
+    cdef operator_t *op = &operator.descriptor
+    cdef program_t *program
+    cdef array_t *result = NULL
+    cdef int status
+    if op.flags & ELEMENTWISE:
+        program = _program(operator)
+        if size < LARGE:
+            status = evaluate(program, frame.values, 0, NULL, &result)
+        else:
+            with nogil:
+                status = evaluate(program, frame.values, 0, NULL, &result)
+        check(status)
+        set_array(&results[0], result)
+        return 0
+    if size < LARGE:
+        status = op.kernel(frame.values, results)
+    else:
+        with nogil:
+            status = op.kernel(frame.values, results)
+    return check(status)
+
+
+cdef object call(Operator operator, PyObject **arguments, object out):
+    cdef frame_t frame
+    cdef value_t[MAX_RESULTS] results
+    cdef operator_t *op = &operator.descriptor
+    cdef uint32_t needed = 0
+    cdef int64_t size
+    cdef NativeNode node = None
+    cdef int i
+    keep_alive = box(operator, arguments, &frame)
+    for i in range(MAX_RESULTS):
+        results[i].kind = NOTHING
+    try:
+        if grad_enabled() and not op.flags & NO_GRADIENT:
+            needed = _needed(op, &frame)
+        if out is not None:
+            _check_out(operator, out, needed)
+        size = _size(&frame)
+        if needed:
+            node = _record(operator, &frame, needed, 1)
+        _run(operator, &frame, results, size)
+        if node is not None:
+            node.c.work = size
+            node.c.n_outputs = results[0].count if op.flags & LIST_RESULT else op.n_results
+            _keep_results(node, results)
+        if out is not None:
+            return _write_out(operator, results, out)
+        return _wrap_results(operator, &frame, results, node)
+    finally:
+        for i in range(MAX_RESULTS):
+            clear(&results[i])
+        unbox(&frame)
+
+
+cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, NativeNode node, int output_nr, bint several):
+    """Takes `array` over. A result that is an argument's own array is that argument's Tensor."""
+    cdef operator_t *op = &operator.descriptor
+    cdef Tensor tensor, first
+    if array.tensor != NULL:
+        tensor = <Tensor>array.tensor
+        release(array)
+        return tensor
+    first = <Tensor>frame.objects[0] if op.flags & VIEW and op.arguments[0].kind != TENSORS else None
+    if first is not None and array.storage == first.array.storage:
+        tensor = wrap_view(array, first)
+        if several and tensor.base is not None and grad_enabled():
+            tensor.view_kind = MULTI_OUTPUT_VIEW
+    else:
+        tensor = wrap(array)
+    if node is not None and is_differentiable(array.dtype):
+        tensor.node = node
+        tensor.output_nr = output_nr
+    return tensor
+
+
+cdef object _wrap_results(Operator operator, frame_t *frame, value_t *results, NativeNode node):
+    cdef operator_t *op = &operator.descriptor
+    cdef array_t *array
+    cdef int i
+    cdef list tensors
+    if op.flags & LIST_RESULT:
+        tensors = []
+        for i in range(results[0].count):
+            array = results[0].of.arrays[i]
+            results[0].of.arrays[i] = NULL
+            tensors.append(_wrap_result(operator, frame, array, node, i, True))
+        return tuple(tensors)
+    if op.n_results == 1:
+        if results[0].kind != ARRAY:
+            return plain_object(&results[0])
+        results[0].kind = NOTHING
+        return _wrap_result(operator, frame, results[0].of.array, node, 0, False)
+    tensors = []
+    for i in range(op.n_results):
+        if results[i].kind != ARRAY:
+            tensors.append(plain_object(&results[i]))
+            continue
+        results[i].kind = NOTHING
+        tensors.append(_wrap_result(operator, frame, results[i].of.array,
+                                    node if op.differentiable_results >> i & 1 else None, i, False))
+    return _result_type(operator)(*tensors)
+
+
+cdef dict _result_types = {}
+
+
+cdef object _result_type(Operator operator):
+    """The named tuple for several results, made at the first use of the operator."""
+    found = _result_types.get(operator.name)
+    if found is None:
+        names = [operator.descriptor.result_names[i].decode() for i in range(operator.descriptor.n_results)]
+        found = _result_types[operator.name] = namedtuple(operator.name, names)
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------- out=
+
+cdef int _check_out(Operator operator, object out, uint32_t needed) except -1:
+    for tensor in out if isinstance(out, (tuple, list)) else (out,):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{operator.name}: out must be a Tensor (got {type(tensor).__name__}).")
+        if grad_enabled() and (needed or requires_grad(<Tensor>tensor)):
+            raise RuntimeError(f"{operator.name}: out= does not record gradients, but an argument requires grad. Use "
+                               "the form without out=, or no_grad().")
+        check_inplace(<Tensor>tensor, operator.name, False)
+    return 0
+
+
+cdef object _write_out(Operator operator, value_t *results, object out):
+    cdef int i, n = operator.descriptor.n_results
+    cdef list targets = list(out) if isinstance(out, (tuple, list)) else [out]
+    cdef Tensor target
+    cdef array_t *array
+    if len(targets) != n or operator.descriptor.flags & LIST_RESULT:
+        raise TypeError(f"{operator.name}: out must hold one Tensor for each result (got {len(targets)}, expected {n}).")
+    for i in range(n):
+        target = <Tensor>targets[i]
+        array = results[i].of.array
+        if category(array.dtype) > category(target.array.dtype):
+            raise RuntimeError(f"{operator.name}: the result cannot be cast to out (got a result of "
+                               f"{dtype_name(array.dtype).decode()}, expected {dtype_name(target.array.dtype).decode()}). "
+                               "Use an out of the result's dtype.")
+        if not same_shape(array, target.array):
+            if target.array.size:
+                raise RuntimeError(f"{operator.name}: out has the wrong shape (got {shape_text(target.array).decode()}, "
+                                   f"expected {shape_text(array).decode()}). Use an empty tensor or one of that shape.")
+            _replace_array(target, array)
+        else:
+            check(copy_into(target.array, array))
+        bump_version(target)
+    return out if n > 1 else targets[0]
+
+
+cdef int _replace_array(Tensor target, array_t *array) except -1:
+    """An empty `out` takes the result's shape, in its own dtype."""
+    cdef array_t *fresh = array_empty_like(array, target.array.dtype)
+    if fresh == NULL:
+        check(MEMORY_ERROR)
+    check(copy_into(fresh, array))
+    target.array.tensor = NULL
+    release(target.array)
+    fresh.tensor = <void *>target
+    target.array = fresh
+    return 0
+
+
+# ----------------------------------------------------------------------------------------------------------- in place
+
+cdef object call_inplace(Operator operator, PyObject **arguments):
+    cdef frame_t frame
+    cdef value_t[MAX_RESULTS] results
+    cdef operator_t *op = &operator.descriptor
+    cdef str name = operator.name + "_"
+    cdef uint32_t needed = 0
+    cdef NativeNode node = None
+    cdef array_t *original = NULL
+    cdef array_t *own
+    cdef Tensor tensor
+    cdef int64_t size
+    cdef int i, status
+    if not isinstance(<object>arguments[0], Tensor):
+        raise TypeError(f"{name}: can only change a Tensor in place (got {type(<object>arguments[0]).__name__}).")
+    tensor = <Tensor>arguments[0]
+    own = tensor.array
+    keep_alive = box(operator, arguments, &frame)
+    for i in range(MAX_RESULTS):
+        results[i].kind = NOTHING
+    try:
+        if grad_enabled() and not op.flags & NO_GRADIENT:
+            needed = _needed(op, &frame)
+        check_inplace(tensor, name, needed != 0)
+        size = _size(&frame)
+        if needed:
+            if not op.compiled:
+                operator.compile()
+            for i in range(op.n_saved):
+                # The old value of the tensor is about to go: the formula gets a copy of it.
+                if (not op.saved[i].from_result and op.saved[i].index == 0 and not op.saved[i].meta
+                        and op.saved[i].needed_by & needed):
+                    original = array_empty_like(own, -1)
+                    if original == NULL:
+                        check(MEMORY_ERROR)
+                    check(copy_into(original, own))
+                    frame.values[0].of.array = original
+            node = _record(operator, &frame, needed, 1)
+            frame.values[0].of.array = own
+            node.c.work = size
+        if op.flags & ELEMENTWISE:
+            _check_cast(operator, &frame, tensor)
+            status = _evaluate_into(operator, &frame, own, size)
+            check(status)
+        else:
+            _run(operator, &frame, results, size)
+            if not same_shape(results[0].of.array, own):
+                raise RuntimeError(f"{name}: the result does not fit (got shape "
+                                   f"{shape_text(results[0].of.array).decode()}, expected {shape_text(own).decode()}).")
+            check(copy_into(own, results[0].of.array))
+            clear(&results[0])
+        bump_version(tensor)
+        if node is not None:
+            set_array(&results[0], retain(own))
+            _keep_results(node, results)
+            rebase_history(tensor, node)
+        return tensor
+    finally:
+        release(original)
+        for i in range(MAX_RESULTS):
+            clear(&results[i])
+        unbox(&frame)
+
+
+cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor) except -1:
+    cdef int result = result_dtype(_program(operator), frame.values)
+    if result < 0:
+        check(TYPE_ERROR)
+    if category(result) > category(tensor.array.dtype):
+        raise RuntimeError(f"{operator.name}_: the result cannot be written in place (got a result of "
+                           f"{dtype_name(result).decode()}, expected one that fits "
+                           f"{dtype_name(tensor.array.dtype).decode()}). Use the form without underscore.")
+    return 0
+
+
+cdef int _evaluate_into(Operator operator, frame_t *frame, array_t *own, int64_t size) except -1:
+    cdef program_t *program = _program(operator)
+    cdef array_t *result = NULL
+    cdef int status
+    if size < LARGE:
+        status = evaluate(program, frame.values, 0, own, &result)
+    else:
+        with nogil:
+            status = evaluate(program, frame.values, 0, own, &result)
+    release(result)
+    return check(status)
+
+
+# ---------------------------------------------------------------------------------------------------------- short ways
+
+cdef inline array_t *_small_unary(const program_t *program, array_t *x) noexcept:
+    """The result of one primitive on a small contiguous floating array; NULL if this is another case."""
+    cdef entry_t *entry
+    cdef array_t *result
+    cdef char *pointers[2]
+    cdef int64_t steps[2]
+    if not x.contiguous or x.size > SMALL or program.n_instructions != 1 or not is_differentiable(x.dtype):
+        return NULL
+    entry = &entries[program.code[0].primitive][x.dtype]
+    if entry.loop == NULL or program.n_constants or program.n_inputs != 1:
+        return NULL
+    result = array_empty_like(x, entry.out_dtype)
+    if result == NULL:
+        return NULL
+    pointers[0] = x.data
+    pointers[1] = result.data
+    steps[0] = _itemsize[x.dtype]
+    steps[1] = _itemsize[entry.out_dtype]
+    entry.loop(pointers, &x.size, steps, entry.data)
+    return result
+
+
+cdef inline array_t *_small_binary(const program_t *program, array_t *x, array_t *y) noexcept:
+    cdef entry_t *entry
+    cdef array_t *result
+    cdef char *pointers[3]
+    cdef int64_t steps[3]
+    if (x.dtype != y.dtype or not x.contiguous or not y.contiguous or x.size > SMALL or not is_differentiable(x.dtype)
+            or program.n_instructions != 1 or program.n_constants or program.n_inputs != 2
+            or program.code[0].inputs[0] != 0 or program.code[0].inputs[1] != 1 or not same_shape(x, y)):
+        return NULL
+    entry = &entries[program.code[0].primitive][x.dtype]
+    if entry.loop == NULL:
+        return NULL
+    result = array_empty_like(x, entry.out_dtype)
+    if result == NULL:
+        return NULL
+    pointers[0] = x.data
+    pointers[1] = y.data
+    pointers[2] = result.data
+    steps[0] = steps[1] = _itemsize[x.dtype]
+    steps[2] = _itemsize[entry.out_dtype]
+    entry.loop(pointers, &x.size, steps, entry.data)
+    return result
+
+
+cdef int64_t[10] _itemsize = [1, 1, 1, 2, 4, 8, 4, 8, 8, 16]
+
+
+cdef inline int _short_edge(node_t *c, int edge, Tensor tensor) except -1:
+    cdef int64_t input_nr
+    cdef Node target = gradient_edge(tensor, &input_nr)
+    if target is not None:
+        set_edge(c, edge, target.c, input_nr)
+    return 0
+
+
+cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y):
+    """Wrap and record the result of a short way: no broadcasting, one dtype, so no metas."""
+    cdef operator_t *op = &operator.descriptor
+    cdef Tensor tensor = wrap(result)
+    cdef NativeNode node
+    cdef node_t *c
+    cdef kept_t *kept
+    cdef uint32_t needed = 0
+    cdef array_t *source
+    cdef value_t refused
+    cdef int i, edge = 0
+    if not grad_enabled() or op.flags & NO_GRADIENT:
+        return tensor
+    if op.arguments[0].differentiable and requires_grad(x):
+        needed = 1
+    if y is not None and op.arguments[1].differentiable and requires_grad(y):
+        needed |= 2
+    if not needed:
+        return tensor
+    if not op.compiled:
+        operator.compile()
+    node = native_node(operator, op.arguments[0].differentiable + (y is not None and op.arguments[1].differentiable), 1)
+    c = node.c
+    c.needed = needed
+    c.work = result.size
+    if op.arguments[0].differentiable:
+        if needed & 1:
+            _short_edge(c, 0, x)
+            if result.dtype != x.array.dtype:
+                set_meta(c, 0, x.array)
+        edge = 1
+    if needed & 2:
+        _short_edge(c, edge, y)
+        if result.dtype != y.array.dtype:
+            set_meta(c, edge, y.array)
+    for i in range(op.n_saved):
+        if op.saved[i].needed_by & needed:
+            source = result if op.saved[i].from_result else x.array if op.saved[i].index == 0 else y.array
+            kept = &c.saved[i]
+            kept.value.kind = ARRAY
+            if op.saved[i].meta:
+                kept.value.of.array = array_meta(source)
+                if kept.value.of.array == NULL:
+                    kept.value.kind = NOTHING
+                    check(MEMORY_ERROR)
+                continue
+            if source.version == NULL:
+                kept.value.kind = NOTHING
+                set_array(&refused, source)
+                _keep(node, i, &refused, False)      # raises
+            kept.value.of.array = retain(source)
+            kept.version = atomic_load(&source.version.value)
+    tensor.node = node
+    return tensor
+
+
+cdef object unary(Operator operator, object input, object out):
+    cdef PyObject *argument = <PyObject *>input
+    cdef array_t *result
+    if out is None and isinstance(input, Tensor):
+        result = _small_unary(_program(operator), (<Tensor>input).array)
+        if result != NULL:
+            return _short_result(operator, result, <Tensor>input, None)
+    return call(operator, &argument, out)
+
+
+cdef object binary(Operator operator, object input, object other, object out):
+    cdef PyObject *arguments[2]
+    cdef array_t *result
+    if out is None and isinstance(input, Tensor) and isinstance(other, Tensor):
+        result = _small_binary(_program(operator), (<Tensor>input).array, (<Tensor>other).array)
+        if result != NULL:
+            return _short_result(operator, result, <Tensor>input, <Tensor>other)
+    arguments[0] = <PyObject *>input
+    arguments[1] = <PyObject *>other
+    return call(operator, arguments, out)
+
+
+# ----------------------------------------------------------------------------------------- Tensor's number protocol
+
+cdef PyObject *_slots[SLOTS]
+cdef list _slot_operators = []           # keeps them alive
+
+
+cdef bint _is_operand(object value) except -1:
+    cdef value_t ignored
+    return isinstance(value, Tensor) or box_number(value, &ignored) or hasattr(value, "__array__")
+
+
+cdef dict _default_objects = {}
+
+
+cdef list _defaults(Operator operator):
+    """The default of each argument as a Python object."""
+    cdef int i
+    found = _default_objects.get(operator.name)
+    if found is None:
+        found = [plain_object(&operator.descriptor.defaults[i]) for i in range(operator.descriptor.n_arguments)]
+        _default_objects[operator.name] = found
+    return <list>found
+
+
+cdef object _full_arguments(Operator operator, object a, object b, bint inplace):
+    """Call an operator that has more arguments than its operands: the others take their defaults."""
+    cdef PyObject *arguments[MAX_ARGUMENTS]
+    cdef int i
+    cdef list defaults = _defaults(operator)
+    arguments[0] = <PyObject *>a
+    arguments[1] = <PyObject *>b
+    for i in range(2, operator.descriptor.n_arguments):
+        arguments[i] = <PyObject *>defaults[i]
+    if inplace:
+        return call_inplace(operator, arguments)
+    return call(operator, arguments, None)
+
+
+cdef object _binary_slot(int slot, object a, object b):
+    cdef Operator row = <Operator>_slots[slot]
+    cdef array_t *result
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        if row.descriptor.flags & ELEMENTWISE:
+            result = _small_binary(_program(row), (<Tensor>a).array, (<Tensor>b).array)
+            if result != NULL:
+                return _short_result(row, result, <Tensor>a, <Tensor>b)
+    elif not _is_operand(a) or not _is_operand(b):
+        return NotImplemented
+    return _full_arguments(row, a, b, False)
+
+
+cdef object _inplace_slot(int slot, object a, object b):
+    if not _is_operand(b):
+        return NotImplemented
+    return _full_arguments(<Operator>_slots[slot], a, b, True)
+
+
+cdef object _unary_slot(int slot, object a):
+    return unary(<Operator>_slots[slot], a, None)
+
+
+def connect_protocol():
+    """Give Tensor's number protocol its operators; called once the table is complete."""
+    names = {SLOT_ADD: "add", SLOT_SUB: "sub", SLOT_MUL: "mul", SLOT_DIV: "div", SLOT_FLOOR_DIV: "floor_divide",
+             SLOT_REMAINDER: "remainder", SLOT_POW: "pow", SLOT_MATMUL: "matmul", SLOT_AND: "bitwise_and",
+             SLOT_OR: "bitwise_or", SLOT_XOR: "bitwise_xor", SLOT_LSHIFT: "left_shift",
+             SLOT_RSHIFT: "right_shift", SLOT_EQ: "eq", SLOT_NE: "ne", SLOT_LT: "lt", SLOT_LE: "le",
+             SLOT_GT: "gt", SLOT_GE: "ge", SLOT_NEG: "neg", SLOT_ABS: "abs", SLOT_INVERT: "bitwise_not"}
+    for slot, name in names.items():
+        operator = table[name]
+        _slot_operators.append(operator)
+        _slots[slot] = <PyObject *>operator
+    protocol.binary = _binary_slot
+    protocol.inplace = _inplace_slot
+    protocol.unary = _unary_slot

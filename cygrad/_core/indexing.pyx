@@ -1,0 +1,412 @@
+"""Subscripts: ``x[key]`` and ``x[key] = value``.
+
+A key has a basic part (integers, slices, None, ...) that makes a view, and an advanced part (masks and
+integer tensors) that gathers elements of that view. The basic part of a tensor whose history is not
+recorded is one view, whatever its length; a recorded one is a chain of the view operators of the table,
+so that each step has its node and its derivative. The advanced part is the operator `index`.
+"""
+
+import warnings
+
+import numpy as np
+
+cimport numpy as cnp
+from cpython.bool cimport PyBool_Check
+from cpython.list cimport PyList_Check
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.slice cimport PySlice_Check
+from cpython.tuple cimport PyTuple_Check
+from libc.stdint cimport int64_t
+from cygrad._core.array cimport MAX_DIMS, array_view
+from cygrad._core.creation cimport full_tensor, plain_number, tensor_from
+from cygrad._core.dispatch cimport call
+from cygrad._core.dtype cimport BOOL, INT64, UINT8, is_integral
+from cygrad._core.interop cimport array_from_numpy
+from cygrad._core.modes cimport grad_enabled
+from cygrad._core.operator cimport Operator, table
+from cygrad._core.sequences cimport numpy_view
+from cygrad._core.tensor cimport Tensor, protocol, requires_grad, wrap, wrap_view
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    int PySlice_Unpack(object, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
+    Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step)
+
+# The geometry of the view while a key is read from left to right.
+cdef struct geometry_t:
+    int ndim
+    int64_t offset
+    int64_t[MAX_DIMS] shape
+    int64_t[MAX_DIMS] strides
+
+
+# ---- the operators that keys are made of ---------------------------------------------------------
+
+cdef Operator _select, _slice, _unsqueeze, _alias, _index
+
+
+cdef int _find_operators() except -1:
+    """The table is complete only after this module has been imported."""
+    global _select, _slice, _unsqueeze, _alias, _index
+    _select, _slice, _unsqueeze = table["select"], table["slice"], table["unsqueeze"]
+    _alias, _index = table["alias"], table["index"]
+    return 0
+
+
+cdef object select(Tensor self, object dim, object index):
+    cdef PyObject *arguments[3]
+    arguments[0], arguments[1], arguments[2] = <PyObject *>self, <PyObject *>dim, <PyObject *>index
+    if _select is None:
+        _find_operators()
+    return call(_select, arguments, None)
+
+
+cdef object slice_of(Tensor self, object dim, object start, object stop, object step):
+    cdef PyObject *arguments[5]
+    arguments[0], arguments[1], arguments[2] = <PyObject *>self, <PyObject *>dim, <PyObject *>start
+    arguments[3], arguments[4] = <PyObject *>stop, <PyObject *>step
+    if _slice is None:
+        _find_operators()
+    return call(_slice, arguments, None)
+
+
+cdef object unsqueeze(Tensor self, object dim):
+    cdef PyObject *arguments[2]
+    arguments[0], arguments[1] = <PyObject *>self, <PyObject *>dim
+    if _unsqueeze is None:
+        _find_operators()
+    return call(_unsqueeze, arguments, None)
+
+
+cdef object alias(Tensor self):
+    cdef PyObject *arguments[1]
+    arguments[0] = <PyObject *>self
+    if _alias is None:
+        _find_operators()
+    return call(_alias, arguments, None)
+
+
+cdef object gather(Tensor self, list indices):
+    cdef PyObject *arguments[2]
+    arguments[0], arguments[1] = <PyObject *>self, <PyObject *>indices
+    if _index is None:
+        _find_operators()
+    return call(_index, arguments, None)
+
+
+# ---- one entry of a key --------------------------------------------------------------------------
+
+cdef int64_t wrapped_index(int64_t index, int64_t size, int dim) except -1:
+    if index < -size or index >= size:
+        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+    return index + size if index < 0 else index
+
+
+cdef Py_ssize_t slice_bounds(object key, int64_t size, Py_ssize_t *start, Py_ssize_t *stop,
+                             Py_ssize_t *step) except -1:
+    """Start, stop and step inside 0..size; -> how many elements."""
+    PySlice_Unpack(key, start, stop, step)
+    if step[0] < 0:
+        raise ValueError(f"slice: step must be greater than zero (got {step[0]}). Use flip(x, dims) to reverse a "
+                         "dimension.")
+    return PySlice_AdjustIndices(size, start, stop, step[0])
+
+
+cdef bint is_basic(object item) noexcept:
+    return PyLong_CheckExact(item) or PySlice_Check(item) or item is None or item is Ellipsis
+
+
+cdef object plain_entry(object item):
+    """An integer, slice, None, ``...``, or a Tensor of integers or of bool."""
+    cdef int code
+    if is_basic(item):
+        return item
+    if PyBool_Check(item) or isinstance(item, np.bool_):
+        return full_tensor((), bool(item), BOOL, "index")
+    if isinstance(item, Tensor):
+        if (<Tensor>item).array.ndim == 0 and is_integral((<Tensor>item).array.dtype):
+            return numpy_view((<Tensor>item).array).item()
+        code = (<Tensor>item).array.dtype
+        if code == UINT8:
+            warnings.warn("index: indexing with dtype uint8 is deprecated (it is taken for a mask); use bool for masks "
+                          "and int64 for positions", DeprecationWarning, stacklevel=2)
+            return wrap(array_from_numpy(numpy_view((<Tensor>item).array) != 0, False))
+        if code != BOOL and not is_integral(code):
+            raise IndexError(f"index: tensors used as indices must be integers or bool (got {item.dtype})")
+        return item
+    if cnp.PyArray_Check(item):
+        if item.ndim == 0 and item.dtype.kind in "iu":
+            return item.item()
+        if item.dtype.kind not in "biu":
+            raise IndexError(f"index: arrays used as indices must be integers or bool (got {item.dtype})")
+        return tensor_from(item, BOOL if item.dtype.kind == "b" else INT64, "index")
+    if isinstance(item, (list, tuple, range)):
+        found = tensor_from(item, -1, "index")
+        if (<Tensor>found).array.size == 0:
+            return tensor_from(item, INT64, "index")
+        return plain_entry(found)
+    if hasattr(item, "__index__"):
+        return item.__index__()
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and integer or bool tensors are valid "
+                     f"indices (got {type(item).__name__})")
+
+
+# ---- a whole key ---------------------------------------------------------------------------------
+
+cdef Tensor as_int64(Tensor index):
+    if index.array.dtype == INT64:
+        return index
+    return tensor_from(numpy_view(index.array), INT64, "index")
+
+
+cdef int check_mask(Tensor mask, Tensor self, int dim) except -1:
+    cdef int i
+    for i in range(mask.array.ndim):
+        if mask.array.shape[i] != self.array.shape[dim + i]:
+            raise IndexError(f"index: the shape of the mask {tuple(mask.shape)} at index {i} does not match the "
+                             f"shape of the indexed tensor {tuple(self.shape)} at index {dim + i}")
+    return 0
+
+
+cdef inline void keep_dimension(geometry_t *view, int64_t size, int64_t stride) noexcept:
+    view.shape[view.ndim] = size
+    view.strides[view.ndim] = stride
+    view.ndim += 1
+
+
+cdef int consumed_by(object item) except -1:
+    """How many dimensions of the tensor an entry of the key stands for."""
+    if item is None or item is Ellipsis:
+        return 0
+    if isinstance(item, Tensor) and (<Tensor>item).array.dtype == BOOL:
+        return (<Tensor>item).array.ndim
+    return 1
+
+
+cdef Tensor basic_view(Tensor self, tuple key, list indices):
+    """
+    The view that the basic part of the key makes; `indices` receives the advanced part.
+
+    `indices` gets an entry for the leading dimensions of the view, in order: None where all of one is
+    taken, a tensor of integers, or a mask for as many as it has. The result is `self` itself if the
+    basic part changes nothing.
+    """
+    cdef geometry_t view
+    cdef Tensor current = self
+    cdef bint recorded = grad_enabled() and requires_grad(self)
+    cdef bint changed = False, ellipsis = False
+    cdef int dim = 0, consumed = 0, covered = 0, skip, i
+    cdef Tensor advanced
+    cdef int ndim = self.array.ndim
+    cdef int64_t size, index
+    cdef Py_ssize_t start = 0, stop = 0, step = 0, length
+    view.ndim = 0
+    view.offset = 0
+    for item in key:
+        consumed += consumed_by(item)
+        if item is Ellipsis:
+            if ellipsis:
+                raise IndexError("index: an index can only have a single ellipsis (`...`)")
+            ellipsis = True
+    if consumed > ndim:
+        if ndim == 0:
+            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a "
+                             "number")
+        raise IndexError(f"too many indices for tensor of dimension {ndim} (got {consumed})")
+    if ndim + len(key) > MAX_DIMS:
+        raise IndexError(f"index: too many dimensions (got {ndim} and a key of {len(key)} entries, expected at most "
+                         f"{MAX_DIMS} together)")
+    for item in key:
+        if PySlice_Check(item):
+            size = self.array.shape[dim]
+            length = slice_bounds(item, size, &start, &stop, &step)
+            if step != 1 or length != size:
+                changed = True
+                if recorded:
+                    current = slice_of(current, view.ndim, start, stop, step)
+                view.offset += start * self.array.strides[dim] if length > 0 else 0
+            keep_dimension(&view, length, self.array.strides[dim] * step)
+            dim += 1
+        elif item is None:
+            changed = True
+            if recorded:
+                current = unsqueeze(current, view.ndim)
+            keep_dimension(&view, 1, 1)
+        elif item is Ellipsis:
+            skip = ndim - consumed
+            for i in range(skip):
+                keep_dimension(&view, self.array.shape[dim + i], self.array.strides[dim + i])
+            dim += skip
+        elif isinstance(item, Tensor):
+            advanced = <Tensor>item
+            while covered < view.ndim:
+                indices.append(None)
+                covered += 1
+            if advanced.array.dtype == BOOL:
+                check_mask(advanced, self, dim)
+                skip = advanced.array.ndim
+            else:
+                skip = 1
+            if skip == 0:
+                # A single bool takes or leaves everything, along a dimension of its own.
+                changed = True
+                if recorded:
+                    current = unsqueeze(current, view.ndim)
+                keep_dimension(&view, 1, 1)
+                advanced = advanced.reshape(1)
+            for i in range(skip):
+                keep_dimension(&view, self.array.shape[dim], self.array.strides[dim])
+                dim += 1
+            indices.append(as_int64(advanced) if advanced.array.dtype != BOOL else advanced)
+            covered = view.ndim
+        else:
+            changed = True
+            index = wrapped_index(item, self.array.shape[dim], dim)
+            if recorded:
+                current = select(current, view.ndim, index)
+            view.offset += index * self.array.strides[dim]
+            dim += 1
+    if changed and not recorded:
+        while dim < ndim:
+            keep_dimension(&view, self.array.shape[dim], self.array.strides[dim])
+            dim += 1
+        current = wrap_view(array_view(self.array, self.array.dtype, view.ndim, view.shape, view.strides,
+                                       view.offset), self)
+    return current
+
+
+cdef tuple as_entries(object key):
+    """The key as a tuple of plain entries."""
+    cdef bint plain = True
+    if not PyTuple_Check(key):
+        return (plain_entry(key),)
+    for item in key:
+        plain = plain and is_basic(item)
+    return <tuple>key if plain else tuple([plain_entry(item) for item in key])
+
+
+cdef object getitem(Tensor self, object key):
+    cdef Py_ssize_t start = 0, stop = 0, step = 0
+    cdef list indices
+    cdef Tensor view
+    if PyLong_CheckExact(key) and self.array.ndim > 0:
+        if grad_enabled() and requires_grad(self):
+            return select(self, 0, wrapped_index(key, self.array.shape[0], 0))
+        return wrap_view(array_view(
+            self.array, self.array.dtype, self.array.ndim - 1, self.array.shape + 1, self.array.strides + 1,
+            wrapped_index(key, self.array.shape[0], 0) * self.array.strides[0]), self)
+    if PySlice_Check(key) and self.array.ndim > 0:
+        slice_bounds(key, self.array.shape[0], &start, &stop, &step)
+        return slice_of(self, 0, start, stop, step)
+    indices = []
+    view = basic_view(self, as_entries(key), indices)
+    if indices:
+        return gather(view, indices)
+    return alias(self) if view is self else view
+
+
+# ---- assignment ----------------------------------------------------------------------------------
+
+cdef Tensor assigned_value(Tensor self, object value):
+    """What is to be written, as a Tensor; numbers in the dtype of `self`."""
+    if isinstance(value, Tensor):
+        return <Tensor>value
+    if isinstance(value, (float, int, complex, np.generic)):
+        return full_tensor((), plain_number(value, "setitem"), self.array.dtype, "setitem")
+    if isinstance(value, (list, tuple, range, np.ndarray)):
+        return tensor_from(value, self.array.dtype, "setitem")
+    raise TypeError(f"setitem: cannot assign a {type(value).__name__} to elements of a tensor (expected a number, "
+                    "tensor, array or sequence)")
+
+
+cdef int setitem(Tensor self, object key, object value) except -1:
+    cdef list indices = []
+    cdef Tensor source = assigned_value(self, value)
+    cdef Tensor target = basic_view(self, as_entries(key), indices)
+    cdef int i
+    if indices:
+        # An assignment converts the elements, like copy_ does.
+        if source.array.dtype != self.array.dtype:
+            source = source.to(self.dtype)
+        target.index_put_(indices, source)
+        return 0
+    i = 0
+    while source.array.ndim - i > target.array.ndim and source.array.shape[i] == 1:
+        i += 1
+    if i:
+        # Leading dimensions of size 1 that the target does not have are dropped.
+        source = source.reshape(tuple(source.shape)[i:])
+    target.copy_(source)
+    return 0
+
+
+def get_item(Tensor self, key):
+    """
+    The elements of a tensor that a key names: ``x[key]``.
+
+    Parameters
+    ----------
+    self : Tensor
+    key : int, slice, None, ..., bool, mask, integer tensor, or a tuple of these
+        Integers and slices make a view; masks (bool tensors, arrays or lists) and integer tensors make
+        a copy. Steps of slices are positive.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range, there are too many, or one is no index at all.
+    ValueError
+        If the step of a slice is not positive.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.arange(6).reshape(2, 3)
+    >>> x[:, 1]
+    tensor([1, 4])
+    >>> x[x > 2]
+    tensor([3, 4, 5])
+    """
+    return getitem(self, key)
+
+
+def set_item(Tensor self, key, value):
+    """
+    Write to the elements of a tensor that a key names: ``x[key] = value``.
+
+    Parameters
+    ----------
+    self : Tensor
+        Changed in place.
+    key : int, slice, None, ..., bool, mask, integer tensor, or a tuple of these
+        As in ``x[key]``.
+    value : number, Tensor, ndarray or sequence
+        Broadcast to the shape of ``x[key]`` and cast to the dtype of `self`. Where an integer tensor
+        names an element several times, one of its values is kept.
+
+    Raises
+    ------
+    IndexError
+        If the key does not fit.
+    RuntimeError
+        If the value does not fit, or the tensor must not be changed in place.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.zeros(3)
+    >>> x[1:] = 5
+    >>> x
+    tensor([0., 5., 5.])
+    """
+    setitem(self, key, value)
+
+
+protocol.getitem = getitem
+protocol.setitem = setitem

@@ -1,0 +1,242 @@
+"""
+In-place operations and views: what may change, and the history that a change rewrites.
+
+An in-place change of a tensor makes it the output of a new node. If the tensor is a view, the value of its base
+changed in one region: the base becomes the output of a CopySlices node, which sends the gradient of that region
+through the operation and the rest to the old base; every view of the base, when next asked for its grad_fn, finds
+that the version moved on and becomes a view of the new base.
+"""
+
+from libc.stdint cimport int64_t
+from cygrad._core.array cimport array_empty_like, array_over, array_t, array_view, overlaps_itself, release
+from cygrad._core.atomic cimport atomic_increment
+from cygrad._core.boxing cimport plain_object
+from cygrad._core.dtype cimport itemsize
+from cygrad._core.elementwise cimport copy_into, fill
+from cygrad._core.errors cimport MEMORY_ERROR, OK, check
+from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
+from cygrad._core.node cimport Node, install_collector, kept_t, node_new, node_t, set_edge
+from cygrad._core.storage cimport storage_new, storage_t
+from cygrad._core.tensor cimport (
+    CUSTOM_VIEW, DIFFERENTIABLE_VIEW, INFERENCE_VIEW, MULTI_OUTPUT_VIEW, NO_GRAD_VIEW, Tensor, describe,
+    gradient_edge, is_inference, protocol, requires_grad)
+from cygrad._core.value cimport ARRAY, INTEGER, NOTHING, set_integers, value_t
+
+import numpy as np
+
+cdef dict _restricted = {
+    NO_GRAD_VIEW: "it was made in no-grad mode. Make the view again outside, or change its base",
+    MULTI_OUTPUT_VIEW: "it is one of several outputs of one operation (split, unbind, ...). Use an operation that "
+                       "makes one view, or clone() it",
+    CUSTOM_VIEW: "a custom Function returned it. Return a clone() from the Function, or mark_dirty its input",
+    INFERENCE_VIEW: "it was made in inference mode. Make the view again outside",
+}
+
+
+cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
+    cdef Tensor base = tensor.base
+    if is_inference(tensor):
+        if not thread_state().inference:
+            raise RuntimeError(f"{operation}: an inference tensor cannot be changed in place outside inference mode "
+                               f"(got a {describe(tensor)}). Make a normal one with clone().")
+        return 0
+    if tensor.array.storage != NULL and not tensor.array.storage.writable:
+        raise RuntimeError(f"{operation}: the memory is read-only (got a {describe(tensor)} over a read-only buffer). "
+                           "Use clone() first.")
+    if grad_enabled() and tensor.leaf_requires_grad and tensor.node is None:
+        raise RuntimeError(f"{operation}: a leaf that requires grad cannot be changed in place (got a "
+                           f"{describe(tensor)}). Do it under no_grad(), or on a clone().")
+    if base is not None and grad_enabled() and (recorded or requires_grad(base) or requires_grad(tensor)):
+        if base.leaf_requires_grad and base.node is None:
+            raise RuntimeError(f"{operation}: a view of a leaf that requires grad cannot be changed in place (got a "
+                               f"{describe(tensor)}, view of a {describe(base)}). Do it under no_grad(), or on a "
+                               "clone().")
+        if tensor.view_kind > DIFFERENTIABLE_VIEW:
+            raise RuntimeError(f"{operation}: this view cannot be changed in place, because "
+                               f"{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
+    if overlaps_itself(tensor.array):
+        raise RuntimeError(f"{operation}: several elements of the tensor share one place in memory (got a "
+                           f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before changing it.")
+    return 0
+
+
+cdef int bump_version(Tensor tensor) noexcept:
+    if tensor.array.version != NULL:
+        atomic_increment(&tensor.array.version.value)
+    return 0
+
+
+cdef int rebase_history(Tensor tensor, Node node) except -1:
+    if tensor.base is None or tensor.view_kind != DIFFERENTIABLE_VIEW:
+        tensor.node = node
+        tensor.output_nr = 0
+        tensor.leaf_requires_grad = False
+        return 0
+    cdef Tensor base = tensor.base
+    cdef int64_t input_nr
+    cdef Node target = gradient_edge(base, &input_nr)
+    cdef Node copy = _copy_slices(node, target, input_nr, base, tensor)
+    base.node = copy
+    base.output_nr = 0
+    base.leaf_requires_grad = False
+    tensor.view_version = tensor.array.version.value - 1      # out of date: ask for the view of the new base
+    return 0
+
+
+cdef int _refresh_view(Tensor view) except -1:
+    """Make `view` the output of an as_strided node on its base as it is now."""
+    cdef thread_state_t *state = thread_state()
+    cdef int disabled = state.grad_disabled
+    state.grad_disabled = 0
+    cdef Tensor fresh
+    try:
+        fresh = functions["as_strided"](view.base, view.shape, view.stride(), view.storage_offset())
+    finally:
+        state.grad_disabled = disabled
+    view.node = fresh.node
+    view.output_nr = fresh.output_nr
+    view.leaf_requires_grad = False
+    return 0
+
+
+protocol.refresh_view = _refresh_view
+
+
+# -------------------------------------------------------------------------------------------------------- CopySlices
+
+cdef enum:                      # what a CopySlices node keeps, besides the node of the slice in `inner`
+    BASE_SHAPE, BASE_STRIDES, SHAPE, STRIDES, OFFSET, KEPT
+
+
+cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, Tensor view):
+    cdef int i, n = inner.c.n_edges
+    cdef Node node = node_new(CopySlices, n if n else 1, 1, KEPT)
+    cdef value_t *kept[KEPT]
+    node.payload = inner
+    node.c.inner = inner.c
+    node.c.n_saved = KEPT
+    node.c.backward = _backward
+    node.c.work = base.array.size
+    # Its first edge goes to the base's old history; the others are those of the operation on the slice.
+    set_edge(node.c, 0, NULL if target is None else target.c, input_nr)
+    for i in range(1, n):
+        set_edge(node.c, i, inner.c.edges[i].node, inner.c.edges[i].input_nr)
+    for i in range(KEPT):
+        kept[i] = &node.c.saved[i].value
+    check(set_integers(kept[BASE_SHAPE], base.array.ndim, base.array.shape))
+    check(set_integers(kept[BASE_STRIDES], base.array.ndim, base.array.strides))
+    check(set_integers(kept[SHAPE], view.array.ndim, view.array.shape))
+    check(set_integers(kept[STRIDES], view.array.ndim, view.array.strides))
+    kept[OFFSET].kind = INTEGER
+    kept[OFFSET].of.integer = (view.array.data - base.array.data) // itemsize(base.array.dtype)
+    # The gradient that leaves the slice has the shape of the slice: the inner node's metas see to that.
+    return node
+
+
+cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep) noexcept nogil:
+    cdef kept_t *kept = node.saved
+    cdef int i, status, ndim = kept[BASE_SHAPE].value.count
+    cdef const int64_t *shape = kept[BASE_SHAPE].value.of.integers
+    cdef const int64_t *strides = kept[BASE_STRIDES].value.of.integers
+    cdef int64_t first = 0, last = 0
+    cdef array_t *grad
+    cdef array_t *whole
+    cdef array_t *region
+    cdef value_t slice_grad, zero
+    if grads[0].kind != ARRAY:
+        return OK
+    grad = grads[0].of.array
+    grads[0].kind = NOTHING
+    # A copy of the gradient laid out as the base is, so that the slice's strides mean the same in it.
+    for i in range(ndim):
+        if strides[i] < 0:
+            first += strides[i] * (shape[i] - 1)
+        else:
+            last += strides[i] * (shape[i] - 1)
+    whole = _strided_empty(grad.dtype, ndim, shape, strides, -first, last - first + 1 if grad.size else 0)
+    if whole == NULL:
+        release(grad)
+        return MEMORY_ERROR
+    status = copy_into(whole, grad)
+    release(grad)
+    region = NULL
+    if status == OK:
+        region = array_view(whole, whole.dtype, kept[SHAPE].value.count, kept[SHAPE].value.of.integers,
+                            kept[STRIDES].value.of.integers, kept[OFFSET].value.of.integer)
+        status = MEMORY_ERROR if region == NULL else OK
+    if status == OK:
+        slice_grad.kind = ARRAY
+        slice_grad.of.array = array_empty_like(region, -1)
+        status = MEMORY_ERROR if slice_grad.of.array == NULL else copy_into(slice_grad.of.array, region)
+        if status == OK:
+            status = node.inner.backward(node.inner, &slice_grad, gradients, keep)
+        else:
+            release(slice_grad.of.array)
+    if status == OK:
+        if gradients[0] != NULL:
+            status = copy_into(region, gradients[0])
+            release(gradients[0])
+        else:
+            zero.kind = INTEGER
+            zero.of.integer = 0
+            status = fill(region, &zero)
+        gradients[0] = whole
+        if node.edges[0].node == NULL:
+            release(whole)
+            gradients[0] = NULL
+    else:
+        release(whole)
+    release(region)
+    return status
+
+
+cdef array_t *_strided_empty(int dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t offset,
+                             int64_t elements) noexcept nogil:
+    cdef storage_t *storage = storage_new(elements * itemsize(dtype))
+    if storage == NULL:
+        return NULL
+    return array_over(storage, dtype, ndim, shape, strides, offset)
+
+
+cdef class CopySlices(Node):
+    """The history of a base after one of its views was changed in place."""
+
+    cdef list apply(self, list grads, bint keep, bint recorded):
+        if grads[0] is None:
+            return [None] * self.c.n_edges
+        cdef kept_t *kept = self.c.saved
+        shape = plain_object(&kept[SHAPE].value)
+        places = functions["from_numpy"](_places(
+            plain_object(&kept[BASE_SHAPE].value), plain_object(&kept[BASE_STRIDES].value), shape,
+            plain_object(&kept[STRIDES].value), kept[OFFSET].value.of.integer))
+        flat = functions["reshape"](grads[0], (-1,))
+        region = functions["reshape"](functions["index_select"](flat, 0, places), shape)
+        cdef list gradients = (<Node>self.payload).apply([region], keep, recorded)
+        outside = functions["index_fill_zero"](flat, places)
+        if gradients[0] is not None:
+            outside = functions["index_add"](outside, 0, places, functions["reshape"](gradients[0], (-1,)))
+        gradients[0] = functions["reshape"](outside, plain_object(&kept[BASE_SHAPE].value))
+        if self.c.edges[0].node == NULL:
+            gradients[0] = None
+        return gradients
+
+
+install_collector(CopySlices)
+
+
+def _places(base_shape, base_strides, shape, strides, offset):
+    """Row-major positions in the base of the elements of the slice, a flat int64 array."""
+    first = sum(min(stride * (size - 1), 0) for size, stride in zip(base_shape, base_strides))
+    last = sum(max(stride * (size - 1), 0) for size, stride in zip(base_shape, base_strides))
+    memory = np.zeros(last - first + 1, dtype=np.int64)
+    count = int(np.prod(base_shape, dtype=np.int64))
+
+    def see(start, size, steps):
+        return np.lib.stride_tricks.as_strided(memory[start:], size, [8 * step for step in steps])
+
+    see(-first, base_shape, base_strides)[...] = np.arange(count).reshape(base_shape)
+    return np.ascontiguousarray(see(offset - first, shape, strides)).reshape(-1)
+
+
+# Public functions by name, for what is composed of recorded operations; cygrad/__init__ fills it.
+functions = {}

@@ -1,0 +1,102 @@
+"""What the derivative formulas of a row keep, and what the names in them stand for."""
+
+import ast
+from typing import NamedTuple
+
+from .formula import ATTRIBUTES, FUNCTIONS, SYNONYMS, TYPES, Value, parse
+from .signature import TENSOR_KINDS
+
+
+class Saved(NamedTuple):
+    """One entry of what is kept for backward."""
+
+    name: str
+    from_result: bool
+    index: int               # of the argument or result
+    meta: bool               # shape and dtype are enough
+    needed_by: int           # bit i: the formula of argument i uses it
+
+
+def title(row: dict, argument: str) -> str:
+    """How messages call the formula."""
+    return f"{row['name']}: derivative of '{argument}'"
+
+
+def saved_layout(row: dict) -> list[Saved]:
+    """Arguments, then results, that the formulas name; those of which only the shape is used are `meta`.
+
+    `grad` is always the gradient that comes in, also where an argument has that name.
+    """
+    gradients = gradient_names(row)
+    arguments = [argument[0] for argument in row["arguments"]]
+    uses = {}                # name -> [formulas that use it, are all uses for shape or dtype?]
+    for number, argument in enumerate(arguments):
+        text = row["formulas"].get(argument)
+        if text is not None:
+            for name, meta in used_names(parse(title(row, argument), text)):
+                if name in gradients:
+                    continue
+                needed_by, all_meta = uses.get(name, (0, True))
+                uses[name] = (needed_by | 1 << number, all_meta and meta)
+    layout = []
+    for index, (name, kind, *_) in enumerate(row["arguments"]):
+        if name in uses:
+            needed_by, meta = uses.pop(name)
+            layout.append(Saved(name, False, index, meta and kind in TENSOR_KINDS, needed_by))
+    for index, name in enumerate(() if row["list"] else row["results"]):
+        if name in uses:
+            needed_by, meta = uses.pop(name)
+            layout.append(Saved(name, True, index, meta, needed_by))
+    return layout
+
+
+def used_names(tree: ast.expr):
+    """(name, is it used for its shape, its dtype or being None only?) for each use in an expression."""
+    functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    slight = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and SYNONYMS.get(node.attr, node.attr) in ATTRIBUTES:
+            slight.add(id(node.value))
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", None) in FUNCTIONS and node.args:
+            slight.add(id(node.args[0]))
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            slight.add(id(node.left))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and id(node) not in functions:
+            yield node.id, id(node) in slight
+
+
+def gradient_names(row: dict) -> dict[str, int]:
+    """Names of the gradients in formulas and the number of each; `grads` is the list of them all."""
+    if row["list"]:
+        return {"grads": 0}
+    numbers = {name: number for number, name in enumerate(row["results"]) if name in row["differentiable"]}
+    names = {f"grad_{name}": number for name, number in numbers.items()} if len(row["results"]) > 1 else {}
+    if numbers:
+        names["grad"] = min(numbers.values())
+    return names
+
+
+def formula_names(row: dict, layout: list[Saved], argument: str) -> dict[str, Value]:
+    """What each name stands for in the derivative formula of `argument`."""
+    names = {}
+    for slot, entry in enumerate(layout):
+        type = "tensor" if entry.from_result else TYPES[row["arguments"][entry.index][1]]
+        position = (title(row, argument), row["formulas"][argument], 1, 0)
+        names[entry.name] = Value("saved", type, (), slot, position)
+    for name, number in gradient_names(row).items():
+        names[name] = Value("grad", "tensors" if name == "grads" else "tensor", (), number)
+    if "grad" in names and len(row["results"]) > 1:      # the same value under its two names
+        first = next(name for name, value in names.items() if value.payload == names["grad"].payload
+                     and value.op == "grad")
+        names["grad"] = names[first]
+    return names
+
+
+def forward_names(row: dict) -> dict[str, Value]:
+    """What each name stands for in the forward formula: the inputs of its program, numbers too."""
+    names = {}
+    for slot, (name, kind, *_) in enumerate(row["arguments"]):
+        if TYPES[kind] in ("tensor", "number"):
+            names[name] = Value("saved", "tensor", (), slot, (f"{row['name']}: forward", row["forward"], 1, 0))
+    return names

@@ -1,0 +1,45 @@
+"""The table of primitives: their type rules and, for each dtype, the inner loop that computes them."""
+
+from libc.stdint cimport int32_t, int64_t
+
+cdef enum:
+    MAX_PRIMITIVES = 160
+
+# One inner loop, as NumPy's: args = pointers (inputs, then output), steps in bytes.
+ctypedef void (*loop_t)(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil
+
+ctypedef struct entry_t:
+    loop_t loop               # NULL: this primitive has no such dtype
+    void *data
+    int32_t out_dtype
+
+ctypedef enum rule_t:
+    SAME = 0          # operands are promoted to their common dtype
+    FLOAT             # the same, then integers and bool become the default float
+    SELECT            # the first operand is a condition; the others are promoted
+
+ctypedef struct primitive_t:
+    const char *name
+    int32_t arity
+    int32_t rule
+    int32_t cost      # work per element in units of one addition
+    int32_t exact     # correctly rounded: same bits from any loop, so any strides may be given to it
+    int32_t identity  # highest dtype for which it does nothing (conj of reals, floor of integers); -1: none
+    int32_t partial   # its integer loops refuse a divisor of 0
+
+cdef primitive_t primitives[MAX_PRIMITIVES]
+# entries[primitive][dtype of the inputs]
+cdef entry_t entries[MAX_PRIMITIVES][10]
+
+# Index of a primitive by name ("add", "tanh", ...); ValueError naming the known ones.
+cdef int primitive(str name) except -1
+cdef int primitive_arity(int primitive) noexcept nogil
+
+# Add a primitive, or find it if it is there; -> its index.
+cdef int define(str name, int arity, rule_t rule, int cost, bint exact, int identity) except -1
+cdef void set_entry(int primitive, int dtype, loop_t loop, void *data, int out_dtype) noexcept
+
+# A loop has no result: one that must refuse a value (integer division by zero) leaves a status here,
+# for the thread it ran on. Whoever ran it looks at it, and sets it back to OK.
+cdef int loop_status() noexcept nogil
+cdef void set_loop_status(int status) noexcept nogil

@@ -1,0 +1,20 @@
+"""The node of an operator of the table: running its formulas, natively or recorded."""
+
+from libc.stdint cimport int32_t, uint32_t
+from cygrad._core.array cimport array_t
+from cygrad._core.node cimport Node, node_t
+from cygrad._core.operator cimport Operator, operator_t
+from cygrad._core.tensor cimport Tensor
+
+cdef class NativeNode(Node):
+    """A node of an operator of the table."""
+    cdef object unpack(self, int position)
+    # The Tensor that was saved if it still exists, or one like it over the same memory.
+    cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge)
+
+# A node of the operator's own type (MulBackward0), with room for its saved values.
+cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs)
+# Note that the gradient of edge `i` must be brought to the shape and dtype of `array`.
+cdef int set_meta(node_t *node, int i, const array_t *array) except -1
+# gradient -> the shape and dtype of meta: undoes broadcasting, takes the real part, casts. Takes `gradient` over.
+cdef int fit(array_t *meta, array_t **gradient) noexcept nogil

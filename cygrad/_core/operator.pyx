@@ -1,0 +1,233 @@
+"""The operator descriptor: what one row of the table says, compiled; and the machine that runs its formulas.
+
+A row is registered when the module of its family is imported, in a few microseconds. Its formulas are
+compiled when the first node of the operator is recorded (`signature` and `formula` read them, `lowering`
+turns them into steps, `assembler` into C structs), its recorded formulas when they are first needed
+(`recorded`).
+"""
+
+from libc.stdint cimport uint32_t
+from libc.string cimport memset
+from cygrad._core.assembler cimport (
+    assemble_code, assemble_program, constant_value, primitive_program, text)
+from cygrad._core.errors cimport OK
+from cygrad._core.machine cimport code_t, run
+from cygrad._core.value cimport (
+    ARRAY, ARRAYS, BOOLEAN, INTEGER, NOTHING, REAL, clear, find_kernel, set_arrays, value_t)
+
+table = {}
+cdef object _recorded = None  # the module `recorded`, once imported
+cdef dict _functions = {}     # Python functions of operators, by the name that formulas call them by
+cdef dict _rows = {}          # name -> the row, as `signature.parse_row` gives it
+
+
+cdef class Operator:
+    """
+    One row of the table.
+
+    Attributes
+    ----------
+    name : str
+    signature : str
+        The row's `call`.
+    formulas : dict
+        Derivative formula of each differentiable argument, as written.
+    forward : str or None
+        Element-wise forward formula, None for a primitive or a kernel.
+    """
+
+    def __repr__(self):
+        return f"<operator {self.signature}>"
+
+    cdef int compile(self) except -1:
+        """Lay out what is saved and compile the derivative formulas, once."""
+        from cygrad._core.formula import Reader
+        from cygrad._core.layout import formula_names, saved_layout, title
+        from cygrad._core.lowering import Lowering
+        cdef operator_t *op = &self.descriptor
+        cdef int i
+        if op.compiled:
+            return 0
+        row = _rows[self.name]
+        layout = saved_layout(row)
+        if len(layout) > MAX_SAVED:
+            raise RuntimeError(f"{self.name}: the formulas use too many names (got {len(layout)}, "
+                               f"at most {MAX_SAVED})")
+        for i, entry in enumerate(layout):
+            op.saved[i] = saved_t(text(entry.name, self.keep), entry.from_result, entry.index, entry.meta,
+                                  entry.needed_by)
+        for i in range(op.n_arguments):
+            argument = row["arguments"][i][0]
+            if argument in self.formulas:
+                names = formula_names(row, layout, argument)
+                value = Reader(title(row, argument), self.formulas[argument], names, _rows.get).read()
+                if value.type not in ("tensors" if op.arguments[i].kind == TENSORS else "tensor", "none"):
+                    raise ValueError(f"{title(row, argument)}: the formula gives {value.type}, "
+                                     f"not the gradient of '{argument}': {self.formulas[argument]}")
+                op.formulas[i] = assemble_code(Lowering(value).lower(), title(row, argument), self.keep)
+        op.n_saved = len(layout)
+        op.compiled = True
+        return 0
+
+    cdef int ensure_program(self) except -1:
+        """Compile the forward formula of an element-wise operator, once."""
+        from cygrad._core.formula import Reader
+        from cygrad._core.layout import forward_names
+        from cygrad._core.lowering import lower_forward
+        cdef operator_t *op = &self.descriptor
+        if op.program != NULL or not op.flags & ELEMENTWISE:
+            return 0
+        row = _rows[self.name]
+        names = forward_names(row)
+        value = Reader(f"{self.name}: forward", self.forward, names, _rows.get).read()
+        op.program = assemble_program(lower_forward(value, list(names.values())), self.keep)
+        return 0
+
+    cdef object recorded_function(self, int argument):
+        function = self.recorded.get(argument)
+        if function is None:
+            from cygrad._core.layout import saved_layout
+            row = _rows[self.name]
+            name = row["arguments"][argument][0]
+            function = _recorded_module().recorded_function(row, saved_layout(row), name, _is_elementwise)
+            self.recorded[argument] = function
+        return function
+
+
+def _is_elementwise(str name):
+    """Is there an element-wise operator of this name?"""
+    row = _rows.get(name)
+    return row is not None and row["forward"] is not None
+
+
+def set_namespace(dict functions):
+    """
+    Tell the recorded formulas the Python functions of operators, by name; adds to those known.
+
+    Besides the operators, formulas need ``tensor``, ``float64`` and ``complex128``.
+    """
+    _functions.update(functions)
+    if _recorded is not None:
+        _recorded.set_namespace(functions)
+
+
+cdef object _recorded_module():
+    """`recorded`, which is imported when it is first needed, with the functions known by then."""
+    global _recorded
+    if _recorded is None:
+        from cygrad._core import recorded
+        recorded.set_namespace(_functions)
+        _recorded = recorded
+    return _recorded
+
+
+# ---- registration
+
+cdef Operator register_operator(dict row):
+    """The Operator of a row: as it stands in the table, or spelled out by `signature.parse_row` before."""
+    cdef Operator made = Operator.__new__(Operator)
+    if "arguments" not in row:
+        from cygrad._core.signature import parse_row
+        row = parse_row(row)
+    name = row["name"]
+    if name in table:
+        raise RuntimeError(f"register_operator: '{name}' is registered twice")
+    made.name = name
+    made.signature = row["call"]
+    made.formulas = row["formulas"]
+    made.forward = None if row["forward"] == "primitive" else row["forward"]
+    made.keep = []
+    made.recorded = {}
+    _describe(made, row)
+    _rows[name] = row
+    table[name] = made
+    return made
+
+
+cdef int _describe(Operator made, dict row) except -1:
+    """Fill the descriptor; kernels and primitives must exist."""
+    cdef operator_t *op = &made.descriptor
+    cdef int i
+    memset(op, 0, sizeof(operator_t))
+    op.object = <void *>made
+    op.name = text(row["name"], made.keep)
+    op.node_name = text(row["node"], made.keep)
+    op.n_arguments = len(row["arguments"])
+    for i in range(op.n_arguments):
+        _describe_argument(made, i, row["arguments"][i])
+    op.flags = ((ELEMENTWISE if row["forward"] is not None else 0) | (VIEW if row["view"] else 0)
+                | (LIST_RESULT if row["list"] else 0) | (INPLACE if row["inplace"] else 0)
+                | (OUT if row["out"] else 0) | (0 if row["gradient"] else NO_GRADIENT))
+    for i, name in enumerate(row["results"]):
+        op.result_names[i] = text(name, made.keep)
+        if row["gradient"] and name in row["differentiable"]:
+            op.differentiable_results |= <uint32_t>1 << i
+    op.n_results = len(row["results"])
+    if row["forward"] == "primitive":
+        op.program = primitive_program(row["name"], op.n_arguments, made.keep)
+    elif row["forward"] is None:
+        op.kernel = find_kernel(row["kernel"])
+        if op.kernel == NULL:
+            raise RuntimeError(f"{row['name']}: no kernel '{row['kernel']}' is registered. Import the module "
+                               "that registers it first, or correct 'kernel' or 'forward' in the table.")
+    return 0
+
+
+cdef int _describe_argument(Operator made, int i, object entry) except -1:
+    cdef operator_t *op = &made.descriptor
+    cdef argument_t *argument = &op.arguments[i]
+    cdef value_t *default = &op.defaults[i]
+    name, kind, optional, required, value, keyword_only = entry
+    argument.name = text(name, made.keep)
+    argument.kind = kind
+    argument.optional = optional
+    argument.differentiable = name in made.formulas
+    op.n_required += <bint>required
+    op.n_positional += not keyword_only
+    if argument.kind == INTS and isinstance(value, int):
+        value = (value,)
+    constant_value(value, default, made.keep)
+    if argument.kind == FLOAT and (default.kind == INTEGER or default.kind == BOOLEAN):
+        default.kind, default.of.real = REAL, <double>default.of.integer
+    return 0
+
+
+# ---- the native execution
+
+cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grads, int n_grads,
+                       uint32_t needed, value_t *out) noexcept nogil:
+    cdef uint32_t[MAX_ARGUMENTS] later         # gradients that the formulas after this one read
+    cdef uint32_t reads = 0
+    cdef value_t listed
+    cdef int i, status = OK
+    listed.kind = NOTHING
+    if op.flags & LIST_RESULT and not (n_grads == 1 and grads.kind == ARRAYS):
+        status = _list_grads(grads, n_grads, &listed)
+        grads, n_grads = &listed, 1
+    for i in range(op.n_arguments - 1, -1, -1):
+        later[i] = reads
+        if needed >> i & 1 and op.formulas[i] != NULL:
+            reads |= (<const code_t *>op.formulas[i]).reads
+    for i in range(op.n_arguments):
+        out[i].kind = NOTHING
+        if status == OK and needed >> i & 1 and op.formulas[i] != NULL:
+            status = run(<const code_t *>op.formulas[i], saved, grads, ~later[i], &out[i])
+    for i in range(n_grads):
+        if grads[i].kind != NOTHING:
+            clear(&grads[i])
+    if status != OK:
+        for i in range(op.n_arguments):
+            clear(&out[i])
+    return status
+
+
+cdef int _list_grads(value_t *grads, int n_grads, value_t *listed) noexcept nogil:
+    """Move the gradients of a list of results into one value; those left behind on failure are released."""
+    cdef int i, status = set_arrays(listed, n_grads)
+    for i in range(n_grads):
+        if status != OK:
+            clear(&grads[i])
+        elif grads[i].kind == ARRAY:
+            listed.of.arrays[i] = grads[i].of.array
+        grads[i].kind = NOTHING
+    return status

@@ -1,0 +1,244 @@
+"""
+The plan of one backward: which nodes, in which order, and where their gradients wait.
+
+Nodes are found by an explicit stack, never by recursion. A node remembers its place in the plan that has claimed it
+(one atomic exchange); a node that another thread's backward holds at that moment is looked up in a table instead.
+The order is decreasing sequence number; an AccumulateGrad comes right after the last node that sends it a gradient.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, free, malloc, qsort, realloc
+from libc.string cimport memset
+from cygrad._core.array cimport array_t, release
+from cygrad._core.atomic cimport atomic_add, atomic_claim, atomic_load, atomic_store
+from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, message
+from cygrad._core.node cimport edge_t, node_t
+
+cdef int64_t _plans = 0          # 0 marks an unclaimed node
+
+
+cdef int _no_memory() noexcept nogil:
+    snprintf(message(), MESSAGE, b"backward: no memory for the plan of the graph")
+    return MEMORY_ERROR
+
+
+# -------------------------------------------------------------------------------------- the place of a node in a plan
+
+cdef int64_t _slot(const plan_t *plan, const node_t *node) noexcept nogil:
+    cdef int64_t mask = plan.table_size - 1
+    cdef int64_t slot = ((<size_t>node >> 6) * <size_t>0x9E3779B97F4A7C15) >> 20 & mask
+    while plan.table_nodes[slot] != NULL and plan.table_nodes[slot] != node:
+        slot = (slot + 1) & mask
+    return slot
+
+
+cdef int _table_insert(plan_t *plan, node_t *node, int64_t item) noexcept nogil:
+    cdef node_t **nodes = plan.table_nodes
+    cdef int64_t *items = plan.table_items
+    cdef int64_t i, slot, size = plan.table_size
+    if 2 * plan.table_used >= size:
+        plan.table_size = 2 * size if size else 64
+        plan.table_nodes = <node_t **>calloc(plan.table_size, sizeof(node_t *))
+        plan.table_items = <int64_t *>malloc(plan.table_size * sizeof(int64_t))
+        if plan.table_nodes == NULL or plan.table_items == NULL:
+            free(plan.table_nodes)
+            free(plan.table_items)
+            plan.table_nodes, plan.table_items, plan.table_size = nodes, items, size
+            return _no_memory()
+        for i in range(size):
+            if nodes[i] != NULL:
+                slot = _slot(plan, nodes[i])
+                plan.table_nodes[slot] = nodes[i]
+                plan.table_items[slot] = items[i]
+        free(nodes)
+        free(items)
+    slot = _slot(plan, node)
+    plan.table_nodes[slot] = node
+    plan.table_items[slot] = item
+    plan.table_used += 1
+    return OK
+
+
+cdef int64_t _find(const plan_t *plan, node_t *node) noexcept nogil:
+    cdef int64_t slot
+    if atomic_load(&node.task) == plan.id:
+        return node.index
+    if plan.table_used:
+        slot = _slot(plan, node)
+        if plan.table_nodes[slot] != NULL:
+            return plan.table_items[slot]
+    return -1
+
+
+cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil:
+    cdef int64_t index = _find(plan, node)
+    return &plan.items[index] if index >= 0 else NULL
+
+
+cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
+    """The item of a node, made if it is new; -1 without memory."""
+    cdef int64_t index = _find(plan, node)
+    cdef item_t *items
+    cdef item_t *item
+    if index >= 0:
+        return index
+    if plan.n_items == plan.capacity:
+        plan.capacity = 2 * plan.capacity if plan.capacity else 32
+        items = <item_t *>realloc(plan.items, plan.capacity * sizeof(item_t))
+        if items == NULL:
+            _no_memory()
+            return -1
+        plan.items = items
+    index = plan.n_items
+    plan.n_items += 1
+    item = &plan.items[index]
+    item.node = node
+    item.waiting = 0
+    item.needed = 1
+    item.executed = 1
+    item.captured = 0
+    item.python = node.backward == NULL or node.python
+    item.buffers = plan.n_buffers
+    item.last_producer = -1
+    plan.n_buffers += node.n_outputs
+    plan.work += node.work
+    plan.any_python |= item.python
+    if atomic_claim(&node.task, 0, plan.id):
+        node.index = index
+    elif _table_insert(plan, node, index) != OK:
+        return -1
+    return index
+
+
+# ------------------------------------------------------------------------------------------------------------ building
+
+cdef extern from * nogil:
+    """
+    typedef struct { long long sequence_nr, item; } place_t;
+    static int later_first(const void *a, const void *b) {
+        long long x = ((const place_t *)a)->sequence_nr, y = ((const place_t *)b)->sequence_nr;
+        return x < y ? 1 : x > y ? -1 : 0;
+    }
+    """
+    ctypedef struct place_t:
+        int64_t sequence_nr
+        int64_t item
+    int later_first(const void *, const void *)
+
+
+cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogil:
+    cdef int64_t i, target, done = 0
+    cdef int j
+    cdef node_t *node
+    memset(plan, 0, sizeof(plan_t))
+    plan.id = atomic_add(&_plans, 1)
+    for i in range(n_roots):
+        if _add(plan, roots[i]) < 0:
+            return MEMORY_ERROR
+    # The items themselves are the list of what is still to be followed.
+    while done < plan.n_items:
+        node = plan.items[done].node
+        for j in range(node.n_edges):
+            if node.edges[j].node != NULL:
+                target = _add(plan, node.edges[j].node)
+                if target < 0:
+                    return MEMORY_ERROR
+                plan.items[target].waiting += 1
+        done += 1
+    plan.buffers = <buffer_t *>calloc(plan.n_buffers + 1, sizeof(buffer_t))
+    if plan.buffers == NULL:
+        return _no_memory()
+    return _sort(plan)
+
+
+cdef int _sort(plan_t *plan) noexcept nogil:
+    """Decreasing sequence numbers, each AccumulateGrad right after its last producer."""
+    cdef int64_t i, k, place, count = 0, n = plan.n_items
+    cdef int j
+    cdef bint sorted = True
+    cdef item_t *item
+    cdef item_t *target
+    cdef place_t *places = <place_t *>malloc((n + 1) * sizeof(place_t))
+    plan.order = <int64_t *>malloc((n + 1) * sizeof(int64_t))
+    if places == NULL or plan.order == NULL:
+        free(places)
+        return _no_memory()
+    for i in range(n):
+        item = &plan.items[i]
+        if item.node.gradient != NULL and item.waiting:
+            continue                          # an AccumulateGrad that is no root: placed below
+        places[count].sequence_nr = item.node.sequence_nr
+        places[count].item = i
+        sorted = sorted and (count == 0 or places[count - 1].sequence_nr > places[count].sequence_nr)
+        count += 1
+    if not sorted:
+        qsort(places, count, sizeof(place_t), later_first)
+    for k in range(count):
+        item = &plan.items[places[k].item]
+        for j in range(item.node.n_edges):
+            if item.node.edges[j].node != NULL and item.node.edges[j].node.gradient != NULL:
+                plan.items[_find(plan, item.node.edges[j].node)].last_producer = k
+    place = 0
+    for k in range(count):
+        item = &plan.items[places[k].item]
+        plan.order[place] = places[k].item
+        place += 1
+        for j in range(item.node.n_edges):
+            if item.node.edges[j].node != NULL and item.node.edges[j].node.gradient != NULL:
+                i = _find(plan, item.node.edges[j].node)
+                target = &plan.items[i]
+                if target.last_producer == k and target.waiting:
+                    target.last_producer = -1      # placed
+                    plan.order[place] = i
+                    place += 1
+    free(places)
+    for k in range(n):
+        plan.items[plan.order[k]].place = k
+    return OK
+
+
+cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint captured) noexcept nogil:
+    cdef int64_t i, k
+    cdef int j
+    cdef item_t *item
+    cdef item_t *target
+    for i in range(plan.n_items):
+        plan.items[i].needed = 0
+        plan.items[i].executed = 0
+    for i in range(n_targets):
+        item = plan_find(plan, targets[i])
+        if item != NULL:
+            item.needed = 1
+            item.executed = not captured
+    for k in range(plan.n_items - 1, -1, -1):          # from the leaves to the roots
+        item = &plan.items[plan.order[k]]
+        for j in range(item.node.n_edges):
+            if item.node.edges[j].node != NULL:
+                target = plan_find(plan, item.node.edges[j].node)
+                if target.needed:
+                    item.needed = 1
+                    item.executed = 1
+
+
+cdef void plan_free(plan_t *plan) noexcept nogil:
+    cdef int64_t i
+    cdef int j
+    for i in range(plan.n_items):
+        if atomic_load(&plan.items[i].node.task) == plan.id:
+            atomic_store(&plan.items[i].node.task, 0)
+    if plan.buffers != NULL:
+        for i in range(plan.n_buffers):
+            release(plan.buffers[i].sum)
+            release(plan.buffers[i].captured)
+            if plan.buffers[i].parts != NULL:
+                for j in range(plan.buffers[i].n_parts):
+                    release(plan.buffers[i].parts[j])
+                free(plan.buffers[i].parts)
+    free(plan.items)
+    free(plan.order)
+    free(plan.ranks)
+    free(plan.buffers)
+    free(plan.table_nodes)
+    free(plan.table_items)
+    memset(plan, 0, sizeof(plan_t))

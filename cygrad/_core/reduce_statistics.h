@@ -1,0 +1,323 @@
+// Reductions with more than one number per result: moments, positions of extrema, log of sums of exponentials.
+// Continues reduce_loops.h; compiled once per instruction set.
+
+namespace cygrad_reduce {
+namespace INSTRUCTION_SET {
+
+// ---------------------------------------------------------------- variance
+
+// Mean and sum of squared deviations; complex numbers have the variance of both parts together.
+template <class C> struct moments_t { C mean; double squares; };
+
+INLINE double squared(double x) { return x * x; }
+INLINE double squared(complex_t<double> z) { return z.re * z.re + z.im * z.im; }
+INLINE double minus(double x, double y) { return x - y; }
+template <class S> INLINE complex_t<double> minus(complex_t<S> x, complex_t<S> y) {
+    return complex_t<double>(x.re - y.re, x.im - y.im);
+}
+INLINE double scaled(double x, double s) { return x * s; }
+INLINE complex_t<double> scaled(complex_t<double> z, double s) { return complex_t<double>(z.re * s, z.im * s); }
+
+template <class T, class C, class O, bool ROOT> struct Variance {
+    typedef moments_t<C> A;
+
+    // Squares of deviations from (nearly) the mean, corrected for what rounding left of it: a run is read
+    // twice, but the second time from the cache.
+    INLINE A of_run(const T *p, int64_t n, int64_t stride, const parameter_t *q) {
+        typedef Sum<T, T, T, T> total_t;
+        if (n == 0) return A{C(0), 0};
+        C mean = C(run<total_t>(p, n, stride, q)) / double(n);
+        C rest = C(0);
+        double squares = 0;
+        if constexpr (std::is_floating_point<T>::value) {
+            if (stride == 1) {
+                deviations(p, n, T(mean), &rest, &squares);
+                return corrected(C(T(mean)), rest, squares, n);
+            }
+        }
+        for (int64_t i = 0; i < n; i++, p += stride) {
+            C deviation = minus(C(*p), mean);
+            rest += deviation;
+            squares += squared(deviation);
+        }
+        return corrected(mean, rest, squares, n);
+    }
+
+    INLINE A corrected(C mean, C rest, double squares, int64_t n) {
+        C shift = scaled(rest, 1.0 / n);
+        mean += shift;
+        squares -= squared(shift) * n;
+        return A{mean, squares < 0 ? 0 : squares};
+    }
+
+    INLINE void deviations(const T *p, int64_t n, T mean, double *rest, double *squares) {
+        enum { K = 32 / sizeof(T) };
+        typedef typename vector_of<T, K>::type V;
+        V a = {}, b = {}, c = {}, d = {}, x, y;
+        V shift = a + mean;
+        int64_t i = 0;
+        for (; i + 2 * K <= n; i += 2 * K) {
+            memcpy(&x, p + i, sizeof x);
+            memcpy(&y, p + i + K, sizeof y);
+            x -= shift;
+            y -= shift;
+            a += x;
+            b += y;
+            c += x * x;
+            d += y * y;
+        }
+        for (int k = 0; k < K; k++) {
+            *rest += double(a[k]) + double(b[k]);
+            *squares += double(c[k]) + double(d[k]);
+        }
+        for (; i < n; i++) {
+            double deviation = p[i] - mean;
+            *rest += deviation;
+            *squares += deviation * deviation;
+        }
+    }
+
+    static void leaf(const char *data, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
+                     int by_columns, char *accumulators, const parameter_t *q) {
+        typedef Sum<T, T, T, T> total_t;
+        const T *p = (const T *)data;
+        A *out = (A *)accumulators;
+        if (!by_columns || n == 0) {
+            for (int64_t c = 0; c < width; c++) out[c] = of_run(p + c * column_stride, n, stride, q);
+            return;
+        }
+        T mean[TILE], rest[TILE];
+        typename real_of<T>::type squares[TILE];
+        columns<total_t>(p, n, stride, width, column_stride, mean, q);
+        for (int64_t c = 0; c < width; c++) {
+            mean[c] = T(C(mean[c]) / double(n));
+            rest[c] = T(0);
+            squares[c] = 0;
+        }
+        for (int64_t row = 0; row < n; row++, p += stride)
+            if (column_stride == 1) row_deviations(p, width, 1, mean, rest, squares);
+            else row_deviations(p, width, column_stride, mean, rest, squares);
+        for (int64_t c = 0; c < width; c++) out[c] = corrected(C(mean[c]), C(rest[c]), squares[c], n);
+    }
+
+    template <class R> INLINE void row_deviations(const T *p, int64_t width, int64_t step, const T *__restrict mean,
+                                                  T *__restrict rest, R *__restrict squares) {
+        for (int64_t c = 0; c < width; c++) {
+            if constexpr (is_complex<T>::value) {
+                T deviation(p[c * step].re - mean[c].re, p[c * step].im - mean[c].im);
+                rest[c] += deviation;
+                squares[c] += deviation.re * deviation.re + deviation.im * deviation.im;
+            } else {
+                T deviation = p[c * step] - mean[c];
+                rest[c] += deviation;
+                squares[c] += deviation * deviation;
+            }
+        }
+    }
+
+    static void combine(char *accumulators, const char *other, int64_t width, int64_t n_left, int64_t n_right) {
+        A *a = (A *)accumulators;
+        const A *b = (const A *)other;
+        double n = double(n_left + n_right);
+        for (int64_t c = 0; c < width; c++) {
+            C difference = minus(b[c].mean, a[c].mean);
+            a[c].mean += scaled(difference, n_right / n);
+            a[c].squares += b[c].squares + squared(difference) * (double(n_left) * n_right / n);
+        }
+    }
+
+    static void finish(const char *accumulators, int64_t width, char *result, char *, int64_t stride,
+                       const parameter_t *q) {
+        const A *a = (const A *)accumulators;
+        double freedom = q->count - q->correction;
+        for (int64_t c = 0; c < width; c++) {
+            double variance = a[c].squares / (freedom > 0 ? freedom : 0.0);
+            ((O *)result)[c * stride] = O(ROOT ? sqrt(variance) : variance);
+        }
+    }
+};
+
+// ---------------------------------------------------------------- argmax, argmin: the first of equals; nan wins
+
+template <class T> struct position_t { T value; int64_t index; };
+
+template <class Op> struct Position {
+    typedef typename Op::T T;
+    typedef position_t<T> A;
+
+    INLINE bool better(T x, T a) {
+        T y = a;
+        Op::step(y, x);
+        // nan beats everything but an earlier nan
+        return (y != a) & (a == a);
+    }
+
+    static void leaf(const char *data, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
+                     int by_columns, char *accumulators, const parameter_t *q) {
+        const T *p = (const T *)data;
+        A *out = (A *)accumulators;
+        if (by_columns) {
+            for (int64_t c = 0; c < width; c++) out[c] = A{p[c * column_stride], 0};
+            for (int64_t row = 1; row < n; row++) {
+                p += stride;
+                for (int64_t c = 0; c < width; c++) {
+                    T x = p[c * column_stride];
+                    bool take = better(x, out[c].value);
+                    out[c].value = take ? x : out[c].value;
+                    out[c].index = take ? row : out[c].index;
+                }
+            }
+            return;
+        }
+        for (int64_t c = 0; c < width; c++, p += column_stride) {
+            T value = run<Op>(p, n, stride, q);
+            int64_t i = 0;
+            if (value == value) while (i < n && p[i * stride] != value) i++;
+            else while (i < n && p[i * stride] == p[i * stride]) i++;
+            out[c] = A{value, i};
+        }
+    }
+
+    static void combine(char *accumulators, const char *other, int64_t width, int64_t n_left, int64_t) {
+        A *a = (A *)accumulators;
+        const A *b = (const A *)other;
+        for (int64_t c = 0; c < width; c++)
+            if (better(b[c].value, a[c].value)) a[c] = A{b[c].value, b[c].index + n_left};
+    }
+
+    static void finish(const char *accumulators, int64_t width, char *result, char *second, int64_t stride,
+                       const parameter_t *) {
+        const A *a = (const A *)accumulators;
+        for (int64_t c = 0; c < width; c++) {
+            if (result) ((T *)result)[c * stride] = a[c].value;
+            ((int64_t *)second)[c * stride] = a[c].index;
+        }
+    }
+};
+
+// ---------------------------------------------------------------- log of a sum of exponentials
+
+template <class T> struct LogSumExp {
+    struct A { double shift, sum; };
+
+    INLINE double finite_or_zero(double x) { return fabs(x) <= std::numeric_limits<double>::max() ? x : 0; }
+
+    INLINE void exponentials(T *x, int64_t n, const parameter_t *q) {
+        if (q->exp) {
+            char *arguments[2] = {(char *)x, (char *)x};
+            int64_t steps[2] = {sizeof(T), sizeof(T)};
+            q->exp(arguments, &n, steps, q->exp_data);
+        } else {
+            for (int64_t i = 0; i < n; i++) x[i] = T(exp(double(x[i])));
+        }
+    }
+
+    static void leaf(const char *data, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
+                     int by_columns, char *accumulators, const parameter_t *q) {
+        typedef Sum<T, T, T, T> total_t;
+        const T *p = (const T *)data;
+        A *out = (A *)accumulators;
+        T shifted[TILE];
+        if (by_columns) {
+            T shift[TILE];
+            columns<Maximum<T>>(p, n, stride, width, column_stride, shift, q);
+            for (int64_t c = 0; c < width; c++) {
+                shift[c] = T(finite_or_zero(shift[c]));
+                out[c] = A{shift[c], 0};
+            }
+            for (int64_t row = 0; row < n; row++, p += stride) {
+                for (int64_t c = 0; c < width; c++) shifted[c] = p[c * column_stride] - shift[c];
+                exponentials(shifted, width, q);
+                for (int64_t c = 0; c < width; c++) out[c].sum += shifted[c];
+            }
+            return;
+        }
+        for (int64_t c = 0; c < width; c++, p += column_stride) {
+            T shift = T(finite_or_zero(run<Maximum<T>>(p, n, stride, q)));
+            double sum = 0;
+            for (int64_t begin = 0; begin < n; begin += TILE) {
+                int64_t size = n - begin < TILE ? n - begin : TILE;
+                for (int64_t i = 0; i < size; i++) shifted[i] = p[(begin + i) * stride] - shift;
+                exponentials(shifted, size, q);
+                sum += run<total_t>(shifted, size, 1, q);
+            }
+            out[c] = A{shift, sum};
+        }
+    }
+
+    INLINE double rescaled(double sum, double by) { return finite_or_zero(sum) == 0 ? sum : sum * exp(by); }
+
+    static void combine(char *accumulators, const char *other, int64_t width, int64_t, int64_t) {
+        A *a = (A *)accumulators;
+        const A *b = (const A *)other;
+        for (int64_t c = 0; c < width; c++) {
+            if (b[c].sum == 0) continue;
+            if (a[c].sum == 0) { a[c] = b[c]; continue; }
+            double shift = a[c].shift > b[c].shift ? a[c].shift : b[c].shift;
+            double sum = rescaled(a[c].sum, a[c].shift - shift) + rescaled(b[c].sum, b[c].shift - shift);
+            a[c] = A{shift, sum};
+        }
+    }
+
+    static void finish(const char *accumulators, int64_t width, char *result, char *, int64_t stride,
+                       const parameter_t *) {
+        const A *a = (const A *)accumulators;
+        for (int64_t c = 0; c < width; c++) ((T *)result)[c * stride] = T(log(a[c].sum) + a[c].shift);
+    }
+};
+
+template <class R> loops_t several() {
+    return loops_t{R::leaf, R::combine, R::finish, sizeof(typename R::A)};
+}
+
+// ---------------------------------------------------------------- the table
+
+// T: element type, S: type of sums within a leaf, A: of whole sums, O: of results.
+template <class T, class S, class A, class O> loops_t sums(int operation) {
+    if (operation == SUM) return loops<Sum<T, S, A, O>>();
+    if (operation == PROD) return loops<Prod<T, S, A, O>>();
+    if (operation == ANY) return loops<Any<T>>();
+    if (operation == ALL) return loops<All<T>>();
+    return loops_t{};
+}
+
+template <class T> loops_t ordered(int operation) {
+    if (operation == MAXIMUM) return loops<Maximum<T>>();
+    if (operation == MINIMUM) return loops<Minimum<T>>();
+    if (operation == ARGMAX) return several<Position<Maximum<T>>>();
+    if (operation == ARGMIN) return several<Position<Minimum<T>>>();
+    return loops_t{};
+}
+
+// R: type of magnitudes, C: of means.
+template <class T, class A, class R> loops_t floating(int operation) {
+    switch (operation) {
+        case MEAN: return loops<Mean<T, T, A, T>>();
+        case VARIANCE: return several<Variance<T, A, R, false>>();
+        case DEVIATION: return several<Variance<T, A, R, true>>();
+        case NORM_0: return loops<Norm0<T, R>>();
+        case NORM_1: return loops<Norm1<T, R>>();
+        case NORM_2: return loops<Norm2<T, R>>();
+        case NORM_P: return loops<NormP<T, R>>();
+        case NORM_MAX: return loops<NormMax<T, R>>();
+        case NORM_MIN: return loops<NormMin<T, R>>();
+        case LOGSUMEXP:
+            if constexpr (!is_complex<T>::value) return several<LogSumExp<T>>();
+    }
+    return sums<T, T, A, T>(operation);
+}
+
+template <class T> loops_t integral(int operation) {
+    loops_t found = ordered<T>(operation);
+    return found.leaf ? found : sums<T, int64_t, int64_t, int64_t>(operation);
+}
+
+template <class T> loops_t real(int operation) {
+    loops_t found = ordered<T>(operation);
+    return found.leaf ? found : floating<T, double, T>(operation);
+}
+
+}  // namespace INSTRUCTION_SET
+}  // namespace cygrad_reduce
+
+#undef INLINE

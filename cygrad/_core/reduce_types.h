@@ -1,0 +1,54 @@
+// The reduction loops as their users see them: plain C.
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// An inner loop as NumPy's: pointers (inputs, then output), steps in bytes.
+typedef void (*vector_loop_t)(char **arguments, const int64_t *n, const int64_t *steps, void *data);
+
+// What the loops are told besides the elements.
+typedef struct {
+    double p;              // order of the norm
+    double count;          // number of elements reduced into one result
+    double correction;     // count - correction divides the sum of squares
+    vector_loop_t exp;     // exponential of contiguous elements
+    void *exp_data;
+} parameter_t;
+
+// Reduce `n` elements at `stride` for each of `width` neighbours at `column_stride` (in elements) into
+// accumulators[width]. `columns`: go through memory neighbour by neighbour, else element by element.
+typedef void (*leaf_t)(const char *data, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
+                       int columns, char *accumulators, const parameter_t *parameter);
+// accumulators[width] of `n_left` elements each join with `other`, that of the `n_right` elements behind them.
+typedef void (*combine_t)(char *accumulators, const char *other, int64_t width,
+                          int64_t n_left, int64_t n_right);
+// Results from accumulators; `second` only for reductions with two results.
+typedef void (*finish_t)(const char *accumulators, int64_t width, char *result, char *second, int64_t stride,
+                         const parameter_t *parameter);
+
+typedef struct {
+    leaf_t leaf;           // NULL: there is no such reduction for this dtype
+    combine_t combine;
+    finish_t finish;
+    int64_t accumulator;   // bytes
+} loops_t;
+
+typedef enum {
+    SUM, MEAN, PROD, MAXIMUM, MINIMUM, ANY, ALL, VARIANCE, DEVIATION,
+    NORM_0, NORM_1, NORM_2, NORM_P, NORM_MAX, NORM_MIN, ARGMAX, ARGMIN, LOGSUMEXP,
+    OPERATIONS
+} operation_t;
+
+// Widest tile of neighbours that one leaf takes.
+enum { TILE = 1024 };
+
+// The loops for the processor at hand.
+loops_t find_loops(int operation, int dtype);
+
+#ifdef __cplusplus
+}
+#endif

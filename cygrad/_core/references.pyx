@@ -1,0 +1,105 @@
+"""Strong references to Python objects in C structs that are freed without the GIL.
+
+Such a reference cannot be given back on the spot. It is put into a list, which is emptied by whoever
+comes along with the GIL; and the interpreter is asked to do so itself soon, in case that nobody does.
+"""
+
+from libc.stdlib cimport free, malloc
+from cpython.ref cimport Py_INCREF
+
+cdef extern from * nogil:
+    """
+    #include <pthread.h>
+    static pthread_mutex_t waiting_mutex = PTHREAD_MUTEX_INITIALIZER;
+    static void waiting_lock(void) { pthread_mutex_lock(&waiting_mutex); }
+    static void waiting_unlock(void) { pthread_mutex_unlock(&waiting_mutex); }
+    static void waiting_at_fork(void) { pthread_atfork(waiting_lock, waiting_unlock, waiting_unlock); }
+
+    #if PY_VERSION_HEX >= 0x030D0000
+    #define current_thread_state PyThreadState_GetUnchecked
+    #else
+    #define current_thread_state _PyThreadState_UncheckedGet
+    #endif
+    /* PyGILState_Check() will not do: it says yes everywhere once there are subinterpreters. */
+    static int holds_gil(void) {
+        PyThreadState *own = PyGILState_GetThisThreadState();
+        return own != NULL && own == current_thread_state();
+    }
+    static void give_back(void *object) { Py_DECREF((PyObject *)object); }
+    static void call_soon(int (*function)(void *)) {
+        if (Py_IsInitialized()) Py_AddPendingCall(function, NULL);
+    }
+    """
+    void waiting_lock()
+    void waiting_unlock()
+    void waiting_at_fork()
+    bint holds_gil()
+    void give_back(void *object)
+    void call_soon(int (*function)(void *) noexcept)
+
+ctypedef struct waiting_t:
+    void *object
+    waiting_t *next
+
+cdef waiting_t *waiting = NULL
+
+
+cdef void *take_reference(object owner):
+    """A strong reference as plain memory."""
+    Py_INCREF(owner)
+    return <void *>owner
+
+
+cdef void drop_reference(void *owner) noexcept nogil:
+    """Give a strong reference back: now if this thread holds the GIL, else when somebody does."""
+    global waiting
+    cdef waiting_t *link
+    cdef bint first
+    if owner == NULL:
+        return
+    if holds_gil():
+        give_back(owner)
+        return
+    link = <waiting_t *>malloc(sizeof(waiting_t))
+    if link == NULL:
+        return                # better to leak one object than to touch it without the GIL
+    link.object = owner
+    waiting_lock()
+    first = waiting == NULL
+    link.next = waiting
+    waiting = link
+    waiting_unlock()
+    if first:
+        call_soon(release_soon)
+
+
+cdef int release_soon(void *unused) noexcept with gil:
+    """What the interpreter calls."""
+    release_waiting()
+    return 0
+
+
+cdef void release_waiting():
+    """Release the references that wait. Each may run any Python code."""
+    global waiting
+    cdef waiting_t *link
+    cdef waiting_t *next
+    if waiting == NULL:
+        return
+    waiting_lock()
+    link = waiting
+    waiting = NULL
+    waiting_unlock()
+    while link != NULL:
+        next = link.next
+        give_back(link.object)
+        free(link)
+        link = next
+
+
+cdef bint has_waiting() noexcept nogil:
+    """Does one wait? (A glance, without the lock.)"""
+    return waiting != NULL
+
+
+waiting_at_fork()

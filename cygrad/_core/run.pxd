@@ -1,0 +1,20 @@
+"""Running a plan: nodes one after the other, gradients moved from each to the next. No GIL."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.array cimport array_t
+from cygrad._core.plan cimport item_t, plan_t
+
+cdef enum:
+    FINISHED = -1             # the plan is done
+    NEEDS_PYTHON = -2         # the item at *place has to run on the calling thread, under the GIL
+
+# Run from *place on; returns FINISHED, NEEDS_PYTHON or the status of what failed.
+cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil
+# Run an item and deliver what it gives.
+cdef int run_item(plan_t *plan, item_t *item, bint keep) noexcept nogil
+# Run only its node, on the gradients in its buffers; out[n_edges] are the caller's.
+cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept nogil
+# Hand the gradient of an edge (taken over) to its target.
+cdef int deliver(plan_t *plan, item_t *item, int edge, array_t *gradient) noexcept nogil
+# *sum += part; takes `part` over and replaces *sum where it cannot be added to in place.
+cdef int add_part(array_t **sum, array_t *part) noexcept nogil

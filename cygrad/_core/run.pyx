@@ -1,0 +1,128 @@
+"""Running a plan: nodes one after the other, gradients moved from each to the next. No GIL."""
+
+from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
+from libc.string cimport memset
+from cygrad._core.array cimport array_empty_like, array_t, exclusive, release, retain, same_shape, shape_text
+from cygrad._core.elementwise cimport accumulate, copy_into
+from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.node cimport node_t
+from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
+from cygrad._core.storage cimport allocate, deallocate
+from cygrad._core.value cimport ARRAY, NOTHING, value_t
+
+cdef enum:
+    FEW = 8                   # inputs or edges of a node for which the stack has room
+
+
+cdef int add_part(array_t **sum, array_t *part) noexcept nogil:
+    cdef array_t *fresh
+    cdef int status
+    if sum[0] == NULL:
+        sum[0] = part
+        return OK
+    if sum[0].dtype != part.dtype or not same_shape(sum[0], part):
+        snprintf(message(), MESSAGE, b"backward: two gradients of one tensor do not match (got shapes %s and %s). "
+                 b"A backward or hook returned a gradient of the wrong shape or dtype.",
+                 shape_text(sum[0]), shape_text(part))
+        release(part)
+        return RUNTIME_ERROR
+    if exclusive(sum[0]):
+        status = accumulate(sum[0], part)
+        release(part)
+        return status
+    if exclusive(part):                      # a + b is b + a, bit for bit
+        status = accumulate(part, sum[0])
+        release(sum[0])
+        sum[0] = part
+        return status
+    fresh = array_empty_like(sum[0], -1)
+    if fresh == NULL:
+        release(part)
+        return MEMORY_ERROR
+    status = copy_into(fresh, sum[0])
+    if status == OK:
+        status = accumulate(fresh, part)
+    release(sum[0])
+    release(part)
+    sum[0] = fresh
+    return status
+
+
+cdef int deliver(plan_t *plan, item_t *item, int edge, array_t *gradient) noexcept nogil:
+    cdef item_t *target = plan_find(plan, item.node.edges[edge].node)
+    cdef buffer_t *buffer
+    if not target.needed:
+        release(gradient)
+        return OK
+    buffer = &plan.buffers[target.buffers + item.node.edges[edge].input_nr]
+    if plan.ranks == NULL:
+        return add_part(&buffer.sum, gradient)
+    # In a team: nobody else writes this entry, and nobody reads it before `waiting` says so.
+    buffer.parts[plan.ranks[item.first_edge + edge]] = gradient
+    return OK
+
+
+cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept nogil:
+    cdef node_t *node = item.node
+    cdef buffer_t *buffers = &plan.buffers[item.buffers]
+    cdef value_t[FEW] few
+    cdef value_t *grads = few
+    cdef int i, status = OK, defined = 0
+    if node.n_outputs > FEW:
+        grads = <value_t *>allocate(node.n_outputs * sizeof(value_t))
+        if grads == NULL:
+            return MEMORY_ERROR
+    for i in range(node.n_outputs):
+        grads[i].kind = NOTHING
+        if buffers[i].sum != NULL:
+            if item.captured:
+                release(buffers[i].captured)
+                buffers[i].captured = retain(buffers[i].sum)
+            if item.executed:
+                grads[i].kind = ARRAY
+                grads[i].of.array = buffers[i].sum
+                defined += 1
+            else:
+                release(buffers[i].sum)
+            buffers[i].sum = NULL
+    if defined:
+        status = node.backward(node, grads, out, keep)
+    if node.n_outputs > FEW:
+        deallocate(grads, node.n_outputs * sizeof(value_t))
+    return status
+
+
+cdef int run_item(plan_t *plan, item_t *item, bint keep) noexcept nogil:
+    cdef node_t *node = item.node
+    cdef array_t *few[FEW]
+    cdef array_t **out = few
+    cdef int i, status, failed
+    if node.n_edges > FEW:
+        out = <array_t **>allocate(node.n_edges * sizeof(array_t *))
+        if out == NULL:
+            return MEMORY_ERROR
+    memset(out, 0, node.n_edges * sizeof(array_t *))
+    status = run_node(plan, item, out, keep)
+    for i in range(node.n_edges):
+        if out[i] != NULL:
+            failed = deliver(plan, item, i, out[i])
+            status = status if status != OK else failed
+    if node.n_edges > FEW:
+        deallocate(out, node.n_edges * sizeof(array_t *))
+    return status
+
+
+cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
+    cdef item_t *item
+    cdef int status
+    while place[0] < plan.n_items:
+        item = &plan.items[plan.order[place[0]]]
+        if item.needed:
+            if item.python:
+                return NEEDS_PYTHON
+            status = run_item(plan, item, keep)
+            if status != OK:
+                return status
+        place[0] += 1
+    return FINISHED

@@ -1,0 +1,298 @@
+"""Softmax, its logarithm, and their derivatives, a row at a time while it is in the cache.
+
+Rows that lie along the last dimension are taken one by one; along another dimension, a tile of neighbouring rows
+is taken at once, so that memory is read in order. Rows are independent: threads do not change a bit.
+"""
+
+from libc.math cimport log
+from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
+from cygrad._core.arguments cimport array_argument, check_same_shape, integer_argument, wrap_dim
+from cygrad._core.array cimport array_empty_like, array_t, release
+from cygrad._core.copy cimport as_contiguous
+from cygrad._core.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
+from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
+from cygrad._core.loops cimport entries, primitive
+from cygrad._core.parallel cimport parallel_for
+from cygrad._core.reduction cimport COLUMNS, column_maxima, column_sums, row_maximum, row_sum
+from cygrad._core.value cimport NOTHING, register_kernel, set_array, value_t
+
+cdef enum:
+    PIECE = 16384         # elements worth a thread
+    BUFFER = 1024
+
+ctypedef fused floating:
+    float
+    double
+
+ctypedef enum operation_t:
+    SOFTMAX
+    LOG_SOFTMAX
+    SOFTMAX_BACKWARD
+    LOG_SOFTMAX_BACKWARD
+
+ctypedef struct work_t:
+    operation_t operation
+    int dtype
+    rows_t rows
+    int64_t width         # of a tile of neighbouring rows
+    int64_t tiles         # of one outer index
+    char *self            # or grad
+    char *result          # of the forward
+    char *out
+
+cdef int _exp = -1
+
+
+cdef void rows_along(const array_t *array, int dim, rows_t *rows) noexcept nogil:
+    cdef int i
+    rows.outer = rows.inner = rows.n = 1
+    for i in range(array.ndim):
+        if i < dim:
+            rows.outer *= array.shape[i]
+        elif i > dim:
+            rows.inner *= array.shape[i]
+        else:
+            rows.n = array.shape[i]
+
+
+cdef void exponentiate(int dtype, char *data, long long n) noexcept nogil:
+    cdef char *arguments[2]
+    cdef int64_t steps[2]
+    cdef int64_t count = n
+    arguments[0] = arguments[1] = data
+    steps[0] = steps[1] = itemsize(dtype)
+    entries[_exp][dtype].loop(arguments, &count, steps, entries[_exp][dtype].data)
+
+
+cdef void _softmax_row(work_t *work, floating *x, floating *out) noexcept nogil:
+    cdef int64_t i, n = work.rows.n
+    cdef floating shift = <floating>row_maximum(work.dtype, <char *>x, n), total
+    for i in range(n):
+        out[i] = x[i] - shift
+    exponentiate(work.dtype, <char *>out, n)
+    total = <floating>row_sum(work.dtype, <char *>out, n)
+    for i in range(n):
+        out[i] = out[i] / total
+
+
+cdef void _log_softmax_row(work_t *work, floating *x, floating *out) noexcept nogil:
+    cdef floating[BUFFER] buffer
+    cdef int64_t i, begin = 0, size, n = work.rows.n
+    cdef floating shift = <floating>row_maximum(work.dtype, <char *>x, n), logarithm
+    cdef double total = 0
+    while begin < n:
+        size = min(<int64_t>BUFFER, n - begin)
+        for i in range(size):
+            out[begin + i] = x[begin + i] - shift
+            buffer[i] = out[begin + i]
+        exponentiate(work.dtype, <char *>buffer, size)
+        total += row_sum(work.dtype, <char *>buffer, size)
+        begin += size
+    logarithm = <floating>log(total)
+    for i in range(n):
+        out[i] = out[i] - logarithm
+
+
+cdef void _softmax_backward_row(work_t *work, floating *grad, floating *result, floating *out) noexcept nogil:
+    cdef int64_t i, n = work.rows.n
+    cdef floating total
+    for i in range(n):
+        out[i] = grad[i] * result[i]
+    total = <floating>row_sum(work.dtype, <char *>out, n)
+    for i in range(n):
+        out[i] = (grad[i] - total) * result[i]
+
+
+cdef void _log_softmax_backward_row(work_t *work, floating *grad, floating *result, floating *out) noexcept nogil:
+    cdef int64_t i, n = work.rows.n
+    cdef floating total = <floating>row_sum(work.dtype, <char *>grad, n)
+    for i in range(n):
+        out[i] = result[i]
+    exponentiate(work.dtype, <char *>out, n)
+    for i in range(n):
+        out[i] = grad[i] - out[i] * total
+
+
+cdef void _columns(work_t *work, floating *x, floating *result, floating *out, int64_t width) noexcept nogil:
+    """The same for `width` neighbouring rows: each line of the loops is one step for all of them."""
+    cdef double[COLUMNS] totals
+    cdef double[COLUMNS] shifts
+    cdef floating[COLUMNS] total
+    cdef floating[COLUMNS] shift
+    cdef floating[COLUMNS] buffer
+    cdef int64_t i, k, at, n = work.rows.n, inner = work.rows.inner
+    if work.operation <= LOG_SOFTMAX:
+        column_maxima(work.dtype, <char *>x, n, inner, width, shifts)
+        for k in range(width):
+            shift[k] = <floating>shifts[k]
+            totals[k] = 0
+        for i in range(n):
+            at = i * inner
+            for k in range(width):
+                buffer[k] = x[at + k] - shift[k]
+            if work.operation == LOG_SOFTMAX:
+                for k in range(width):
+                    out[at + k] = buffer[k]
+            exponentiate(work.dtype, <char *>buffer, width)
+            for k in range(width):
+                totals[k] += buffer[k]
+            if work.operation == SOFTMAX:
+                for k in range(width):
+                    out[at + k] = buffer[k]
+        for k in range(width):
+            total[k] = <floating>(totals[k] if work.operation == SOFTMAX else log(totals[k]))
+    else:
+        if work.operation == SOFTMAX_BACKWARD:
+            for i in range(n):
+                at = i * inner
+                for k in range(width):
+                    out[at + k] = x[at + k] * result[at + k]
+            column_sums(work.dtype, <char *>out, n, inner, width, totals)
+        else:
+            column_sums(work.dtype, <char *>x, n, inner, width, totals)
+        for k in range(width):
+            total[k] = <floating>totals[k]
+    for i in range(n):
+        at = i * inner
+        if work.operation == SOFTMAX:
+            for k in range(width):
+                out[at + k] = out[at + k] / total[k]
+        elif work.operation == LOG_SOFTMAX:
+            for k in range(width):
+                out[at + k] = out[at + k] - total[k]
+        elif work.operation == SOFTMAX_BACKWARD:
+            for k in range(width):
+                out[at + k] = (x[at + k] - total[k]) * result[at + k]
+        else:
+            for k in range(width):
+                buffer[k] = result[at + k]
+            exponentiate(work.dtype, <char *>buffer, width)
+            for k in range(width):
+                out[at + k] = x[at + k] - buffer[k] * total[k]
+
+
+cdef void _typed(work_t *work, floating *x, floating *result, floating *out, int64_t begin, int64_t end) noexcept nogil:
+    cdef int64_t item, at, n = work.rows.n, inner = work.rows.inner, column
+    for item in range(begin, end):
+        if inner == 1:
+            at = item * n
+            if work.operation == SOFTMAX:
+                _softmax_row(work, x + at, out + at)
+            elif work.operation == LOG_SOFTMAX:
+                _log_softmax_row(work, x + at, out + at)
+            elif work.operation == SOFTMAX_BACKWARD:
+                _softmax_backward_row(work, x + at, result + at, out + at)
+            else:
+                _log_softmax_backward_row(work, x + at, result + at, out + at)
+        else:
+            column = item % work.tiles * work.width
+            at = item // work.tiles * n * inner + column
+            _columns(work, x + at, result + at if result != NULL else NULL, out + at, min(work.width, inner - column))
+
+
+cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef work_t *work = <work_t *>context
+    if work.dtype == FLOAT32:
+        _typed(work, <float *>work.self, <float *>work.result, <float *>work.out, begin, end)
+    else:
+        _typed(work, <double *>work.self, <double *>work.result, <double *>work.out, begin, end)
+
+
+cdef void _run(operation_t operation, array_t *self, array_t *result, int dim, array_t *out) noexcept nogil:
+    """The operation on contiguous arrays of one floating dtype and shape."""
+    cdef work_t work
+    if out.size == 0:
+        return
+    work.operation = operation
+    work.dtype = out.dtype
+    rows_along(out, dim, &work.rows)
+    work.width = min(work.rows.inner, <int64_t>COLUMNS)
+    work.tiles = (work.rows.inner + work.width - 1) // work.width
+    work.self = self.data
+    work.result = result.data if result != NULL else NULL
+    work.out = out.data
+    parallel_for(_body, &work, work.rows.outer * work.tiles, max(1, PIECE // (work.rows.n * work.width)))
+
+
+cdef void log_softmax_into(array_t *self, int dim, array_t *out) noexcept nogil:
+    _run(LOG_SOFTMAX, self, NULL, dim, out)
+
+
+cdef int _new_result(operation_t operation, array_t *self, array_t *result, int dim, value_t *results) noexcept nogil:
+    """Takes over both references."""
+    cdef array_t *out = NULL
+    if self != NULL and (result != NULL or operation <= LOG_SOFTMAX):
+        out = array_empty_like(self, -1)
+    if out != NULL:
+        _run(operation, self, result, dim, out)
+        set_array(results, out)
+    release(self)
+    release(result)
+    return OK if out != NULL else MEMORY_ERROR
+
+
+cdef int _forward(const char *name, operation_t operation, const value_t *arguments, value_t *results) noexcept nogil:
+    cdef array_t *self
+    cdef int64_t given
+    cdef int dim, dtype, status = array_argument(name, b"self", &arguments[0], &self)
+    if status == OK:
+        status = integer_argument(name, b"dim", &arguments[1], &given)
+    if status == OK:
+        status = wrap_dim(name, given, self.ndim, &dim)
+    if status != OK:
+        return status
+    dtype = <int>arguments[2].of.integer if arguments[2].kind != NOTHING else self.dtype
+    if not is_floating(dtype):
+        snprintf(message(), MESSAGE, b"%s: needs float32 or float64 (got %s). Pass dtype=float32 or convert self.",
+                 name, dtype_name(dtype))
+        return NOT_IMPLEMENTED
+    return _new_result(operation, as_contiguous(self, dtype), NULL, dim, results)
+
+
+cdef int softmax_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """softmax(self, dim, dtype)."""
+    return _forward(b"softmax", SOFTMAX, arguments, results)
+
+
+cdef int log_softmax_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """log_softmax(self, dim, dtype)."""
+    return _forward(b"log_softmax", LOG_SOFTMAX, arguments, results)
+
+
+cdef int _backward(const char *name, operation_t operation, const value_t *arguments, value_t *results) noexcept nogil:
+    cdef array_t *grad
+    cdef array_t *result
+    cdef int64_t given
+    cdef int dim, status = array_argument(name, b"grad", &arguments[0], &grad)
+    if status == OK:
+        status = array_argument(name, b"result", &arguments[1], &result)
+    if status == OK:
+        status = integer_argument(name, b"dim", &arguments[2], &given)
+    if status == OK:
+        status = wrap_dim(name, given, result.ndim, &dim)
+    if status == OK:
+        status = check_same_shape(name, b"grad", grad, result.ndim, result.shape)
+    if status != OK:
+        return status
+    if not is_floating(result.dtype):
+        snprintf(message(), MESSAGE, b"%s: needs float32 or float64 (got %s).", name, dtype_name(result.dtype))
+        return RUNTIME_ERROR
+    return _new_result(operation, as_contiguous(grad, result.dtype), as_contiguous(result, -1), dim, results)
+
+
+cdef int softmax_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """softmax_backward(grad, result, dim)."""
+    return _backward(b"softmax_backward", SOFTMAX_BACKWARD, arguments, results)
+
+
+cdef int log_softmax_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """log_softmax_backward(grad, result, dim)."""
+    return _backward(b"log_softmax_backward", LOG_SOFTMAX_BACKWARD, arguments, results)
+
+
+_exp = primitive("exp")
+register_kernel("softmax", softmax_kernel)
+register_kernel("log_softmax", log_softmax_kernel)
+register_kernel("softmax_backward", softmax_backward_kernel)
+register_kernel("log_softmax_backward", log_softmax_backward_kernel)

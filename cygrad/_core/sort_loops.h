@@ -1,0 +1,27 @@
+// Sorting of rows, as its users see it: plain C.
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// An element's place in the order as an unsigned number (nan behind everything, zeros equal), and where it was.
+typedef struct {
+    uint64_t key;
+    int64_t index;
+} entry_t;
+
+// Order-preserving keys of n elements at `stride` (in elements); `dtype` is real.
+void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, entry_t *entries);
+// Sort by key; equal keys stay in order. `spare` has room for n entries more.
+void sort_entries(entry_t *entries, entry_t *spare, int64_t n);
+// The `k` smallest first, in order; equal keys by index. The rest follows in any order.
+void select_entries(entry_t *entries, int64_t n, int64_t k);
+// Position in a sorted row at which `value` would be inserted: before (or, `right`, behind) its equals.
+int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,250 @@
+"""
+Running a plan with several workers: ready nodes from one queue, Python code on the calling thread.
+
+Every member takes the ready native node that comes first in the plan; one that finds none takes a piece of somebody's
+large kernel (`help_team`). The calling thread, member 0, runs the nodes with Python code, in the order of the plan.
+Gradients of one input are kept apart by the rank of their producer and summed in that order when the node runs: the
+sum, and with it every bit of the result, is that of the serial run.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+from cygrad._core.array cimport array_t, release
+from cygrad._core.atomic cimport lock, unlock
+from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.node cimport node_t
+from cygrad._core.parallel cimport help_team, run_team, thread_limit
+from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
+from cygrad._core.run cimport add_part, run_item
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
+
+cdef enum:
+    WORTHWHILE = 262144         # elements of work in the plan; opening a team costs some 10 microseconds
+
+ctypedef struct team_t:
+    plan_t *plan
+    bint keep
+    python_item_t python_item
+    void *task
+    int32_t lock                # guards everything below
+    int64_t *ready              # heap of the places of ready native items, the first in the plan on top
+    int64_t n_ready
+    int64_t remaining           # items that have not finished
+    int64_t *python_places      # items for the calling thread, in order
+    int64_t n_python, next_python
+    int status
+    char text[1024]             # the message of the first failure
+
+
+cdef bint worth_a_team(const plan_t *plan) noexcept nogil:
+    return plan.n_items > 2 and plan.work >= WORTHWHILE and thread_limit() > 1
+
+
+# ----------------------------------------------------------------------------------------------------- the ready queue
+
+cdef void _push(team_t *team, int64_t place) noexcept nogil:
+    cdef int64_t i = team.n_ready, parent
+    team.n_ready += 1
+    while i > 0:
+        parent = (i - 1) // 2
+        if team.ready[parent] <= place:
+            break
+        team.ready[i] = team.ready[parent]
+        i = parent
+    team.ready[i] = place
+
+
+cdef int64_t _pop(team_t *team) noexcept nogil:
+    cdef int64_t top, last, i = 0, child
+    if team.n_ready == 0:
+        return -1
+    top = team.ready[0]
+    team.n_ready -= 1
+    last = team.ready[team.n_ready]
+    while True:
+        child = 2 * i + 1
+        if child >= team.n_ready:
+            break
+        if child + 1 < team.n_ready and team.ready[child + 1] < team.ready[child]:
+            child += 1
+        if last <= team.ready[child]:
+            break
+        team.ready[i] = team.ready[child]
+        i = child
+    team.ready[i] = last
+    return top
+
+
+# ------------------------------------------------------------------------------------------------------------- setting up
+
+cdef int _set_up(team_t *team) noexcept nogil:
+    cdef plan_t *plan = team.plan
+    cdef int64_t k, edges = 0
+    cdef int j
+    cdef item_t *item
+    cdef item_t *target
+    cdef buffer_t *buffer
+    for k in range(plan.n_items):
+        edges += plan.items[k].node.n_edges
+    team.ready = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
+    team.python_places = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
+    plan.ranks = <int32_t *>malloc((edges + 1) * sizeof(int32_t))
+    if team.ready == NULL or team.python_places == NULL or plan.ranks == NULL:
+        snprintf(message(), MESSAGE, b"backward: no memory for the queue of %lld nodes", <long long>plan.n_items)
+        return MEMORY_ERROR
+    for k in range(plan.n_items):
+        plan.items[k].waiting = 0
+    edges = 0
+    for k in range(plan.n_items):
+        item = &plan.items[plan.order[k]]
+        item.first_edge = edges
+        edges += item.node.n_edges
+        if not item.needed:
+            continue
+        team.remaining += 1
+        for j in range(item.node.n_edges):
+            if item.executed and item.node.edges[j].node != NULL:
+                target = plan_find(plan, item.node.edges[j].node)
+                if target.needed:
+                    buffer = &plan.buffers[target.buffers + item.node.edges[j].input_nr]
+                    plan.ranks[item.first_edge + j] = buffer.n_parts
+                    buffer.n_parts += 1
+                    target.waiting += 1
+        if item.python:
+            team.python_places[team.n_python] = k
+            team.n_python += 1
+    for k in range(plan.n_buffers):
+        buffer = &plan.buffers[k]
+        if buffer.n_parts:
+            buffer.parts = <array_t **>calloc(buffer.n_parts, sizeof(array_t *))
+            if buffer.parts == NULL:
+                snprintf(message(), MESSAGE, b"backward: no memory for the gradients of a node")
+                return MEMORY_ERROR
+    for k in range(plan.n_items):
+        item = &plan.items[plan.order[k]]
+        if item.needed and not item.python and item.waiting == 0:
+            _push(team, k)
+    return OK
+
+
+# --------------------------------------------------------------------------------------------------------------- members
+
+cdef void _fail(team_t *team, int status) noexcept nogil:
+    lock(&team.lock)
+    if team.status == OK:
+        team.status = status
+        memcpy(team.text, message(), MESSAGE)
+    unlock(&team.lock)
+
+
+cdef int _sum_parts(plan_t *plan, item_t *item) noexcept nogil:
+    """What arrived for each input, added up in the order of its producers."""
+    cdef int i, j, status = OK
+    cdef buffer_t *buffer
+    for i in range(item.node.n_outputs):
+        buffer = &plan.buffers[item.buffers + i]
+        for j in range(buffer.n_parts):
+            if buffer.parts[j] != NULL:
+                if status == OK:
+                    status = add_part(&buffer.sum, buffer.parts[j])
+                else:
+                    release(buffer.parts[j])
+                buffer.parts[j] = NULL
+    return status
+
+
+cdef void _finish(team_t *team, item_t *item) noexcept nogil:
+    """The gradients of an item have been handed on: count down what waits for them."""
+    cdef plan_t *plan = team.plan
+    cdef node_t *node = item.node
+    cdef item_t *target
+    cdef int j
+    lock(&team.lock)
+    if item.executed:
+        for j in range(node.n_edges):
+            if node.edges[j].node != NULL:
+                target = plan_find(plan, node.edges[j].node)
+                if target.needed:
+                    target.waiting -= 1
+                    if target.waiting == 0 and not target.python:
+                        _push(team, target.place)
+    team.remaining -= 1
+    unlock(&team.lock)
+
+
+cdef int _run_native(team_t *team, item_t *item) noexcept nogil:
+    cdef int status = _sum_parts(team.plan, item)
+    return run_item(team.plan, item, team.keep) if status == OK else status
+
+
+cdef item_t *_next_python(team_t *team) noexcept nogil:
+    """The next item for the calling thread if all its gradients are there; the lock is held."""
+    cdef item_t *item
+    if team.next_python < team.n_python:
+        item = &team.plan.items[team.plan.order[team.python_places[team.next_python]]]
+        if item.waiting == 0:
+            team.next_python += 1
+            return item
+    return NULL
+
+
+cdef void _member(void *context, int rank, int size) noexcept nogil:
+    cdef team_t *team = <team_t *>context
+    cdef plan_t *plan = team.plan
+    cdef int64_t place
+    cdef item_t *item
+    cdef int status
+    cdef bint done
+    while True:
+        item = NULL
+        place = -1
+        lock(&team.lock)
+        done = team.status != OK or team.remaining == 0
+        if not done:
+            if rank == 0:
+                item = _next_python(team)
+            if item == NULL:
+                place = _pop(team)
+        unlock(&team.lock)
+        if done:
+            return
+        if item != NULL:
+            status = _sum_parts(plan, item)
+            if status != OK:
+                _fail(team, status)
+            elif team.python_item(team.task, item) != 0:
+                snprintf(message(), MESSAGE, b"backward: Python code raised an exception")
+                _fail(team, RUNTIME_ERROR)
+            else:
+                _finish(team, item)
+        elif place >= 0:
+            item = &plan.items[plan.order[place]]
+            status = _run_native(team, item)
+            if status != OK:
+                _fail(team, status)
+            else:
+                _finish(team, item)
+        elif not help_team():
+            sched_yield()
+
+
+cdef int run_with_team(plan_t *plan, bint keep, python_item_t python_item, void *task) noexcept nogil:
+    cdef team_t team
+    cdef int size = thread_limit()
+    memset(&team, 0, sizeof(team_t))
+    team.plan = plan
+    team.keep = keep
+    team.python_item = python_item
+    team.task = task
+    team.status = _set_up(&team)
+    if team.status == OK:
+        run_team(_member, &team, size)
+        if team.status != OK:
+            memcpy(message(), team.text, MESSAGE)
+    free(team.ready)
+    free(team.python_places)
+    return team.status

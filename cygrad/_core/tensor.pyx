@@ -1,0 +1,721 @@
+"""
+The tensor: an array, its place in the graph, its gradient.
+
+Only what needs C fields is here. Everything else that a Tensor can do - operators, indexing, conversions, printing -
+is made of functions in other modules, which `install` puts into the type.
+"""
+
+cimport cython
+from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject
+from libc.stdint cimport int64_t
+from cygrad._core.accumulate cimport accumulator_of
+from cygrad._core.array cimport array_t, array_view, release, retain, same_shape, shape_text
+from cygrad._core.atomic cimport atomic_load, lock_patiently, unlock
+from cygrad._core.dtype cimport dtype_name, dtype_object, is_complex, is_differentiable, is_floating, itemsize
+from cygrad._core.errors cimport MEMORY_ERROR, check
+from cygrad._core.modes cimport grad_enabled, thread_state
+from cygrad._core.node cimport Hooks, Node, gradient_new, gradient_release, gradient_t
+from cygrad._core.storage cimport has_pending, release_pending, version_new
+
+import warnings
+
+cdef extern from "Python.h":
+    void PyType_Modified(type)
+    ctypedef struct _Type "PyTypeObject":
+        PyObject *tp_dict
+
+
+cdef Tensor wrap(array_t *array):
+    if array == NULL:
+        check(MEMORY_ERROR)
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    tensor.array = array
+    array.tensor = <void *>tensor
+    if thread_state().inference:
+        array.version = NULL
+    if has_pending():
+        release_pending()
+    return tensor
+
+
+cdef Tensor wrap_view(array_t *array, Tensor base):
+    if array == NULL:
+        check(MEMORY_ERROR)
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    tensor.array = array
+    array.tensor = <void *>tensor
+    if array.version == NULL:          # a view of an inference tensor is nothing but memory
+        return tensor
+    tensor.base = base if base.base is None else base.base
+    if thread_state().inference:
+        tensor.view_kind = INFERENCE_VIEW
+    elif not grad_enabled():
+        tensor.view_kind = NO_GRAD_VIEW
+    elif base.view_kind > DIFFERENTIABLE_VIEW:
+        tensor.view_kind = base.view_kind      # a view of a restricted view is restricted alike
+    else:
+        tensor.view_kind = DIFFERENTIABLE_VIEW
+    tensor.view_version = array.version.value
+    return tensor
+
+
+cdef Node grad_fn_of(Tensor tensor):
+    # A view whose base was changed in place since has another history now; cygrad._core.inplace makes it.
+    if (tensor.base is not None and tensor.array.version != NULL
+            and tensor.array.version.value != tensor.view_version):
+        return _refreshed(tensor)
+    return tensor.node
+
+
+cdef Node _refreshed(Tensor tensor):
+    if tensor.view_kind == DIFFERENTIABLE_VIEW and requires_grad(tensor.base):
+        protocol.refresh_view(tensor)
+    tensor.view_version = tensor.array.version.value
+    return tensor.node
+
+
+cdef Node gradient_edge(Tensor tensor, int64_t *input_nr):
+    cdef Node node = grad_fn_of(tensor)
+    input_nr[0] = tensor.output_nr
+    if node is not None:
+        return node
+    if not tensor.leaf_requires_grad:
+        return None
+    input_nr[0] = 0
+    if tensor.gradient == NULL:
+        tensor.gradient = gradient_new()
+        if tensor.gradient == NULL:
+            raise MemoryError("backward: no memory for a gradient slot")
+    node = accumulator_of(tensor, tensor.gradient)
+    if tensor.leaf_hooks is not None and node.hooks is None:
+        node.hooks = tensor.leaf_hooks
+        node.ensure_hooks()
+    return node
+
+
+cdef Hooks hooks_of(Tensor tensor):
+    """Where hooks of this tensor are registered: at its node, or for a leaf with the tensor itself."""
+    cdef Node node = grad_fn_of(tensor)
+    if node is not None:
+        return node.ensure_hooks()
+    if tensor.leaf_hooks is None:
+        tensor.leaf_hooks = Hooks()
+    if tensor.gradient != NULL and tensor.gradient.accumulator != NULL:
+        node = <Node>tensor.gradient.accumulator.object
+        node.hooks = tensor.leaf_hooks
+        node.ensure_hooks()
+    return tensor.leaf_hooks
+
+
+cdef str describe(Tensor tensor):
+    """"float32 tensor of shape (2, 3)", for messages."""
+    return (f"{dtype_name(tensor.array.dtype).decode()} tensor of shape "
+            f"{shape_text(tensor.array).decode()}")
+
+
+@cython.freelist(256)
+cdef class Tensor:
+    """
+    An n-dimensional array that remembers how it was computed.
+
+    Make one with `cygrad.tensor`, `cygrad.zeros`, `cygrad.from_numpy` and their like, or ``Tensor(data)``,
+    which copies `data` with the default floating dtype.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __array_priority__ = 1000.0        # NumPy arrays leave mixed operations to us
+    __array_ufunc__ = None
+
+    def __init__(self, *data, **options):
+        if self.array == NULL:
+            initialise(self, data, options)
+
+    def __dealloc__(self):
+        if self.array != NULL:
+            if self.array.tensor == <void *>self:
+                self.array.tensor = NULL
+            release(self.array)
+            self.array = NULL
+        gradient_release(self.gradient)
+        self.gradient = NULL
+
+    # ------------------------------------------------------------------------------------------------------ metadata
+
+    @property
+    def shape(self):
+        """Sizes of the dimensions, a tuple."""
+        cdef int i
+        return tuple([self.array.shape[i] for i in range(self.array.ndim)])
+
+    def size(self, dim=None):
+        """Sizes of the dimensions as a tuple, or the size of dimension `dim`."""
+        if dim is None:
+            return self.shape
+        return self.array.shape[_dimension(self, dim, "size")]
+
+    def stride(self, dim=None):
+        """Steps between neighbours in each dimension, in elements; or the one of dimension `dim`."""
+        cdef int i
+        if dim is None:
+            return tuple([self.array.strides[i] for i in range(self.array.ndim)])
+        return self.array.strides[_dimension(self, dim, "stride")]
+
+    def storage_offset(self):
+        """Where the first element lies in the storage, in elements."""
+        return (self.array.data - self.array.storage.data) // itemsize(self.array.dtype)
+
+    def data_ptr(self):
+        """Address of the first element."""
+        return <size_t>self.array.data
+
+    @property
+    def dtype(self):
+        """The `cygrad.dtype` of the elements."""
+        return dtype_object(self.array.dtype)
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return self.array.ndim
+
+    def dim(self):
+        """Number of dimensions."""
+        return self.array.ndim
+
+    def numel(self):
+        """Number of elements."""
+        return self.array.size
+
+    nelement = numel
+
+    @property
+    def itemsize(self):
+        """Bytes per element."""
+        return itemsize(self.array.dtype)
+
+    element_size = lambda self: self.itemsize
+
+    @property
+    def nbytes(self):
+        """Bytes of all elements."""
+        return self.array.size * itemsize(self.array.dtype)
+
+    def is_contiguous(self):
+        """Whether the elements lie in row-major order without gaps."""
+        return bool(self.array.contiguous)
+
+    def is_floating_point(self):
+        """Whether the dtype is float32 or float64."""
+        return bool(is_floating(self.array.dtype))
+
+    def is_complex(self):
+        """Whether the dtype is complex64 or complex128."""
+        return bool(is_complex(self.array.dtype))
+
+    def __len__(self):
+        if self.array.ndim == 0:
+            raise TypeError("len: a tensor without dimensions has no length (got shape ()).")
+        return self.array.shape[0]
+
+    # --------------------------------------------------------------------------------------------------------- graph
+
+    @property
+    def requires_grad(self):
+        """Whether gradients are computed for this tensor."""
+        return requires_grad(self) or grad_fn_of(self) is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value):
+        cdef bint wanted = bool(value)
+        if grad_fn_of(self) is not None:
+            if wanted:
+                return
+            raise RuntimeError("requires_grad: cannot be switched off for a tensor that an operation made "
+                               f"(got a non-leaf made by {self.node.name()}). Use detach() for a copy outside "
+                               "the graph.")
+        if wanted and not is_differentiable(self.array.dtype):
+            raise RuntimeError("requires_grad: only tensors of floating point and complex dtype can require "
+                               f"gradients (got {dtype_name(self.array.dtype).decode()}). Convert it first, for "
+                               "example with .float().")
+        if wanted and is_inference(self) and not thread_state().inference:
+            raise RuntimeError("requires_grad: an inference tensor cannot require gradients outside inference "
+                               "mode. Make a normal one with clone().")
+        self.leaf_requires_grad = wanted
+
+    def requires_grad_(self, requires_grad=True):
+        """Set ``requires_grad`` and return the tensor itself."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self):
+        """Whether no recorded operation made this tensor."""
+        return grad_fn_of(self) is None
+
+    @property
+    def grad_fn(self):
+        """The graph node that made this tensor, or None for leaves."""
+        return grad_fn_of(self)
+
+    @property
+    def output_nr(self):
+        """Which output of ``grad_fn`` this tensor is."""
+        grad_fn_of(self)
+        return self.output_nr
+
+    @property
+    def grad(self):
+        """The gradient collected by backward, a tensor or None; only leaves and `retain_grad` tensors have one."""
+        if self.gradient == NULL:
+            if self.node is not None and not self.retains_grad:
+                warnings.warn(
+                    f".grad of a non-leaf is not kept (got a tensor made by {self.node.name()}), so it is None. "
+                    "Call retain_grad() on it before backward, or ask autograd.grad for it.", stacklevel=2)
+            return None
+        cdef array_t *value
+        lock_patiently(&self.gradient.lock)
+        value = self.gradient.value
+        if value != NULL:
+            retain(value)
+        unlock(&self.gradient.lock)
+        if value == NULL:
+            self.grad_tensor = None
+            if self.node is not None and not self.retains_grad:
+                warnings.warn(
+                    f".grad of a non-leaf is not kept (got a tensor made by {self.node.name()}), so it is None. "
+                    "Call retain_grad() on it before backward, or ask autograd.grad for it.", stacklevel=2)
+            return None
+        if self.grad_tensor is None or self.grad_tensor.array != value:
+            if value.tensor != NULL:
+                self.grad_tensor = <Tensor>value.tensor
+                release(value)
+            else:
+                self.grad_tensor = wrap(value)
+        else:
+            release(value)
+        return self.grad_tensor
+
+    @grad.setter
+    def grad(self, value):
+        cdef Tensor tensor
+        if value is None:
+            set_gradient(self, None)
+            return
+        if not isinstance(value, Tensor):
+            raise TypeError(f"grad: can only be set to a Tensor or None (got {type(value).__name__}).")
+        tensor = <Tensor>value
+        if tensor is self:
+            raise RuntimeError("grad: a tensor cannot be its own gradient.")
+        if tensor.array.dtype != self.array.dtype or not same_shape(tensor.array, self.array):
+            raise RuntimeError(f"grad: the gradient must look like the tensor (got a {describe(tensor)}, expected a "
+                               f"{describe(self)}).")
+        set_gradient(self, tensor)
+
+    @grad.deleter
+    def grad(self):
+        set_gradient(self, None)
+
+    @property
+    def retains_grad(self):
+        """Whether backward will keep the gradient of this non-leaf."""
+        cdef Node node = self.node
+        if node is None or node.hooks is None:
+            return False
+        kept = node.hooks.retained.get(self.output_nr)
+        return kept is not None and kept() is self
+
+    def retain_grad(self):
+        """Keep the gradient of this non-leaf in ``.grad`` during backward (nothing to do for a leaf)."""
+        import weakref
+        cdef Node node = grad_fn_of(self)
+        if not requires_grad(self):
+            raise RuntimeError("retain_grad: the tensor does not require grad "
+                               f"(got a {describe(self)}). Set requires_grad=True on what it is computed from.")
+        if node is not None:
+            node.ensure_hooks().retained[self.output_nr] = weakref.ref(self)
+
+    def register_hook(self, hook):
+        """
+        Call ``hook(grad)`` whenever a gradient for this tensor has been computed.
+
+        Parameters
+        ----------
+        hook : callable
+            Takes the gradient; may return a tensor that replaces it. It must not change it in place.
+
+        Returns
+        -------
+        RemovableHandle
+
+        Raises
+        ------
+        RuntimeError
+            If the tensor does not require grad.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> v = cygrad.zeros(3, requires_grad=True)
+        >>> handle = v.register_hook(lambda grad: grad * 2)
+        >>> v.backward(cygrad.tensor([1., 2., 3.]))
+        >>> v.grad
+        tensor([2., 4., 6.])
+        """
+        from cygrad._core.node import RemovableHandle
+        if not callable(hook):
+            raise TypeError(f"register_hook: the hook must be callable (got {type(hook).__name__}).")
+        if not self.requires_grad:
+            raise RuntimeError("register_hook: the tensor does not require grad "
+                               f"(got a {describe(self)}), so no gradient will ever be computed for it.")
+        return RemovableHandle(hooks_of(self).tensor.setdefault(self.output_nr, {}), hook)
+
+    def register_post_accumulate_grad_hook(self, hook):
+        """
+        Call ``hook(tensor)`` after a gradient has been added to this leaf's ``.grad``.
+
+        Parameters
+        ----------
+        hook : callable
+            Takes the leaf; its result is ignored.
+
+        Returns
+        -------
+        RemovableHandle
+
+        Raises
+        ------
+        RuntimeError
+            If the tensor is not a leaf that requires grad.
+        """
+        from cygrad._core.node import RemovableHandle
+        if not callable(hook):
+            raise TypeError("register_post_accumulate_grad_hook: the hook must be callable "
+                            f"(got {type(hook).__name__}).")
+        if grad_fn_of(self) is not None or not self.leaf_requires_grad:
+            raise RuntimeError("register_post_accumulate_grad_hook: only leaves that require grad accumulate a "
+                               f"gradient (got a {'non-leaf' if self.node is not None else 'tensor without grad'}). "
+                               "Use register_hook for other tensors.")
+        return RemovableHandle(hooks_of(self).accumulated, hook)
+
+    def detach(self):
+        """
+        The same memory outside the graph: shares storage and version, requires no grad.
+
+        Returns
+        -------
+        Tensor
+        """
+        cdef array_t *own = self.array
+        cdef Tensor tensor = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), self)
+        tensor.view_kind = NOT_A_VIEW
+        tensor.base = None
+        return tensor
+
+    def detach_(self):
+        """Take this tensor itself out of the graph: it becomes a leaf that requires no grad."""
+        if self.base is not None and self.view_kind == DIFFERENTIABLE_VIEW and requires_grad(self.base):
+            raise RuntimeError("detach_: cannot detach a view in place, its base would still be in the graph. "
+                               "Use detach().")
+        self.node = None
+        self.output_nr = 0
+        self.leaf_requires_grad = False
+        return self
+
+    @property
+    def data(self):
+        """The same memory outside the graph, with a version counter of its own."""
+        cdef Tensor tensor = self.detach()
+        if tensor.array.version != NULL:
+            tensor.array.version = version_new()
+            tensor.array.external = True
+            if tensor.array.version == NULL:
+                raise MemoryError("data: no memory for a version counter")
+        return tensor
+
+    @data.setter
+    def data(self, value):
+        cdef Tensor source = as_tensor(value, "data")
+        cdef array_t *replaced = self.array
+        if source.array.dtype != replaced.dtype and (requires_grad(self) and not is_differentiable(source.array.dtype)):
+            raise RuntimeError("data: a tensor that requires grad needs floating point or complex elements (got a "
+                               f"{describe(source)}).")
+        cdef array_t *own = source.array
+        cdef array_t *view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
+        if view == NULL:
+            check(MEMORY_ERROR)
+        view.tensor = <void *>self
+        if replaced.tensor == <void *>self:
+            replaced.tensor = NULL
+        self.array = view
+        release(replaced)
+
+    @property
+    def _version(self):
+        """How many times this memory was changed in place."""
+        if self.array.version == NULL:
+            raise RuntimeError("_version: inference tensors do not track versions.")
+        return atomic_load(&self.array.version.value)
+
+    @property
+    def _base(self):
+        """The tensor that this one is a view of, or None."""
+        return self.base
+
+    def _is_view(self):
+        """Whether this tensor shares the memory of another one and knows it."""
+        return self.base is not None
+
+    def is_inference(self):
+        """Whether the tensor was made in inference mode."""
+        return is_inference(self)
+
+    # ----------------------------------------------------------------------------------------------- number protocol
+
+    def __add__(self, other):
+        return protocol.binary(SLOT_ADD, self, other)
+
+    def __radd__(self, other):
+        return protocol.binary(SLOT_ADD, other, self)
+
+    def __iadd__(self, other):
+        return protocol.inplace(SLOT_ADD, self, other)
+
+    def __sub__(self, other):
+        return protocol.binary(SLOT_SUB, self, other)
+
+    def __rsub__(self, other):
+        return protocol.binary(SLOT_SUB, other, self)
+
+    def __isub__(self, other):
+        return protocol.inplace(SLOT_SUB, self, other)
+
+    def __mul__(self, other):
+        return protocol.binary(SLOT_MUL, self, other)
+
+    def __rmul__(self, other):
+        return protocol.binary(SLOT_MUL, other, self)
+
+    def __imul__(self, other):
+        return protocol.inplace(SLOT_MUL, self, other)
+
+    def __truediv__(self, other):
+        return protocol.binary(SLOT_DIV, self, other)
+
+    def __rtruediv__(self, other):
+        return protocol.binary(SLOT_DIV, other, self)
+
+    def __itruediv__(self, other):
+        return protocol.inplace(SLOT_DIV, self, other)
+
+    def __floordiv__(self, other):
+        return protocol.binary(SLOT_FLOOR_DIV, self, other)
+
+    def __rfloordiv__(self, other):
+        return protocol.binary(SLOT_FLOOR_DIV, other, self)
+
+    def __ifloordiv__(self, other):
+        return protocol.inplace(SLOT_FLOOR_DIV, self, other)
+
+    def __mod__(self, other):
+        return protocol.binary(SLOT_REMAINDER, self, other)
+
+    def __rmod__(self, other):
+        return protocol.binary(SLOT_REMAINDER, other, self)
+
+    def __imod__(self, other):
+        return protocol.inplace(SLOT_REMAINDER, self, other)
+
+    def __pow__(self, other, modulo):
+        return protocol.binary(SLOT_POW, self, other)
+
+    def __rpow__(self, other, modulo):
+        return protocol.binary(SLOT_POW, other, self)
+
+    def __ipow__(self, other):
+        return protocol.inplace(SLOT_POW, self, other)
+
+    def __matmul__(self, other):
+        return protocol.binary(SLOT_MATMUL, self, other)
+
+    def __rmatmul__(self, other):
+        return protocol.binary(SLOT_MATMUL, other, self)
+
+    def __and__(self, other):
+        return protocol.binary(SLOT_AND, self, other)
+
+    def __rand__(self, other):
+        return protocol.binary(SLOT_AND, other, self)
+
+    def __iand__(self, other):
+        return protocol.inplace(SLOT_AND, self, other)
+
+    def __or__(self, other):
+        return protocol.binary(SLOT_OR, self, other)
+
+    def __ror__(self, other):
+        return protocol.binary(SLOT_OR, other, self)
+
+    def __ior__(self, other):
+        return protocol.inplace(SLOT_OR, self, other)
+
+    def __xor__(self, other):
+        return protocol.binary(SLOT_XOR, self, other)
+
+    def __rxor__(self, other):
+        return protocol.binary(SLOT_XOR, other, self)
+
+    def __ixor__(self, other):
+        return protocol.inplace(SLOT_XOR, self, other)
+
+    def __lshift__(self, other):
+        return protocol.binary(SLOT_LSHIFT, self, other)
+
+    def __rshift__(self, other):
+        return protocol.binary(SLOT_RSHIFT, self, other)
+
+    def __neg__(self):
+        return protocol.unary(SLOT_NEG, self)
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return protocol.unary(SLOT_ABS, self)
+
+    def __invert__(self):
+        return protocol.unary(SLOT_INVERT, self)
+
+    def __richcmp__(self, other, int comparison):
+        return protocol.binary(_comparisons[comparison], self, other)
+
+    # Conversions to Python are functions of cygrad/conversion.py and printing.py.
+
+    def __repr__(self):
+        return _slot_functions["__repr__"](self)
+
+    def __bool__(self):
+        return _slot_functions["__bool__"](self)
+
+    def __int__(self):
+        return _slot_functions["__int__"](self)
+
+    def __float__(self):
+        return _slot_functions["__float__"](self)
+
+    def __index__(self):
+        return _slot_functions["__index__"](self)
+
+    def __iter__(self):
+        return _slot_functions["__iter__"](self)
+
+    def __contains__(self, element):
+        return _slot_functions["__contains__"](self, element)
+
+    def __hash__(self):
+        return <Py_ssize_t>(<size_t><void *>self >> 4)
+
+    def __getitem__(self, key):
+        return protocol.getitem(self, key)
+
+    def __setitem__(self, key, value):
+        protocol.setitem(self, key, value)
+
+
+cdef dict _slot_functions = {name: None for name in (
+    "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__")}
+
+cdef int[6] _comparisons
+_comparisons[Py_EQ] = SLOT_EQ
+_comparisons[Py_NE] = SLOT_NE
+_comparisons[Py_LT] = SLOT_LT
+_comparisons[Py_LE] = SLOT_LE
+_comparisons[Py_GT] = SLOT_GT
+_comparisons[Py_GE] = SLOT_GE
+
+
+cdef int _dimension(Tensor tensor, object dim, str operation) except -1:
+    cdef int64_t value = dim, n = tensor.array.ndim
+    if not -max(n, 1) <= value < max(n, 1) or n == 0:
+        raise IndexError(f"{operation}: dimension out of range (got {value}, expected to be in "
+                         f"[{-max(n, 1)}, {max(n, 1) - 1}]).")
+    return <int>(value if value >= 0 else value + n)
+
+
+cdef object set_gradient(Tensor leaf, Tensor value):
+    cdef array_t *replaced
+    if leaf.gradient == NULL:
+        if value is None:
+            return None
+        leaf.gradient = gradient_new()
+        if leaf.gradient == NULL:
+            raise MemoryError("grad: no memory for a gradient slot")
+    lock_patiently(&leaf.gradient.lock)
+    replaced = leaf.gradient.value
+    leaf.gradient.value = NULL if value is None else retain(value.array)
+    unlock(&leaf.gradient.lock)
+    leaf.grad_tensor = value
+    release(replaced)
+    return None
+
+
+cdef Tensor as_tensor(object value, str operation):
+    if isinstance(value, Tensor):
+        return <Tensor>value
+    if protocol.convert == NULL:
+        raise TypeError(f"{operation}: expected a Tensor (got {type(value).__name__}).")
+    return protocol.convert(value, operation)
+
+
+cdef object initialise(Tensor self, tuple data, dict options):
+    cdef Tensor source
+    if len(data) > 1 or options:
+        raise TypeError(f"Tensor: takes one argument, the data (got {len(data)} and {sorted(options)}). "
+                        "Use cygrad.tensor, cygrad.empty or cygrad.zeros for more.")
+    source = protocol.convert(data[0] if data else [], "Tensor")
+    adopt(self, source)
+
+
+cdef object adopt(Tensor self, Tensor source):
+    """Give a new Tensor (of a subclass) the memory of another one, outside the graph."""
+    cdef array_t *own = source.array
+    self.array = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
+    if self.array == NULL:
+        check(MEMORY_ERROR)
+    self.array.tensor = <void *>self
+
+
+def make_subclass(type cls, Tensor data, requires_grad=False):
+    """A tensor of the subclass `cls` over the memory of `data`, a leaf."""
+    cdef Tensor tensor
+    if not issubclass(cls, Tensor):
+        raise TypeError(f"make_subclass: expected a subclass of Tensor (got {cls!r}).")
+    tensor = cls.__new__(cls)
+    if tensor.array == NULL:
+        adopt(tensor, data)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def install(attributes):
+    """
+    Put functions and properties into the Tensor type.
+
+    Parameters
+    ----------
+    attributes : dict
+        Name -> function, property or other descriptor.
+    """
+    cdef dict namespace = <dict>(<_Type *>Tensor).tp_dict
+    for name, attribute in attributes.items():
+        if name in _slot_functions:           # the type has a C slot for it, which calls the function
+            _slot_functions[name] = attribute
+        else:
+            namespace[name] = attribute
+    PyType_Modified(Tensor)

@@ -1,0 +1,226 @@
+"""
+Runs a specialised program over a nest of loops, tile by tile.
+
+A tile is a part of a row, or several short rows. Operands that do not lie evenly spaced in it are first
+gathered into a buffer, and so are strided ones if a loop might give other bits for them: the result then
+does not depend on how the inputs lie in memory. Tiles depend on the problem alone, never on the threads.
+"""
+
+from libc.stdint cimport uintptr_t
+from libc.stdio cimport snprintf
+from cygrad._core.array cimport MAX_DIMS
+from cygrad._core.atomic cimport atomic_claim
+from cygrad._core.cast cimport number_to_cell
+from cygrad._core.errors cimport MESSAGE, OK, message
+from cygrad._core.iteration cimport nest_pointer
+from cygrad._core.loops cimport loop_status, set_loop_status
+from cygrad._core.parallel cimport parallel_for
+from cygrad._core.specialise cimport OUT_SLOT, step_t
+
+cdef enum:
+    LONG_ROW = 256        # elements from which a row is worth a tile of its own
+    LARGEST = 4096
+
+
+cdef int64_t tile_size(int64_t bytes) noexcept nogil:
+    cdef int64_t n
+    if bytes == 0:
+        return WORK           # nothing to keep in the cache: as much as a thread takes at a time
+    n = TARGET // bytes // SMALLEST * SMALLEST
+    return SMALLEST if n < SMALLEST else LARGEST if n > LARGEST else n
+
+
+cdef void place_cells(const specialised_t *program, const value_t *inputs, slots_t *slots,
+                      double complex *numbers) noexcept nogil:
+    cdef int i
+    for i in range(program.n_cells):
+        slots.steps[program.n_inputs + i] = 0
+        if program.cells[i].input < 0:
+            slots.data[program.n_inputs + i] = <char *>program.cells[i].value
+        else:
+            slots.data[program.n_inputs + i] = <char *>&numbers[i]
+            number_to_cell(&inputs[program.cells[i].input], program.cells[i].dtype, &numbers[i])
+
+
+cdef void run_steps(const specialised_t *program, slots_t *slots, char *workspace, int64_t capacity,
+                    int64_t n) noexcept nogil:
+    cdef char *pointers[4]
+    cdef int64_t steps[4]
+    cdef const step_t *step
+    cdef int i, k, slot, first_buffer = program.n_inputs + program.n_cells
+    cdef int64_t count, varies
+    for i in range(program.n_steps):
+        step = &program.steps[i]
+        varies = 0
+        for k in range(step.n_inputs):
+            slot = step.inputs[k]
+            pointers[k] = slots.data[slot]
+            steps[k] = slots.steps[slot]
+            varies |= steps[k]
+        slot = step.out
+        if slot == OUT_SLOT:
+            count = n
+            pointers[step.n_inputs] = slots.out
+            steps[step.n_inputs] = slots.out_step
+        else:
+            # What is the same for all elements is computed once.
+            count = n if varies else 1
+            slots.data[slot] = workspace + (slot - first_buffer) * capacity * program.width
+            slots.steps[slot] = step.out_size if varies else 0
+            pointers[step.n_inputs] = slots.data[slot]
+            steps[step.n_inputs] = step.out_size
+        step.loop(pointers, &count, steps, step.data)
+
+
+cdef void move_rows(const task_t *task, int k, char *tile, int64_t start, int64_t n) noexcept nogil:
+    """Gather n elements of operand k, from `start` on, into a tile; or, for operand 0, scatter them."""
+    cdef const nest_t *nest = &task.nest
+    cdef int64_t[MAX_DIMS] position
+    cdef int64_t index = start, count, column
+    cdef int64_t steps[2]
+    cdef char *pointers[2]
+    cdef char *row = nest.data[k]
+    cdef int d, own = 1 if k == 0 else 0
+    cdef int64_t tile_step = task.itemsize[k] if k else task.program.steps[task.program.n_steps - 1].out_size
+    for d in range(nest.ndim):
+        position[d] = index % nest.shape[d]
+        index //= nest.shape[d]
+        row += position[d] * nest.strides[k][d]
+    column = position[0]
+    steps[own] = nest.strides[k][0]
+    steps[1 - own] = tile_step
+    while True:
+        count = nest.shape[0] - column
+        if count > n:
+            count = n
+        pointers[own] = row
+        pointers[1 - own] = tile
+        task.move[k](pointers, &count, steps, NULL)
+        n -= count
+        if n == 0:
+            return
+        tile += count * tile_step
+        row -= column * nest.strides[k][0]
+        column = 0
+        d = 1
+        while True:
+            position[d] += 1
+            row += nest.strides[k][d]
+            if position[d] < nest.shape[d]:
+                break
+            row -= position[d] * nest.strides[k][d]
+            position[d] = 0
+            d += 1
+
+
+cdef inline bint lies_ready(const task_t *task, int k, int64_t size) noexcept nogil:
+    """May the steps read or write operand k where it is, one place after the other `size` bytes on?"""
+    cdef int64_t step = task.nest.strides[k][0]
+    return (task.even[k] or task.rows == 0) and (step == size or task.program.exact or step == 0)
+
+
+cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n) noexcept nogil:
+    cdef const specialised_t *program = task.program
+    cdef const nest_t *nest = &task.nest
+    cdef char *space = workspace + program.n_buffers * task.capacity * program.width
+    cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
+    cdef bint scatter = not task.ready[0]
+    cdef int k
+    for k in range(1, nest.n):
+        if nest.data[k] == NULL:
+            continue
+        if task.ready[k]:
+            slots.data[k - 1] = (nest.data[k] + start * nest.strides[k][0] if task.even[k]
+                                 else nest_pointer(nest, k, start))
+            slots.steps[k - 1] = nest.strides[k][0]
+        else:
+            move_rows(task, k, space, start, n)
+            slots.data[k - 1] = space
+            slots.steps[k - 1] = task.itemsize[k]
+            space += task.capacity * task.itemsize[k]
+    if scatter:
+        slots.out = space
+        slots.out_step = out_size
+    else:
+        slots.out = (nest.data[0] + start * nest.strides[0][0] if task.even[0]
+                     else nest_pointer(nest, 0, start))
+        slots.out_step = nest.strides[0][0]
+    run_steps(program, slots, workspace, task.capacity, n)
+    if scatter:
+        move_rows(task, 0, space, start, n)
+
+
+cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Tiles begin..end, with a workspace and slots of this thread's own."""
+    cdef task_t *task = <task_t *>context
+    cdef char[WORKSPACE + 64] memory
+    cdef char *workspace = <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63)
+    cdef slots_t slots
+    cdef int64_t tile, start, n, length = task.nest.shape[0]
+    cdef int k
+    for k in range(task.program.n_inputs, task.program.n_inputs + task.program.n_cells):
+        slots.data[k] = task.cells.data[k]
+        slots.steps[k] = 0
+    for tile in range(begin, end):
+        if task.rows:
+            start = tile * task.rows * length
+            n = task.rows * length
+            if n > task.nest.size - start:
+                n = task.nest.size - start
+        else:
+            start = (tile % task.pieces) * task.piece
+            n = length - start if length - start < task.piece else task.piece
+            start += (tile // task.pieces) * length
+        run_tile(task, &slots, workspace, start, n)
+    if task.program.partial and loop_status() != OK:
+        if atomic_claim(&task.error, OK, loop_status()):
+            snprintf(task.text, sizeof(task.text), b"%s", message())
+        set_loop_status(OK)
+
+
+cdef bint is_even(const nest_t *nest, int k) noexcept nogil:
+    """Is the distance from one element to the next the same throughout?"""
+    cdef int d
+    for d in range(1, nest.ndim):
+        if nest.strides[k][d] != nest.strides[k][d - 1] * nest.shape[d - 1]:
+            return False
+    return True
+
+
+cdef int run_task(task_t *task) noexcept nogil:
+    cdef nest_t *nest = &task.nest
+    cdef const specialised_t *program = task.program
+    cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
+    cdef int64_t bytes, size, tiles, length = nest.shape[0]
+    cdef int k
+    task.error = OK
+    # Room for every operand that may have to be gathered or scattered.
+    task.rows = 0
+    bytes = program.n_buffers * program.width
+    for k in range(nest.n):
+        task.even[k] = is_even(nest, k)
+        size = task.itemsize[k] if k else out_size
+        if nest.data[k] != NULL and not (task.even[k] and lies_ready(task, k, size)
+                                         and (k or task.move[0] == NULL)):
+            bytes += size
+    size = tile_size(bytes)
+    if nest.ndim == 1 or length >= size or length >= LONG_ROW:
+        task.rows = 0
+        task.pieces = (length + size - 1) // size
+        task.piece = ((length + task.pieces - 1) // task.pieces + 15) // 16 * 16
+        task.pieces = (length + task.piece - 1) // task.piece
+        task.capacity = task.piece
+        tiles = nest.size // length * task.pieces
+    else:
+        task.rows = size // length
+        task.piece = task.rows * length
+        task.capacity = size
+        tiles = (nest.size // length + task.rows - 1) // task.rows
+    for k in range(1, nest.n):
+        task.ready[k] = lies_ready(task, k, task.itemsize[k])
+    task.ready[0] = task.move[0] == NULL and lies_ready(task, 0, out_size)
+    size = WORK // (program.cost * task.piece)
+    parallel_for(run_tiles, task, tiles, size if size > 1 else 1)
+    if task.error != OK:
+        snprintf(message(), MESSAGE, b"%s", task.text)
+    return task.error

@@ -1,0 +1,1 @@
+"""Primitives that NumPy has not, or computes otherwise: scalar functions and typed loops over them."""

@@ -1,0 +1,345 @@
+"""
+Primitives that NumPy has not, or computes otherwise: scalar functions and typed loops over them.
+
+Importing this module enters its loops in the table of `loops`. The last parameter of a loop is the `data`
+of loop_t; where a loop has no use for it, its pointer type tells the compiler which element type is meant.
+"""
+
+from libc.math cimport M_PI, erf, erfc, trunc
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from cygrad._core.cast cimport cast_loops
+from cygrad._core.dtype cimport (BOOL, COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, INT8, INT16, INT32,
+                                 INT64, UINT8, itemsize)
+from cygrad._core.integer_loops cimport enter_integers
+from cygrad._core.loops cimport (FLOAT, SAME, SELECT, define, entries, entry_t, loop_t, primitive, primitives, rule_t, set_entry,
+                                 set_loop_status)
+
+cdef extern from "<math.h>" nogil:
+    float erfcf(float)
+    float truncf(float)
+    double lgamma_r(double, int *)
+    float lgammaf_r(float, int *)
+    bint isnan(double)
+
+cdef extern from "vector_math.h" nogil:
+    void sines(const double *x, double *out, int64_t n, int64_t quarter)
+    void error_functions(const float *x, float *out, int64_t n)
+
+cdef extern from "<complex.h>" nogil:
+    double carg(double complex)
+    float cargf(float complex)
+
+ctypedef fused real_t:
+    float
+    double
+
+ctypedef fused complex_t:
+    (float complex)
+    (double complex)
+
+ctypedef fused ordered_t:
+    uint8_t
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    float
+    double
+
+# Types that stand for any of their size, where values are only moved.
+ctypedef fused word_t:
+    uint8_t
+    int16_t
+    int32_t
+    int64_t
+    (double complex)
+
+# Loops that loops here are built on.
+cdef int _neg = primitive("neg")
+cdef int _add = primitive("add")
+cdef int _exp = primitive("exp")
+cdef int _reciprocal = primitive("reciprocal")
+
+cdef enum:
+    BLOCK = 512       # elements that a loop built on another loop holds on the stack
+
+
+# Choices
+
+cdef inline word_t chosen(char condition, word_t x, word_t y) noexcept nogil:
+    """x where the condition holds, else y."""
+    if word_t is doublecomplex:
+        return x if condition else y
+    else:
+        return y ^ ((x ^ y) & <word_t>-<word_t>(condition != 0))
+
+
+cdef void where_loop(char **arguments, const int64_t *n, const int64_t *steps, word_t *tag) noexcept nogil:
+    """Condition (bool), x, y -> x where it holds, else y."""
+    cdef int64_t i, size = sizeof(word_t)
+    cdef char *condition = arguments[0]
+    cdef char *x = arguments[1]
+    cdef char *y = arguments[2]
+    cdef char *out = arguments[3]
+    cdef word_t value
+    if word_t is not doublecomplex and steps[0] == 1 and steps[3] == size and (
+            steps[1] == size or steps[1] == 0) and (steps[2] == size or steps[2] == 0):
+        # Without a branch, by a mask of all or no bits: conditions are seldom predictable.
+        if steps[1] == size and steps[2] == size:
+            for i in range(n[0]):
+                (<word_t *>out)[i] = chosen(condition[i], (<word_t *>x)[i], (<word_t *>y)[i])
+        elif steps[1] == size:
+            value = (<word_t *>y)[0]
+            for i in range(n[0]):
+                (<word_t *>out)[i] = chosen(condition[i], (<word_t *>x)[i], value)
+        else:
+            value = (<word_t *>x)[0]
+            for i in range(n[0]):
+                (<word_t *>out)[i] = chosen(condition[i], value, (<word_t *>y)[i * steps[2] // size])
+    else:
+        for i in range(n[0]):
+            (<word_t *>(out + i * steps[3]))[0] = (
+                (<word_t *>(x + i * steps[1]))[0] if condition[i * steps[0]]
+                else (<word_t *>(y + i * steps[2]))[0])
+
+
+cdef inline ordered_t relu(ordered_t x) noexcept nogil:
+    """max(x, 0): nan stays nan because no comparison with it holds; -0 becomes 0."""
+    return <ordered_t>0 if x <= 0 else x
+
+
+cdef void relu_loop(char **arguments, const int64_t *n, const int64_t *steps, ordered_t *tag) noexcept nogil:
+    cdef int64_t i, size = sizeof(ordered_t)
+    cdef char *x = arguments[0]
+    cdef char *out = arguments[1]
+    if steps[0] == size and steps[1] == size:
+        for i in range(n[0]):
+            (<ordered_t *>out)[i] = relu((<ordered_t *>x)[i])
+    else:
+        for i in range(n[0]):
+            (<ordered_t *>(out + i * steps[1]))[0] = relu((<ordered_t *>(x + i * steps[0]))[0])
+
+
+cdef void sign_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    """1, -1 or 0; of nan, as the reference has it, 0."""
+    cdef int64_t i, size = sizeof(real_t)
+    cdef real_t x
+    if steps[0] == size and steps[1] == size:
+        for i in range(n[0]):
+            x = (<real_t *>arguments[0])[i]
+            (<real_t *>arguments[1])[i] = <real_t>(x > 0) - <real_t>(x < 0)
+    else:
+        for i in range(n[0]):
+            x = (<real_t *>(arguments[0] + i * steps[0]))[0]
+            (<real_t *>(arguments[1] + i * steps[1]))[0] = <real_t>(x > 0) - <real_t>(x < 0)
+
+
+cdef void copy_bool_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    """Bool -> the same: sign(), sgn() of bool."""
+    cdef int64_t i
+    for i in range(n[0]):
+        arguments[1][i * steps[1]] = arguments[0][i * steps[0]]
+
+
+# Floating and complex functions
+
+cdef void trunc_divide_real_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                                 real_t *tag) noexcept nogil:
+    cdef int64_t i
+    cdef real_t quotient
+    for i in range(n[0]):
+        quotient = ((<real_t *>(arguments[0] + i * steps[0]))[0] / (<real_t *>(arguments[1] + i * steps[1]))[0])
+        (<real_t *>(arguments[2] + i * steps[2]))[0] = truncf(quotient) if real_t is float else trunc(quotient)
+
+
+cdef void erf_double_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    cdef int64_t i
+    for i in range(n[0]):
+        (<double *>(arguments[1] + i * steps[1]))[0] = erf((<double *>(arguments[0] + i * steps[0]))[0])
+
+
+cdef void erf_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    cdef int64_t i
+    if steps[0] == sizeof(float) and steps[1] == sizeof(float):
+        error_functions(<const float *>arguments[0], <float *>arguments[1], n[0])
+        return
+    for i in range(n[0]):
+        error_functions(<const float *>(arguments[0] + i * steps[0]), <float *>(arguments[1] + i * steps[1]), 1)
+
+
+cdef void sine_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    """sin, or cos if `data` is not NULL."""
+    cdef int64_t i, quarter = data != NULL
+    if steps[0] == sizeof(double) and steps[1] == sizeof(double):
+        sines(<const double *>arguments[0], <double *>arguments[1], n[0], quarter)
+        return
+    for i in range(n[0]):
+        sines(<const double *>(arguments[0] + i * steps[0]), <double *>(arguments[1] + i * steps[1]), 1, quarter)
+
+
+cdef void erfc_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    cdef int64_t i
+    cdef real_t x
+    for i in range(n[0]):
+        x = (<real_t *>(arguments[0] + i * steps[0]))[0]
+        (<real_t *>(arguments[1] + i * steps[1]))[0] = erfcf(x) if real_t is float else erfc(x)
+
+
+cdef void lgamma_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    """The reentrant variants: plain lgamma() writes a global."""
+    cdef int64_t i
+    cdef int sign
+    cdef real_t x
+    for i in range(n[0]):
+        x = (<real_t *>(arguments[0] + i * steps[0]))[0]
+        (<real_t *>(arguments[1] + i * steps[1]))[0] = (
+            lgammaf_r(x, &sign) if real_t is float else lgamma_r(x, &sign))
+
+
+cdef void sigmoid_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    """1 / (1 + exp(-x)), in blocks, by NumPy's vector loops: exp(-x) = inf gives the right 0."""
+    cdef int code = FLOAT32 if real_t is float else FLOAT64
+    cdef real_t[BLOCK] block
+    cdef real_t one = 1
+    cdef char *pointers[3]
+    cdef int64_t[3] block_steps
+    cdef int64_t done = 0, count
+    while done < n[0]:
+        count = n[0] - done if n[0] - done < BLOCK else BLOCK
+        pointers[0] = arguments[0] + done * steps[0]
+        pointers[1] = pointers[2] = <char *>block
+        block_steps[0] = steps[0]
+        block_steps[1] = block_steps[2] = sizeof(real_t)
+        entries[_neg][code].loop(pointers, &count, block_steps, entries[_neg][code].data)
+        pointers[0] = <char *>block
+        block_steps[0] = sizeof(real_t)
+        entries[_exp][code].loop(pointers, &count, block_steps, entries[_exp][code].data)
+        pointers[1] = <char *>&one
+        block_steps[1] = 0
+        entries[_add][code].loop(pointers, &count, block_steps, entries[_add][code].data)
+        pointers[1] = arguments[1] + done * steps[1]
+        block_steps[1] = steps[1]
+        entries[_reciprocal][code].loop(pointers, &count, block_steps, entries[_reciprocal][code].data)
+        done += count
+
+
+cdef void sigmoid_complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                               complex_t *tag) noexcept nogil:
+    cdef const entry_t *exp = &entries[_exp][<int>COMPLEX64 if complex_t is floatcomplex else <int>COMPLEX128]
+    cdef int64_t i, one = 1
+    cdef complex_t power
+    cdef char *pointers[2]
+    pointers[0] = pointers[1] = <char *>&power
+    for i in range(n[0]):
+        power = -(<complex_t *>(arguments[0] + i * steps[0]))[0]
+        exp.loop(pointers, &one, steps, exp.data)
+        (<complex_t *>(arguments[1] + i * steps[1]))[0] = 1 / (1 + power)
+
+
+cdef void angle_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    """Of real numbers: pi where negative, 0 elsewhere, nan stays."""
+    cdef int64_t i
+    cdef real_t x
+    for i in range(n[0]):
+        x = (<real_t *>(arguments[0] + i * steps[0]))[0]
+        (<real_t *>(arguments[1] + i * steps[1]))[0] = (
+            <real_t>M_PI if x < 0 else <real_t>0 if x >= 0 else x)
+
+
+cdef void angle_complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                             complex_t *tag) noexcept nogil:
+    cdef int64_t i
+    for i in range(n[0]):
+        if complex_t is floatcomplex:
+            (<float *>(arguments[1] + i * steps[1]))[0] = cargf((<complex_t *>(arguments[0] + i * steps[0]))[0])
+        else:
+            (<double *>(arguments[1] + i * steps[1]))[0] = carg((<complex_t *>(arguments[0] + i * steps[0]))[0])
+
+
+cdef void real_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    """First part of a complex number whose parts are real_t; given a shifted pointer, the second."""
+    cdef int64_t i
+    for i in range(n[0]):
+        (<real_t *>(arguments[1] + i * steps[1]))[0] = (<real_t *>(arguments[0] + i * steps[0]))[0]
+
+
+cdef void imag_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    cdef int64_t i
+    for i in range(n[0]):
+        (<real_t *>(arguments[1] + i * steps[1]))[0] = (<real_t *>(arguments[0] + i * steps[0]))[1]
+
+
+cdef void complex_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    """Two reals -> the complex number of these parts."""
+    cdef int64_t i
+    cdef real_t first, second
+    cdef real_t *out
+    for i in range(n[0]):
+        first = (<real_t *>(arguments[0] + i * steps[0]))[0]
+        second = (<real_t *>(arguments[1] + i * steps[1]))[0]
+        out = <real_t *>(arguments[2] + i * steps[2])
+        out[0] = first
+        out[1] = second
+
+
+# The table
+
+cdef int enter_reals(str name, int arity, rule_t rule, int cost, bint exact, loop_t f32, loop_t f64) except -1:
+    cdef int index = define(name, arity, rule, cost, exact, -1)
+    set_entry(index, FLOAT32, f32, NULL, FLOAT32)
+    set_entry(index, FLOAT64, f64, NULL, FLOAT64)
+    return index
+
+
+def _initialise():
+    cdef int index, code
+    cdef loop_t[17] moves
+    moves[1] = <loop_t>where_loop[uint8_t]
+    moves[2] = <loop_t>where_loop[int16_t]
+    moves[4] = <loop_t>where_loop[int32_t]
+    moves[8] = <loop_t>where_loop[int64_t]
+    moves[16] = <loop_t>where_loop[doublecomplex]
+    index = define("where", 3, SELECT, 1, True, -1)
+    for code in range(DTYPES):
+        set_entry(index, code, moves[itemsize(code)], NULL, code)
+
+    enter_integers("relu", 1, 1, <loop_t>relu_loop[uint8_t], <loop_t>relu_loop[int8_t],
+                   <loop_t>relu_loop[int16_t], <loop_t>relu_loop[int32_t], <loop_t>relu_loop[int64_t], False)
+    enter_reals("relu", 1, SAME, 1, True, <loop_t>relu_loop[float], <loop_t>relu_loop[double])
+
+    enter_reals("trunc_divide", 2, SAME, 4, True, <loop_t>trunc_divide_real_loop[float],
+                <loop_t>trunc_divide_real_loop[double])
+    for name in ("sign", "sgn"):
+        set_entry(define(name, 1, SAME, 1, True, -1), BOOL, copy_bool_loop, NULL, BOOL)
+        enter_reals(name, 1, SAME, 1, True, <loop_t>sign_loop[float], <loop_t>sign_loop[double])
+    # The square of bool counts: it is an integer.
+    set_entry(define("square", 1, SAME, 1, True, -1), BOOL, cast_loops[<int>BOOL][<int>INT64], NULL, INT64)
+
+    enter_reals("erf", 1, FLOAT, 20, True, erf_float_loop, erf_double_loop)
+    # NumPy computes these two one by one.
+    set_entry(define("sin", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, NULL, FLOAT64)
+    set_entry(define("cos", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, &entries, FLOAT64)
+    enter_reals("erfc", 1, FLOAT, 40, True, <loop_t>erfc_loop[float], <loop_t>erfc_loop[double])
+    enter_reals("lgamma", 1, FLOAT, 60, True, <loop_t>lgamma_loop[float], <loop_t>lgamma_loop[double])
+
+    index = define("sigmoid", 1, FLOAT, 10, True, -1)
+    set_entry(index, FLOAT32, <loop_t>sigmoid_loop[float], NULL, FLOAT32)
+    set_entry(index, FLOAT64, <loop_t>sigmoid_loop[double], NULL, FLOAT64)
+    set_entry(index, COMPLEX64, <loop_t>sigmoid_complex_loop[floatcomplex], NULL, COMPLEX64)
+    set_entry(index, COMPLEX128, <loop_t>sigmoid_complex_loop[doublecomplex], NULL, COMPLEX128)
+
+    index = enter_reals("angle", 1, FLOAT, 4, True, <loop_t>angle_loop[float], <loop_t>angle_loop[double])
+    set_entry(index, COMPLEX64, <loop_t>angle_complex_loop[floatcomplex], NULL, FLOAT32)
+    set_entry(index, COMPLEX128, <loop_t>angle_complex_loop[doublecomplex], NULL, FLOAT64)
+    index = define("real", 1, SAME, 1, True, FLOAT64)
+    set_entry(index, COMPLEX64, <loop_t>real_loop[float], NULL, FLOAT32)
+    set_entry(index, COMPLEX128, <loop_t>real_loop[double], NULL, FLOAT64)
+    index = define("imag", 1, SAME, 1, True, -1)
+    set_entry(index, COMPLEX64, <loop_t>imag_loop[float], NULL, FLOAT32)
+    set_entry(index, COMPLEX128, <loop_t>imag_loop[double], NULL, FLOAT64)
+    index = define("complex", 2, FLOAT, 1, True, -1)
+    set_entry(index, FLOAT32, <loop_t>complex_loop[float], NULL, COMPLEX64)
+    set_entry(index, FLOAT64, <loop_t>complex_loop[double], NULL, COMPLEX128)
+
+
+_initialise()

@@ -1,0 +1,173 @@
+"""Running backward: what users pass in, brought to the form that the engine takes."""
+
+from cygrad._core.engine import GradientEdge, run_backward
+from cygrad._core.tensor import Tensor
+
+
+def _sequence(value):
+    """A tuple of what may also be given alone."""
+    if isinstance(value, (Tensor, GradientEdge)):
+        return (value,)
+    return tuple(value)
+
+
+def _gradients(operation, outputs, gradients):
+    """One gradient or None per output."""
+    if gradients is None:
+        return (None,) * len(outputs)
+    gradients = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
+    if len(gradients) != len(outputs):
+        raise RuntimeError(
+            f"{operation}: the number of gradients does not match (got {len(gradients)} for {len(outputs)} outputs). "
+            "Pass one for each output, None where it is a scalar.")
+    return gradients
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+    """
+    Add the gradients of `tensors` with respect to the leaves of the graph to the leaves' ``.grad``.
+
+    Parameters
+    ----------
+    tensors : Tensor, GradientEdge or sequence of them
+        Where to start: the outputs.
+    grad_tensors : Tensor or sequence of Tensor or None, optional
+        The vector of the vector-Jacobian product for each output, of its shape and dtype. Scalars need none.
+    retain_graph : bool, optional
+        Keep what the graph has saved, for another backward. Default: the value of `create_graph`.
+    create_graph : bool, default False
+        Record the computation of the gradients, so that they can be differentiated again.
+    inputs : Tensor, GradientEdge or sequence of them, optional
+        Accumulate into these only, and run only what leads to them. Default: all leaves.
+
+    Raises
+    ------
+    RuntimeError
+        If an output does not require grad, a non-scalar has no gradient, shapes differ, or the graph is freed.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> cygrad.autograd.backward((x * x).sum())
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    outputs = _sequence(tensors)
+    gradients = _gradients("backward", outputs, grad_tensors)
+    if inputs is not None:
+        inputs = list(_sequence(inputs))
+        if not inputs:
+            raise RuntimeError("backward: inputs is empty (got an empty sequence, expected Tensors). "
+                               "Pass None for all leaves.")
+    keep = create_graph if retain_graph is None else retain_graph
+    run_backward("backward", outputs, gradients, bool(keep), bool(create_graph), inputs, True, True)
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
+    """
+    The gradients of `outputs` with respect to `inputs`; no ``.grad`` is touched.
+
+    Parameters
+    ----------
+    outputs : Tensor, GradientEdge or sequence of them
+        What is differentiated.
+    inputs : Tensor, GradientEdge or sequence of them
+        With respect to what.
+    grad_outputs : Tensor or sequence of Tensor or None, optional
+        The vector of the vector-Jacobian product for each output. Scalars need none.
+    retain_graph : bool, optional
+        Keep what the graph has saved. Default: the value of `create_graph`.
+    create_graph : bool, default False
+        Record the computation, for gradients of higher order.
+    allow_unused : bool, optional
+        Give None for inputs that the outputs do not depend on, instead of an error. Default: the value of
+        `materialize_grads`.
+    is_grads_batched : bool, default False
+        The first dimension of each of `grad_outputs` counts vectors: one vector-Jacobian product for each, stacked.
+    materialize_grads : bool, default False
+        Give zeros instead of None for unused inputs.
+
+    Returns
+    -------
+    tuple of Tensor
+        One gradient per input, of its shape and dtype.
+
+    Raises
+    ------
+    RuntimeError
+        As `backward`, and for unused inputs.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor(3.0, requires_grad=True)
+    >>> cygrad.autograd.grad(x * x, x)
+    (tensor(6.),)
+    """
+    outputs, inputs = _sequence(outputs), list(_sequence(inputs))
+    if not inputs:
+        raise ValueError("grad: inputs is empty (got an empty sequence, expected Tensors).")
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    elif materialize_grads and not allow_unused:
+        raise ValueError("grad: materialize_grads=True means that unused inputs are allowed (got allow_unused=False). "
+                         "Leave allow_unused out.")
+    keep = bool(create_graph if retain_graph is None else retain_graph)
+    if is_grads_batched:
+        results = _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused)
+    else:
+        results = run_backward("grad", outputs, _gradients("grad", outputs, grad_outputs), keep, bool(create_graph),
+                               inputs, False, bool(allow_unused))
+    if materialize_grads:
+        from cygrad import zeros_like
+        results = [zeros_like(place) if result is None and isinstance(place, Tensor) else result
+                   for result, place in zip(results, inputs)]
+    return tuple(results)
+
+
+def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
+    """One vector-Jacobian product for each entry of the first dimension, stacked."""
+    from cygrad import stack
+    gradients = _gradients("grad", outputs, grad_outputs)
+    if any(gradient is None for gradient in gradients):
+        raise RuntimeError("grad: is_grads_batched=True needs a batch of gradients for every output (got None).")
+    sizes = {gradient.shape[0] if gradient.ndim else None for gradient in gradients}
+    if len(sizes) != 1 or None in sizes:
+        raise RuntimeError(f"grad: with is_grads_batched=True all grad_outputs need one first dimension of the same "
+                           f"size (got {[tuple(gradient.shape) for gradient in gradients]}).")
+    (count,) = sizes
+    rows = [run_backward("grad", outputs, [gradient[i] for gradient in gradients], keep or i < count - 1,
+                         bool(create_graph), list(inputs), False, allow_unused) for i in range(count)]
+    return [None if parts[0] is None else stack(list(parts)) for parts in zip(*rows)]
+
+
+def tensor_backward(input, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """
+    Add the gradient of this tensor with respect to the leaves of the graph to the leaves' ``.grad``.
+
+    Parameters
+    ----------
+    gradient : Tensor, optional
+        The vector of the vector-Jacobian product, of this tensor's shape. A scalar needs none.
+    retain_graph : bool, optional
+        Keep what the graph has saved, for another backward. Default: the value of `create_graph`.
+    create_graph : bool, default False
+        Record the computation of the gradients.
+    inputs : Tensor, GradientEdge or sequence of them, optional
+        Accumulate into these only.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * 3).backward(cygrad.ones(2))
+    >>> x.grad
+    tensor([3., 3.])
+    """
+    if inputs is None and (gradient is None or isinstance(gradient, Tensor)):
+        keep = create_graph if retain_graph is None else retain_graph
+        run_backward("backward", (input,), (gradient,), bool(keep), bool(create_graph), None, True, True)
+        return
+    backward(input, gradient, retain_graph, create_graph, inputs)

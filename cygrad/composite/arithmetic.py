@@ -1,0 +1,446 @@
+"""Element-wise functions whose arguments choose between operators of the table."""
+
+from cygrad._core.creation import tensor
+from cygrad._core.dtype import bool as bool_dtype
+from cygrad._core.dtype import uint8
+from cygrad._core.tensor import Tensor
+from cygrad.composite.dtypes import result_type
+from cygrad.composite.table import operators
+
+__all__ = ["add", "add_", "allclose", "clamp", "clamp_", "clip", "clip_", "div", "div_", "divide", "divide_", "equal",
+           "gelu", "isclose", "pow", "pow_", "sub", "sub_", "subtract", "subtract_", "true_divide", "true_divide_"]
+
+ROUNDINGS = {None: "div", "floor": "floor_divide", "trunc": "trunc_divide"}
+
+
+def _rounded(rounding_mode, operation):
+    """The operator for a rounding mode."""
+    if rounding_mode not in ROUNDINGS:
+        raise RuntimeError(f"{operation}: unknown rounding_mode (got {rounding_mode!r}, expected None, 'trunc' or "
+                           "'floor').")
+    return ROUNDINGS[rounding_mode]
+
+
+def div(input, other, *, rounding_mode=None, out=None):
+    """Divide element by element.
+
+    Parameters
+    ----------
+    input, other : Tensor or number
+        Broadcast against each other.
+    rounding_mode : {None, "trunc", "floor"}, optional
+        None: true division, floating for integers too. Otherwise quotients are rounded toward zero or
+        down, and integers stay integers.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If there is no such rounding mode.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.div(cygrad.tensor([5, -5]), 2)
+    tensor([ 2.5000, -2.5000])
+    >>> cygrad.div(cygrad.tensor([5, -5]), 2, rounding_mode="floor")
+    tensor([ 2, -3])
+    """
+    function = getattr(operators, _rounded(rounding_mode, "div"))
+    if out is None:
+        return function(input, other)
+    return function(input, other, out=out)
+
+
+def div_(input, other, *, rounding_mode=None):
+    """In-place version of `div`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Changed.
+    other : Tensor or number
+    rounding_mode : {None, "trunc", "floor"}, optional
+
+    Returns
+    -------
+    Tensor
+        `input` itself.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1., 3.]).div_(2)
+    tensor([0.5000, 1.5000])
+    """
+    return getattr(operators, _rounded(rounding_mode, "div_") + "_")(input, other)
+
+
+divide = true_divide = div
+divide_ = true_divide_ = div_
+
+
+def _scaled(name, input, other, alpha, out):
+    """`add` and `sub`: one pass over memory with or without the factor."""
+    function = getattr(operators, name if alpha == 1 else f"{name}_scaled")
+    options = {} if out is None else {"out": out}
+    if alpha == 1:
+        return function(input, other, **options)
+    return function(input, other, alpha=alpha, **options)
+
+
+def add(input, other, *, alpha=1, out=None):
+    """The sum ``input + alpha * other``.
+
+    Parameters
+    ----------
+    input, other : Tensor or number
+        Broadcast against each other.
+    alpha : number, default 1
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.add(cygrad.tensor([1., 2.]), cygrad.tensor([1., 1.]), alpha=10)
+    tensor([11., 12.])
+    """
+    return _scaled("add", input, other, alpha, out)
+
+
+def add_(input, other, *, alpha=1):
+    """In-place version of `add`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Changed.
+    other : Tensor or number
+    alpha : number, default 1
+
+    Returns
+    -------
+    Tensor
+        `input` itself.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1., 2.]).add_(1)
+    tensor([2., 3.])
+    """
+    return operators.add_(input, other) if alpha == 1 else operators.add_scaled_(input, other, alpha=alpha)
+
+
+def sub(input, other, *, alpha=1, out=None):
+    """The difference ``input - alpha * other``.
+
+    Parameters
+    ----------
+    input, other : Tensor or number
+        Broadcast against each other.
+    alpha : number, default 1
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sub(cygrad.tensor([11., 12.]), cygrad.tensor([1., 1.]), alpha=10)
+    tensor([1., 2.])
+    """
+    return _scaled("sub", input, other, alpha, out)
+
+
+def sub_(input, other, *, alpha=1):
+    """In-place version of `sub`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Changed.
+    other : Tensor or number
+    alpha : number, default 1
+
+    Returns
+    -------
+    Tensor
+        `input` itself.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1., 2.]).sub_(1)
+    tensor([0., 1.])
+    """
+    return operators.sub_(input, other) if alpha == 1 else operators.sub_scaled_(input, other, alpha=alpha)
+
+
+subtract = sub
+subtract_ = sub_
+
+
+def pow(input, exponent, *, out=None):
+    """Each element to a power.
+
+    Parameters
+    ----------
+    input, exponent : Tensor or number
+        Broadcast against each other; at least one is a Tensor.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        For integers to negative integer powers.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.pow(cygrad.tensor([1., 2., 3.]), 2)
+    tensor([1., 4., 9.])
+    >>> cygrad.pow(2, cygrad.tensor([1., 2., 3.]))
+    tensor([2., 4., 8.])
+    """
+    function = operators.pow_tensor if isinstance(exponent, Tensor) else operators.pow
+    if not isinstance(input, Tensor):
+        # Without dimensions and of the dtype that the number would give the result.
+        input = tensor(input, dtype=result_type(input, exponent))
+    return function(input, exponent) if out is None else function(input, exponent, out=out)
+
+
+def pow_(input, exponent):
+    """In-place version of `pow`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Changed.
+    exponent : Tensor or number
+
+    Returns
+    -------
+    Tensor
+        `input` itself.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1., 2.]).pow_(2)
+    tensor([1., 4.])
+    """
+    return operators.pow_tensor_(input, exponent) if isinstance(exponent, Tensor) else operators.pow_(input, exponent)
+
+
+def _clamp_form(min, max):
+    """The operator for the bounds that are given, and its arguments."""
+    if min is None and max is None:
+        raise RuntimeError("clamp: at least one of 'min' and 'max' must be given (got None and None).")
+    if max is None:
+        return "clamp_min", (min,)
+    if min is None:
+        return "clamp_max", (max,)
+    return "clamp_between", (min, max)
+
+
+def clamp(input, min=None, max=None, *, out=None):
+    """Bring every element between two bounds.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real.
+    min, max : Tensor or number, optional
+        At least one. `max` wins where the bounds cross.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        nan stays nan. The derivative at a bound is 1.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no bound.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.clamp(cygrad.tensor([-1., 0.5, 2.]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    name, bounds = _clamp_form(min, max)
+    function = getattr(operators, name)
+    return function(input, *bounds) if out is None else function(input, *bounds, out=out)
+
+
+def clamp_(input, min=None, max=None):
+    """In-place version of `clamp`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Changed.
+    min, max : Tensor or number, optional
+
+    Returns
+    -------
+    Tensor
+        `input` itself.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([-1., 2.]).clamp_(0, 1)
+    tensor([0., 1.])
+    """
+    name, bounds = _clamp_form(min, max)
+    return getattr(operators, f"{name}_")(input, *bounds)
+
+
+clip = clamp
+clip_ = clamp_
+
+
+def gelu(input, *, approximate="none"):
+    """The Gaussian error linear unit ``x * P(X <= x)``.
+
+    Parameters
+    ----------
+    input : Tensor
+    approximate : {"none", "tanh"}, optional
+        The distribution function itself, or its approximation by tanh.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If there is no such approximation.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.gelu(cygrad.tensor([0., 1.]))
+    tensor([0.0000, 0.8413])
+    """
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"gelu: unknown approximation (got {approximate!r}, expected 'none' or 'tanh').")
+    return (operators.gelu if approximate == "none" else operators.gelu_tanh)(input)
+
+
+def _check_comparable(input, other, operation):
+    for name, value in (("input", input), ("other", other)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{operation}: argument '{name}' must be a Tensor (got {type(value).__name__}).")
+
+
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether elements differ by at most ``atol + rtol * abs(other)``.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Of one dtype; broadcast against each other.
+    rtol, atol : float, optional
+        Not negative.
+    equal_nan : bool, default False
+        Whether nan counts as close to nan.
+
+    Returns
+    -------
+    Tensor
+        Of bool.
+
+    Raises
+    ------
+    RuntimeError
+        If the dtypes differ, or a tolerance is negative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.isclose(cygrad.tensor([1., 2.]), cygrad.tensor([1., 2.1]))
+    tensor([ True, False])
+    """
+    _check_comparable(input, other, "isclose")
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"isclose: the dtypes differ (got {input.dtype} and {other.dtype}). Convert one with to().")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"isclose: {name} must not be negative (got {value}).")
+    if input.dtype is bool_dtype:
+        input, other = operators.cast(input, uint8), operators.cast(other, uint8)
+    return operators.isclose(input, other, rtol, atol, equal_nan)
+
+
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether all elements are close, see `isclose`.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Of one dtype; broadcast against each other.
+    rtol, atol : float, optional
+        Not negative.
+    equal_nan : bool, default False
+        Whether nan counts as close to nan.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.allclose(cygrad.tensor([1., 2.]), cygrad.tensor([1., 2. + 1e-6]))
+    True
+    """
+    return bool(isclose(input, other, rtol, atol, equal_nan).all().item())
+
+
+def equal(input, other):
+    """Whether two tensors have the same shape and equal elements.
+
+    Parameters
+    ----------
+    input, other : Tensor
+
+    Returns
+    -------
+    bool
+        False if an element is nan.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.equal(cygrad.tensor([1, 2]), cygrad.tensor([1, 2]))
+    True
+    """
+    _check_comparable(input, other, "equal")
+    if tuple(input.shape) != tuple(other.shape):
+        return False
+    return bool((input.detach() == other.detach()).all().item())

@@ -1,0 +1,250 @@
+"""Einstein summation: sums of products of tensors, written as labels of dimensions."""
+
+from dataclasses import dataclass
+from math import prod
+
+from cygrad._core.tensor import Tensor
+from cygrad.composite.table import operators
+
+__all__ = ["einsum"]
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass
+class Labelled:
+    """A tensor, and the label of each dimension: a letter, or a number counting `...` from its end."""
+
+    tensor: Tensor
+    labels: tuple
+
+
+# ---- reading the arguments
+
+def _text_of(sublist):
+    """`[0, 1, ...]` as "AB..."."""
+    text = ""
+    for item in sublist:
+        if item is Ellipsis:
+            text += "..."
+        elif isinstance(item, int) and 0 <= item < len(LETTERS):
+            text += LETTERS[item]
+        else:
+            raise ValueError(f"einsum: subscripts must be integers in [0, {len(LETTERS)}) or ... (got {item!r}).")
+    return text
+
+
+def _read_arguments(args):
+    """Texts of the operands' subscripts, that of the output or None, and the operands."""
+    if len(args) < 2:
+        raise ValueError("einsum: expected an equation and at least one operand, or operands with their subscripts.")
+    if isinstance(args[0], str):
+        equation, operands = args[0].replace(" ", ""), args[1:]
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = tuple(operands[0])
+        inputs, arrow, output = equation.partition("->")
+        inputs = inputs.split(",")
+        output = output if arrow else None
+    else:
+        operands = args[0 : len(args) // 2 * 2 : 2]
+        inputs = [_text_of(sublist) for sublist in args[1::2]]
+        output = _text_of(args[-1]) if len(args) % 2 else None
+    for operand in operands:
+        if not isinstance(operand, Tensor):
+            raise TypeError(f"einsum: operands must be Tensors (got {type(operand).__name__}).")
+    if len(inputs) != len(operands):
+        raise RuntimeError(f"einsum: as many subscripts as operands are needed (got {len(inputs)} and "
+                           f"{len(operands)}).")
+    return inputs, output, operands
+
+
+def _split_labels(text, what):
+    """Letters before `...`, letters behind it, and whether it is there."""
+    head, dots, tail = text.partition("...")
+    for letter in head + tail:
+        if letter not in LETTERS:
+            raise RuntimeError(f"einsum: invalid subscript in {what} (got {letter!r} in {text!r}, expected letters and "
+                               "at most one '...').")
+    return tuple(head), tuple(tail), bool(dots)
+
+
+def _labels_of(text, operand, number):
+    """The label of each dimension of an operand."""
+    head, tail, dots = _split_labels(text, f"operand {number}")
+    free = operand.ndim - len(head) - len(tail)
+    if free < 0 or (free > 0 and not dots):
+        raise RuntimeError(f"einsum: the number of subscripts does not match operand {number} (got {text!r} for shape "
+                           f"{tuple(operand.shape)}).")
+    return head + tuple(range(free, 0, -1)) + tail
+
+
+def _output_labels(text, all_labels):
+    """The labels of the result: as written, or `...` and the letters that occur once, in their order."""
+    counts = {}
+    for labels in all_labels:
+        for label in labels:
+            counts[label] = counts.get(label, 0) + 1
+    dots = tuple(sorted((label for label in counts if isinstance(label, int)), reverse=True))
+    if text is None:
+        return dots + tuple(sorted(label for label in counts if isinstance(label, str) and counts[label] == 1))
+    head, tail, has_dots = _split_labels(text, "the output")
+    for letter in head + tail:
+        if letter not in counts:
+            raise RuntimeError(f"einsum: output subscript {letter} is in no operand (got output {text!r}).")
+        if (head + tail).count(letter) > 1:
+            raise RuntimeError(f"einsum: output subscript {letter} occurs twice (got output {text!r}).")
+    return head + (dots if has_dots else ()) + tail
+
+
+# ---- one operand
+
+def _without_repeats(operand):
+    """Diagonals for labels that occur several times."""
+    tensor, labels = operand.tensor, list(operand.labels)
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            if tensor.shape[first] != tensor.shape[second]:
+                raise RuntimeError(f"einsum: subscript {label} is repeated for dimensions of sizes "
+                                   f"{tensor.shape[first]} and {tensor.shape[second]}, which are not equal.")
+            tensor = operators.diagonal(tensor, 0, first, second)
+            labels = [*labels[:first], *labels[first + 1 : second], *labels[second + 1 :], label]
+    return Labelled(tensor, tuple(labels))
+
+
+def _all_sizes(operands):
+    """The size of each label, 1 only if all have 1."""
+    sizes = {}
+    for number, operand in enumerate(operands):
+        for label, size in zip(operand.labels, operand.tensor.shape):
+            known = sizes.get(label, 1)
+            if known != 1 and size not in (1, known):
+                raise RuntimeError(f"einsum: subscript {label if isinstance(label, str) else '...'} has size {size} "
+                                   f"for operand {number}, which does not broadcast with size {known} seen before.")
+            sizes[label] = known if size == 1 else size
+    return sizes
+
+
+def _without_broadcast(operand, sizes):
+    """Drop dimensions of size 1 where another operand has the real one."""
+    dropped = [i for i, label in enumerate(operand.labels) if operand.tensor.shape[i] != sizes[label]]
+    if not dropped:
+        return operand
+    labels = tuple(label for i, label in enumerate(operand.labels) if i not in dropped)
+    return Labelled(operators.squeeze(operand.tensor, tuple(dropped)), labels)
+
+
+def _summed(operand, kept):
+    """Sum over the labels that nobody needs any more."""
+    dims = tuple(i for i, label in enumerate(operand.labels) if label not in kept)
+    if not dims:
+        return operand
+    tensor = operators.sum(operand.tensor, dims, dtype=operand.tensor.dtype)
+    return Labelled(tensor, tuple(label for label in operand.labels if label in kept))
+
+
+def _arranged(operand, groups, sizes):
+    """The dimensions in the order of the groups, each group as one dimension."""
+    order = [label for group in groups for label in group]
+    positions = tuple(operand.labels.index(label) for label in order)
+    tensor = operand.tensor
+    if positions != tuple(range(len(positions))):
+        tensor = operators.permute(tensor, positions)
+    return operators.reshape(tensor, tuple(prod(sizes[label] for label in group) for group in groups))
+
+
+# ---- two operands
+
+def _contract(a, b, kept, sizes):
+    """The product of two operands, summed over the labels that are not kept: one product of matrices."""
+    a = _summed(a, kept | set(b.labels))
+    b = _summed(b, kept | set(a.labels))
+    batch = [label for label in a.labels if label in b.labels and label in kept]
+    summed = [label for label in a.labels if label in b.labels and label not in kept]
+    left = [label for label in a.labels if label not in b.labels]
+    right = [label for label in b.labels if label not in a.labels]
+    labels = tuple(batch + left + right)
+    shape = tuple(sizes[label] for label in labels)
+    if not summed:
+        ours = _arranged(a, [batch, left, []], sizes)
+        theirs = _arranged(b, [batch, [], right], sizes)
+        return Labelled(operators.reshape(ours * theirs, shape), labels)
+    if batch:
+        product = operators.bmm(_arranged(a, [batch, left, summed], sizes), _arranged(b, [batch, summed, right], sizes))
+    else:
+        product = operators.mm(_arranged(a, [left, summed], sizes), _arranged(b, [summed, right], sizes))
+    return Labelled(operators.reshape(product, shape), labels)
+
+
+def _best_pair(operands, output, sizes):
+    """The pair whose product grows memory least: what is cheap now makes the rest cheap."""
+    best = None
+    for i in range(len(operands)):
+        for j in range(i + 1, len(operands)):
+            others = set(output).union(*(o.labels for k, o in enumerate(operands) if k not in (i, j)))
+            both = set(operands[i].labels) | set(operands[j].labels)
+            growth = prod(sizes[label] for label in both & others) - sum(
+                prod(sizes[label] for label in operands[k].labels) for k in (i, j))
+            cost = (growth, prod(sizes[label] for label in both))
+            if best is None or cost < best[0]:
+                best = (cost, i, j, others)
+    return best[1:]
+
+
+def einsum(*args):
+    """Sum of products of tensors, by the labels of their dimensions.
+
+    Parameters
+    ----------
+    *args : str, then Tensors; or Tensors, each followed by a list of integers
+        In an equation such as ``"bij,bjk->bik"`` each letter names a dimension. Equal letters go
+        together; what is not in the output is summed; a letter repeated in one operand takes its
+        diagonal; ``...`` stands for all other dimensions, which are broadcast. Without ``->`` the output
+        has the letters that occur once, in the order of the alphabet. In the second form integers take
+        the place of letters, and a last list that of the output.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If subscripts are invalid or do not fit the operands.
+    ValueError
+        If there is no operand.
+
+    Notes
+    -----
+    Three and more operands are contracted in pairs, at each step the pair whose product is smallest
+    compared with its operands.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> a = cygrad.tensor([[1., 2.], [3., 4.]])
+    >>> cygrad.einsum("ij,jk->ik", a, a)
+    tensor([[ 7., 10.],
+            [15., 22.]])
+    >>> cygrad.einsum("ii", a)
+    tensor(5.)
+    >>> cygrad.einsum(a, [0, 1], [1, 0])
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    inputs, output, tensors = _read_arguments(args)
+    all_labels = [_labels_of(text, tensor, i) for i, (text, tensor) in enumerate(zip(inputs, tensors))]
+    output = _output_labels(output, all_labels)
+    operands = [_without_repeats(Labelled(tensor, labels)) for tensor, labels in zip(tensors, all_labels)]
+    sizes = _all_sizes(operands)
+    operands = [_without_broadcast(operand, sizes) for operand in operands]
+    while len(operands) > 1:
+        i, j, others = _best_pair(operands, output, sizes)
+        result = _contract(operands[i], operands[j], others, sizes)
+        operands = [operand for k, operand in enumerate(operands) if k not in (i, j)] + [result]
+    result = _summed(operands[0], set(output))
+    positions = tuple(result.labels.index(label) for label in output)
+    if positions == tuple(range(len(positions))):
+        return result.tensor if result.tensor is not tensors[0] else operators.alias(result.tensor)
+    return operators.permute(result.tensor, positions)

@@ -1,0 +1,389 @@
+"""Conversions between element types, and questions about them."""
+
+from cygrad._core import dtype as dtypes
+from cygrad._core.dtype import dtype as Dtype
+from cygrad._core.dtype import get_default_dtype, promote_types
+from cygrad._core.tensor import Tensor
+from cygrad.composite.table import operators
+
+__all__ = ["METHODS", "can_cast", "is_complex", "is_floating_point", "is_tensor", "numel", "result_type"]
+
+BOOL, INTEGER, FLOATING, COMPLEX = range(4)
+# Name of the classes of old that `type` still understands and returns.
+TENSOR_TYPES = {
+    "BoolTensor": "bool", "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32",
+    "LongTensor": "int64", "FloatTensor": "float32", "DoubleTensor": "float64", "ComplexFloatTensor": "complex64",
+    "ComplexDoubleTensor": "complex128",
+}
+
+
+# ---- conversions: methods of Tensor
+
+def _converted(tensor, dtype, copy=False):
+    """The tensor itself if it has the dtype, unless a copy is wanted."""
+    if tensor.dtype is dtype:
+        return tensor.clone() if copy else tensor
+    return operators.cast(tensor, dtype)
+
+
+def _check_device(device, operation):
+    if device is not None and str(device) not in ("cpu", "cpu:0"):
+        raise RuntimeError(f"{operation}: no such device (got {device!r}, expected 'cpu').")
+
+
+def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
+    """The tensor in another dtype: a method of Tensor.
+
+    Parameters
+    ----------
+    *args : dtype, Tensor or str
+        ``to(dtype)``, ``to(other)`` for the dtype of another tensor, ``to("cpu")``, ``to("cpu", dtype)``;
+        then `non_blocking` and `copy`.
+    dtype : dtype, optional
+    device : str, optional
+        Only ``"cpu"``.
+    non_blocking, memory_format : optional
+        Accepted and without effect.
+    copy : bool, default False
+        Copy even if the dtype is right.
+
+    Returns
+    -------
+    Tensor
+        The same object if there is nothing to convert and no copy is wanted.
+
+    Raises
+    ------
+    TypeError
+        If an argument is none of these.
+    RuntimeError
+        If there is no such device.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1.5, 2.]).to(cygrad.int64)
+    tensor([1, 2])
+    """
+    flags = []
+    for value in args:
+        if isinstance(value, bool):
+            flags.append(value)
+        elif isinstance(value, Tensor):
+            dtype = value.dtype
+        elif isinstance(value, str) or type(value).__name__ == "device":
+            device = value
+        elif isinstance(value, Dtype) or value in (float, int, complex):
+            dtype = value
+        elif value is not None:
+            raise TypeError(f"to: expected a dtype, a Tensor or 'cpu' (got {value!r}).")
+    copy = flags[1] if len(flags) > 1 else copy
+    _check_device(device, "to")
+    return _converted(self, self.dtype if dtype is None else _plain_dtype(dtype), copy)
+
+
+def _plain_dtype(value):
+    """A cygrad dtype for anything that names one."""
+    return value if isinstance(value, Dtype) else promote_types(value, value)
+
+
+def type(self, dtype=None, non_blocking=False):  # noqa: A001
+    """The tensor in another dtype, or the name of its own: a method of Tensor.
+
+    Parameters
+    ----------
+    dtype : dtype or str, optional
+        A dtype, or a class name such as ``"cygrad.FloatTensor"``.
+    non_blocking : bool, optional
+        Without effect.
+
+    Returns
+    -------
+    Tensor, or str if no dtype is given
+
+    Raises
+    ------
+    ValueError
+        If there is no such type.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1.5]).type()
+    'cygrad.FloatTensor'
+    >>> cygrad.tensor([1.5]).type(cygrad.int64)
+    tensor([1])
+    """
+    if dtype is None:
+        names = {name: tensor_type for tensor_type, name in TENSOR_TYPES.items()}
+        return f"cygrad.{names[self.dtype.name]}"
+    if isinstance(dtype, str):
+        name = TENSOR_TYPES.get(dtype.rpartition(".")[2])
+        if name is None:
+            raise ValueError(f"type: no such tensor type (got {dtype!r}, expected a dtype or one of "
+                             f"{', '.join(TENSOR_TYPES)}).")
+        dtype = getattr(dtypes, name)
+    if not isinstance(dtype, Dtype):
+        raise ValueError(f"type: invalid type (got {dtype!r}, expected a dtype).")
+    return _converted(self, dtype)
+
+
+def type_as(self, other):
+    """The tensor in the dtype of another one: a method of Tensor.
+
+    Parameters
+    ----------
+    other : Tensor
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1, 2]).type_as(cygrad.tensor(0.5))
+    tensor([1., 2.])
+    """
+    return _converted(self, other.dtype)
+
+
+def cpu(self, memory_format=None):
+    """The tensor itself, which is on the CPU: a method of Tensor.
+
+    Parameters
+    ----------
+    memory_format : optional
+        Without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.])
+    >>> x.cpu() is x
+    True
+    """
+    return self
+
+
+def _conversion(name, dtype):
+    """The method that converts to one dtype."""
+
+    def convert(self, memory_format=None):
+        return _converted(self, dtype)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"""The tensor as {dtype.name}: a method of Tensor.
+
+    Parameters
+    ----------
+    memory_format : optional
+        Without effect.
+
+    Returns
+    -------
+    Tensor
+        The same object if it has that dtype already.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([0, 1]).{name}().dtype
+    cygrad.{dtype.name}
+    """
+    return convert
+
+
+def _refusal(name, missing):
+    """The method for a dtype that the library does not have."""
+
+    def refuse(self, memory_format=None):
+        raise TypeError(f"{name}: the library has no dtype {missing}. Use float() for 32-bit numbers.")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"""Raise TypeError: there is no dtype {missing}.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1.]).{name}()
+    Traceback (most recent call last):
+    TypeError: {name}: the library has no dtype {missing}. Use float() for 32-bit numbers.
+    """
+    return refuse
+
+
+CONVERSIONS = {
+    "bool": "bool", "byte": "uint8", "char": "int8", "short": "int16", "int": "int32", "long": "int64",
+    "float": "float32", "double": "float64", "cfloat": "complex64", "cdouble": "complex128",
+}
+# Functions that are only methods of Tensor; their names would hide built-in ones.
+METHODS = {name: _conversion(name, getattr(dtypes, dtype)) for name, dtype in CONVERSIONS.items()}
+METHODS |= {"half": _refusal("half", "float16"), "bfloat16": _refusal("bfloat16", "bfloat16")}
+METHODS |= {"to": to, "type": type, "type_as": type_as, "cpu": cpu}
+
+
+# ---- questions
+
+def _category(dtype):
+    if dtype.is_complex:
+        return COMPLEX
+    if dtype.is_floating_point:
+        return FLOATING
+    return BOOL if dtype is dtypes.bool else INTEGER
+
+
+def result_type(tensor1, tensor2):
+    """The dtype that an operation of two operands has.
+
+    Parameters
+    ----------
+    tensor1, tensor2 : Tensor or number
+
+    Returns
+    -------
+    dtype
+        Numbers and 0-dim tensors decide only if they are of a higher category (bool, integer, floating,
+        complex) than the tensors with dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.result_type(cygrad.tensor([1]), 1.5)
+    cygrad.float32
+    """
+    found = [None, None, None]         # of tensors with dimensions, tensors without, and numbers
+    for value in (tensor1, tensor2):
+        rank, dtype = _operand(value)
+        found[rank] = dtype if found[rank] is None else promote_types(found[rank], dtype)
+    result = None
+    for dtype in found:
+        if dtype is None:
+            continue
+        if result is None:
+            result = dtype
+        elif _category(dtype) > _category(result):
+            result = promote_types(result, dtype)
+    return result
+
+
+def _operand(value):
+    """How much an operand has to say, and its dtype."""
+    default = get_default_dtype()
+    if isinstance(value, Tensor):
+        return (0 if value.ndim else 1), value.dtype
+    for kind, dtype in ((bool, dtypes.bool), (int, dtypes.int64), (float, default), (complex, default.to_complex())):
+        if isinstance(value, kind):
+            return 2, dtype
+    raise TypeError(f"result_type: expected Tensors or numbers (got {value.__class__.__name__}).")
+
+
+def can_cast(from_, to):
+    """Whether a result of one dtype may be written to a tensor of another one.
+
+    Parameters
+    ----------
+    from_, to : dtype
+
+    Returns
+    -------
+    bool
+        False if that would leave a category: from complex to real, floating to integer, or any to bool.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.can_cast(cygrad.float64, cygrad.float32), cygrad.can_cast(cygrad.float32, cygrad.int64)
+    (True, False)
+    """
+    return _category(_plain_dtype(from_)) <= _category(_plain_dtype(to))
+
+
+def is_tensor(obj):
+    """Whether an object is a Tensor.
+
+    Parameters
+    ----------
+    obj : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.is_tensor(cygrad.tensor(1.)), cygrad.is_tensor(1.)
+    (True, False)
+    """
+    return isinstance(obj, Tensor)
+
+
+def _checked(input, operation):
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {input.__class__.__name__}).")
+    return input
+
+
+def is_floating_point(input):
+    """Whether the dtype is float32 or float64.
+
+    Parameters
+    ----------
+    input : Tensor
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.is_floating_point(cygrad.tensor([1, 2]))
+    False
+    """
+    return _checked(input, "is_floating_point").dtype.is_floating_point
+
+
+def is_complex(input):
+    """Whether the dtype is complex64 or complex128.
+
+    Parameters
+    ----------
+    input : Tensor
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.is_complex(cygrad.tensor([1j]))
+    True
+    """
+    return _checked(input, "is_complex").dtype.is_complex
+
+
+def numel(input):
+    """The number of elements.
+
+    Parameters
+    ----------
+    input : Tensor
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.numel(cygrad.zeros(2, 3))
+    6
+    """
+    return _checked(input, "numel").numel()

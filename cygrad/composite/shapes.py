@@ -1,0 +1,433 @@
+"""Functions that change or combine shapes, composed of the view operators of the table."""
+
+import warnings
+
+from cygrad._core.tensor import Tensor
+from cygrad.composite.table import operators
+
+__all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "expand_as", "imag", "real", "reshape_as",
+           "split", "t", "tile", "unique", "view_as"]
+
+
+# ---- like another tensor
+
+def expand_as(input, other):
+    """The tensor expanded to the shape of another one, without a copy.
+
+    Parameters
+    ----------
+    input, other : Tensor
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1., 2.]).expand_as(cygrad.zeros(2, 2))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    return operators.expand(input, tuple(other.shape))
+
+
+def view_as(input, other):
+    """The same memory in the shape of another tensor.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Of the same number of elements.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.arange(4).view_as(cygrad.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return operators.view(input, tuple(other.shape))
+
+
+def reshape_as(input, other):
+    """The elements in the shape of another tensor, without a copy where possible.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Of the same number of elements.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.arange(4).reshape_as(cygrad.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return operators.reshape(input, tuple(other.shape))
+
+
+# ---- broadcasting
+
+def broadcast_shapes(*shapes):
+    """The shape that shapes are broadcast to.
+
+    Parameters
+    ----------
+    *shapes : tuple of int or int
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    RuntimeError
+        If two sizes differ and neither is 1.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    result = []                        # from the last dimension to the first
+    for shape in shapes:
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        for position, size in enumerate(reversed(sizes)):
+            if size < 0:
+                raise RuntimeError(f"broadcast_shapes: sizes must not be negative (got {sizes}).")
+            if position == len(result):
+                result.append(size)
+            elif result[position] == 1:
+                result[position] = size
+            elif size not in (1, result[position]):
+                raise RuntimeError(f"broadcast_shapes: the shapes {', '.join(str(s) for s in shapes)} do not go "
+                                   f"together (got sizes {result[position]} and {size} in dimension {-1 - position}).")
+    return tuple(reversed(result))
+
+
+def broadcast_tensors(*tensors):
+    """Tensors expanded to the shape that they broadcast to.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+
+    Returns
+    -------
+    tuple of Tensor
+        Views.
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not go together.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> a, b = cygrad.broadcast_tensors(cygrad.zeros(2, 1), cygrad.zeros(3))
+    >>> a.shape == b.shape == (2, 3)
+    True
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    shape = broadcast_shapes(*[tuple(tensor.shape) for tensor in tensors])
+    return tuple(operators.expand(tensor, shape) for tensor in tensors)
+
+
+def tile(input, *dims):
+    """Repeat a tensor like tiles.
+
+    Parameters
+    ----------
+    input : Tensor
+    *dims : int or tuple of int
+        How often along each dimension, the last ones if there are fewer than dimensions.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tile(cygrad.tensor([1, 2]), (2,))
+    tensor([1, 2, 1, 2])
+    """
+    if len(dims) == 1 and isinstance(dims[0], (tuple, list)):
+        dims = tuple(dims[0])
+    return operators.repeat(input, (1,) * (input.ndim - len(dims)) + tuple(dims))
+
+
+# ---- parts
+
+def _size_of(input, dim, operation):
+    """The size of a dimension that may count from the end."""
+    if input.ndim == 0:
+        raise RuntimeError(f"{operation}: a tensor without dimensions has no parts (got shape ()).")
+    if not -input.ndim <= dim < input.ndim:
+        raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
+                         f"{input.ndim - 1}]).")
+    return input.shape[dim]
+
+
+def _in_pieces(input, piece, dim):
+    """Parts of one size; the last one may be smaller."""
+    size = _size_of(input, dim, "split")
+    whole, rest = divmod(size, piece) if piece else (1, 0)
+    sizes = [piece] * whole + [rest] * (rest > 0)
+    return operators.split(input, tuple(sizes) or (0,), dim)
+
+
+def split(input, split_size_or_sections, dim=0):
+    """Split a tensor along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+    split_size_or_sections : int or sequence of int
+        The size of all parts, of which the last may be smaller; or the size of each part.
+    dim : int, default 0
+
+    Returns
+    -------
+    tuple of Tensor
+        Views. None of them may be changed in place while gradients are recorded.
+
+    Raises
+    ------
+    RuntimeError
+        If sizes are negative or do not add up to the size of the dimension.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.split(cygrad.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    >>> cygrad.split(cygrad.arange(5), [1, 4])
+    (tensor([0]), tensor([1, 2, 3, 4]))
+    """
+    if isinstance(split_size_or_sections, (list, tuple)):
+        return operators.split(input, tuple(split_size_or_sections), dim)
+    if isinstance(split_size_or_sections, bool) or not hasattr(split_size_or_sections, "__index__"):
+        raise TypeError("split: split_size_or_sections must be an integer or a sequence of integers (got "
+                        f"{split_size_or_sections!r}).")
+    piece = split_size_or_sections.__index__()
+    size = _size_of(input, dim, "split")
+    if piece < 0 or (piece == 0 and size):
+        raise RuntimeError(f"split: the size of parts must be positive (got {piece} for a dimension of size {size}).")
+    return _in_pieces(input, piece, dim)
+
+
+def chunk(input, chunks, dim=0):
+    """Split a tensor into at most so many parts of equal size.
+
+    Parameters
+    ----------
+    input : Tensor
+    chunks : int
+        There are fewer if the size of the dimension asks for it; the last part may be smaller.
+    dim : int, default 0
+
+    Returns
+    -------
+    tuple of Tensor
+        Views.
+
+    Raises
+    ------
+    RuntimeError
+        If `chunks` is not positive.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.chunk(cygrad.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
+    if chunks <= 0:
+        raise RuntimeError(f"chunk: the number of parts must be positive (got {chunks}).")
+    size = _size_of(input, dim, "chunk")
+    if size == 0:                      # as many empty parts as were asked for
+        return operators.split(input, (0,) * chunks, dim)
+    return _in_pieces(input, -(-size // chunks), dim)
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different elements.
+
+    Parameters
+    ----------
+    input : Tensor
+    sorted : bool, default True
+        Accepted; the result is always sorted.
+    return_inverse : bool, default False
+        Also where each element of `input` is in the result.
+    return_counts : bool, default False
+        Also how often each one occurs.
+    dim : int, optional
+        Compare the slices along a dimension instead.
+
+    Returns
+    -------
+    Tensor, or tuple of Tensor if more is asked for
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.unique(cygrad.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
+    found = operators.unique(input, sorted, return_inverse, return_counts, dim)
+    wanted = (True, return_inverse, return_counts)
+    results = tuple(result for result, is_wanted in zip(found, wanted) if is_wanted)
+    return results if len(results) > 1 else results[0]
+
+
+# ---- transposes
+
+def t(input):
+    """The transpose of a matrix.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at most two dimensions.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    RuntimeError
+        If there are more dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.t(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(f"t: expected at most two dimensions (got shape {tuple(input.shape)}). Use transpose() or "
+                           "mT.")
+    return operators.transpose(input, 0, 1) if input.ndim == 2 else operators.alias(input)
+
+
+def _all_reversed(self):
+    """The dimensions in reverse order; for a matrix its transpose."""
+    if self.ndim not in (0, 2):
+        warnings.warn(f"T: reversing the dimensions of a tensor of shape {tuple(self.shape)} is deprecated. Use mT "
+                      "for batches of matrices, or permute().", UserWarning, stacklevel=2)
+    return operators.transpose_all(self)
+
+
+def _matrix_transpose(self):
+    """The transposes of a batch of matrices."""
+    _check_matrices(self, "mT")
+    return operators.matrix_transpose(self)
+
+
+def _check_matrices(input, operation):
+    if input.ndim < 2:
+        raise RuntimeError(f"{operation}: expected a matrix or a batch of matrices (got shape {tuple(input.shape)}).")
+
+
+def _adjoint(self):
+    """The conjugate transposes of a batch of matrices."""
+    _check_matrices(self, "mH")
+    transposed = operators.matrix_transpose(self)
+    return operators.conj(transposed) if self.is_complex() else transposed
+
+
+def _matrix_adjoint(self):
+    """The conjugate transpose of a matrix."""
+    if self.ndim not in (0, 2):
+        raise RuntimeError(f"H: expected a matrix (got shape {tuple(self.shape)}). Use mH for batches of matrices.")
+    return _adjoint(self) if self.ndim else operators.conj(self)
+
+
+# ---- parts of complex numbers
+
+def real(input):
+    """The real parts.
+
+    Parameters
+    ----------
+    input : Tensor
+
+    Returns
+    -------
+    Tensor
+        A view of a complex tensor; a real one itself.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.real(cygrad.tensor([1 + 2j]))
+    tensor([1.])
+    """
+    return operators.real_view(input) if input.is_complex() else input
+
+
+def imag(input):
+    """The imaginary parts.
+
+    Parameters
+    ----------
+    input : Tensor
+        Complex.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    RuntimeError
+        If `input` is real.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.imag(cygrad.tensor([1 + 2j]))
+    tensor([2.])
+    """
+    if not input.is_complex():
+        raise RuntimeError(f"imag: real numbers have no imaginary part (got {input.dtype}, expected a complex dtype).")
+    return operators.imag_view(input)
+
+
+def _set_real(self, value):
+    self.real.copy_(value if isinstance(value, Tensor) else self.real.new_tensor(value))
+
+
+def _set_imag(self, value):
+    self.imag.copy_(value if isinstance(value, Tensor) else self.imag.new_tensor(value))
+
+
+PROPERTIES = {
+    "T": property(_all_reversed),
+    "mT": property(_matrix_transpose),
+    "H": property(_matrix_adjoint),
+    "mH": property(_adjoint),
+    "real": property(real, _set_real),
+    "imag": property(imag, _set_imag),
+}

@@ -1,0 +1,154 @@
+"""Tensors to and from Python and NumPy: numbers, lists, arrays, pickles and copies."""
+
+import copy
+
+import numpy as np
+
+from cygrad._core import access
+from cygrad._core.creation import from_numpy
+from cygrad._core.tensor import Tensor, make_subclass
+
+
+def numpy(input, *, force=False):
+    """
+    The tensor as a NumPy array over the same memory.
+
+    Writes through the array are not seen by the version counter.
+
+    Parameters
+    ----------
+    force : bool, default False
+        Detach a tensor that requires grad instead of refusing it.
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor requires grad and `force` is false.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).numpy()
+    array([1., 1.], dtype=float32)
+    """
+    if input.requires_grad and not force:
+        raise RuntimeError("numpy: a tensor that requires grad would lose its history as a NumPy array. "
+                           "Use detach().numpy().")
+    return access.numpy_view(input)
+
+
+def array(input, dtype=None, copy=None):
+    """What ``numpy.asarray(tensor)`` calls."""
+    found = numpy(input)
+    if dtype is not None and found.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"asarray: a copy is needed to convert {found.dtype} to {np.dtype(dtype)}.")
+        return found.astype(dtype)
+    return found.copy() if copy else found
+
+
+def tolist(input):
+    """
+    The elements as nested lists of Python numbers; a number for a tensor without dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return access.numpy_view(input).tolist()
+
+
+def dlpack(input, **options):
+    """Hand the memory to another library that speaks DLPack."""
+    return numpy(input).__dlpack__(**options)
+
+
+def _conversion(name, convert, kind):
+    def method(input):
+        return convert(input.item())
+    method.__name__ = name
+    method.__doc__ = f"The only element as a Python {kind}."
+    return method
+
+
+def truth(input):
+    """The truth of the only element."""
+    if input.numel() != 1:
+        raise RuntimeError(f"bool: the truth of several elements is ambiguous (got shape {tuple(input.shape)}). "
+                           "Use any() or all().")
+    return bool(input.item())
+
+
+def index(input):
+    """The only element of an integer tensor as an index."""
+    if input.is_floating_point() or input.is_complex() or input.numel() != 1:
+        raise TypeError("index: only integer tensors of one element are indices "
+                        f"(got dtype {input.dtype}, shape {tuple(input.shape)}).")
+    return int(input.item())
+
+
+def iterate(input):
+    """The entries along the first dimension."""
+    if input.ndim == 0:
+        raise TypeError("iter: a tensor without dimensions cannot be iterated over (got shape ()).")
+    return iter(input.unbind(0))
+
+
+def contains(input, element):
+    """Whether some element equals `element`."""
+    return bool((input == element).any())
+
+
+def reduce(input, protocol):
+    """What pickle keeps: the elements and whether gradients are wanted; the graph is not kept."""
+    if input.grad_fn is not None:
+        raise RuntimeError("pickle: a tensor that an operation made cannot be pickled, its graph would be lost. "
+                           "Use detach() first.")
+    attributes = dict(input.__dict__) if input.__dict__ else None
+    return _rebuild, (type(input), np.ascontiguousarray(access.numpy_view(input)).reshape(tuple(input.shape)),
+                      input.requires_grad, attributes)
+
+
+def _rebuild(cls, elements, requires_grad, attributes):
+    tensor = from_numpy(elements.copy() if not elements.flags.writeable else elements)
+    if cls is not Tensor:
+        tensor = make_subclass(cls, tensor, requires_grad)
+    else:
+        tensor.requires_grad = requires_grad
+    if attributes:
+        tensor.__dict__.update(attributes)
+    return tensor
+
+
+def deep_copy(input, memo):
+    """A copy with memory of its own; only leaves can be copied."""
+    if id(input) in memo:
+        return memo[id(input)]
+    if input.grad_fn is not None:
+        raise RuntimeError("deepcopy: only tensors that the user made can be copied deeply (got one made by "
+                           f"{input.grad_fn.name()}). Use clone(), or detach() first.")
+    twin = input.detach().clone()
+    if type(input) is not Tensor:
+        twin = make_subclass(type(input), twin, input.requires_grad)
+    else:
+        twin.requires_grad = input.requires_grad
+    memo[id(input)] = twin
+    if input.is_leaf and input.requires_grad and input.grad is not None:
+        twin.grad = copy.deepcopy(input.grad.detach(), memo)
+    if input.__dict__:
+        twin.__dict__.update(copy.deepcopy(input.__dict__, memo))
+    return twin
+
+
+METHODS = {
+    "item": access.item, "numpy": numpy, "__array__": array, "tolist": tolist, "__dlpack__": dlpack,
+    "__float__": _conversion("__float__", float, "float"), "__int__": _conversion("__int__", int, "int"),
+    "__complex__": _conversion("__complex__", complex, "complex"), "__bool__": truth, "__index__": index,
+    "__iter__": iterate, "__contains__": contains, "__reduce_ex__": reduce, "__deepcopy__": deep_copy,
+}

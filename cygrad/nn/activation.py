@@ -1,0 +1,253 @@
+"""Element-wise non-linearities and softmax as modules."""
+
+from cygrad.nn import functional as F
+from cygrad.nn.module import Module
+
+__all__ = ["ELU", "GELU", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "ReLU", "ReLU6", "Hardtanh", "SELU",
+           "SiLU", "Sigmoid", "Softmax", "Softmin", "Softplus", "Softsign", "Tanh"]
+
+
+class _Plain(Module):
+    """A function without options; the subclass sets `function`."""
+
+    function = None
+
+    def forward(self, input):
+        """Apply the function."""
+        return type(self).function(input)
+
+
+class Sigmoid(_Plain):
+    """``1 / (1 + exp(-x))``."""
+
+    function = staticmethod(F.sigmoid)
+
+
+class Tanh(_Plain):
+    """The hyperbolic tangent."""
+
+    function = staticmethod(F.tanh)
+
+
+class LogSigmoid(_Plain):
+    """``log(sigmoid(x))``."""
+
+    function = staticmethod(F.logsigmoid)
+
+
+class Softsign(_Plain):
+    """``x / (1 + |x|)``."""
+
+    function = staticmethod(F.softsign)
+
+
+class _Inplace(Module):
+    """A function whose only option is whether to write into its input; the subclass sets `function`."""
+
+    function = None
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, input):
+        """Apply the function."""
+        return type(self).function(input, inplace=self.inplace)
+
+    def extra_repr(self):
+        """Shown if it writes into its input."""
+        return "inplace=True" if self.inplace else ""
+
+
+class ReLU(_Inplace):
+    """``max(x, 0)``."""
+
+    function = staticmethod(F.relu)
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.relu(input, self.inplace)
+
+
+class ReLU6(_Inplace):
+    """``min(max(x, 0), 6)``."""
+
+    function = staticmethod(F.relu6)
+
+
+class SELU(_Inplace):
+    """The scaled exponential linear unit (Klambauer et al., 2017)."""
+
+    function = staticmethod(F.selu)
+
+
+class SiLU(_Inplace):
+    """``x * sigmoid(x)``."""
+
+    function = staticmethod(F.silu)
+
+
+class Mish(_Inplace):
+    """``x * tanh(softplus(x))``."""
+
+    function = staticmethod(F.mish)
+
+
+class Hardtanh(Module):
+    """
+    Values limited to an interval.
+
+    Parameters
+    ----------
+    min_val : float, default -1.0
+    max_val : float, default 1.0
+    inplace : bool, default False
+    """
+
+    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
+        super().__init__()
+        if not min_val <= max_val:
+            raise ValueError(f"Hardtanh: min_val must not exceed max_val (got {min_val} and {max_val}).")
+        self.min_val = min_val
+        self.max_val = max_val
+        self.inplace = inplace
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self):
+        """The interval."""
+        return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
+
+
+class LeakyReLU(Module):
+    """
+    ``x`` where positive, else ``negative_slope * x``.
+
+    Parameters
+    ----------
+    negative_slope : float, default 0.01
+    inplace : bool, default False
+    """
+
+    def __init__(self, negative_slope=0.01, inplace=False):
+        super().__init__()
+        self.negative_slope = negative_slope
+        self.inplace = inplace
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+    def extra_repr(self):
+        """The slope."""
+        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
+
+
+class ELU(Module):
+    """
+    ``x`` where positive, else ``alpha * (exp(x) - 1)``.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+    inplace : bool, default False
+    """
+
+    def __init__(self, alpha=1.0, inplace=False):
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self):
+        """The scale."""
+        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
+
+
+class GELU(Module):
+    """
+    ``x`` times the normal distribution function of x.
+
+    Parameters
+    ----------
+    approximate : {"none", "tanh"}
+        Whether the distribution function is approximated by tanh.
+    """
+
+    def __init__(self, approximate="none"):
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.gelu(input, self.approximate)
+
+    def extra_repr(self):
+        """The kind."""
+        return f"approximate={self.approximate!r}"
+
+
+class Softplus(Module):
+    """
+    ``log(1 + exp(beta * x)) / beta``, a smooth rectifier.
+
+    Parameters
+    ----------
+    beta : float, default 1.0
+    threshold : float, default 20.0
+        Where ``beta * x`` exceeds it, the result is x itself.
+    """
+
+    def __init__(self, beta=1.0, threshold=20.0):
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self):
+        """The options."""
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class _AlongDimension(Module):
+    """A function along one dimension; the subclass sets `function`."""
+
+    function = None
+
+    def __init__(self, dim=None):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input):
+        """Apply the function."""
+        return type(self).function(input, self.dim)
+
+    def extra_repr(self):
+        """The dimension."""
+        return f"dim={self.dim}"
+
+
+class Softmax(_AlongDimension):
+    """``exp(x)`` divided by its sum along `dim`."""
+
+    function = staticmethod(F.softmax)
+
+
+class LogSoftmax(_AlongDimension):
+    """The logarithm of `Softmax`."""
+
+    function = staticmethod(F.log_softmax)
+
+
+class Softmin(_AlongDimension):
+    """`Softmax` of ``-x``."""
+
+    function = staticmethod(F.softmin)

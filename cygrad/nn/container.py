@@ -1,0 +1,239 @@
+"""Modules that hold modules: in a chain, a list, a dict."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from itertools import chain, groupby
+
+from cygrad.nn.module import Module
+from cygrad.nn.registry import MODULE
+
+__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+
+
+class _Numbered(Module):
+    """Children under the names "0", "1", ...: what chain and list have in common."""
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(list(self._modules.values()))
+
+    def _index(self, index, end=False):
+        size = len(self)
+        position = index.__index__()
+        if not -size <= position < size + end:
+            raise IndexError(f"{type(self).__name__}: index {position} is out of range (got {size} modules).")
+        return position % size if position < 0 else position
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return self._of(list(self._modules.items())[index])
+        return list(self._modules.values())[self._index(index)]
+
+    def __setitem__(self, index, module):
+        setattr(self, list(self._modules)[self._index(index)], module)
+
+    def __delitem__(self, index):
+        names = list(self._modules)
+        for name in names[index] if isinstance(index, slice) else [names[self._index(index)]]:
+            delattr(self, name)
+        self._renumber(list(self._modules.values()))
+
+    def _renumber(self, modules):
+        for name in list(self._modules):
+            delattr(self, name)
+        for position, module in enumerate(modules):
+            self.add_module(str(position), module)
+
+    def append(self, module):
+        """Add a module at the end; -> self."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index, module):
+        """Put a module before position `index`."""
+        if not isinstance(module, Module):
+            raise TypeError(f"insert: expected a Module (got {type(module).__name__}).")
+        modules = list(self._modules.values())
+        modules.insert(self._index(index, end=True), module)
+        self._renumber(modules)
+        return self
+
+    def extend(self, modules):
+        """Add all modules of an iterable at the end; -> self."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"extend: expected an iterable of modules (got {type(modules).__name__}).")
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def pop(self, key):
+        """Take a module out and return it."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def __iadd__(self, modules):
+        return self.extend(modules)
+
+    def __add__(self, other):
+        return type(self)._joined(chain(self, other))
+
+
+class Sequential(_Numbered):
+    """
+    Modules one after the other: the result of each is the input of the next.
+
+    Parameters
+    ----------
+    *args : Module
+        Or one OrderedDict from name to module.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> nn.Sequential(nn.Linear(4, 8), nn.ReLU())
+    Sequential(
+      (0): Linear(in_features=4, out_features=8, bias=True)
+      (1): ReLU()
+    )
+    """
+
+    def __init__(self, *args):
+        super().__init__()
+        named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else enumerate(args)
+        for name, module in named:
+            self.add_module(str(name), module)
+
+    def forward(self, input):
+        """Run the modules in order."""
+        own = self.__dict__
+        for name, kind in own["_kinds"].items():
+            if kind == MODULE:
+                input = own[name](input)
+        return input
+
+    def __delitem__(self, index):
+        # Names that the user chose stay; numbers are closed up.
+        chosen = any(not name.isdigit() for name in self._modules)
+        if chosen:
+            names = list(self._modules)
+            for name in names[index] if isinstance(index, slice) else [names[self._index(index)]]:
+                delattr(self, name)
+        else:
+            super().__delitem__(index)
+
+    def _of(self, items):
+        return Sequential(OrderedDict(items))
+
+    @classmethod
+    def _joined(cls, modules):
+        return cls(*modules)
+
+
+class ModuleList(_Numbered):
+    """
+    A list of modules, whose parameters belong to the module that holds it.
+
+    Parameters
+    ----------
+    modules : iterable of Module, optional
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> nn.ModuleList(nn.Linear(2, 2) for _ in range(3))
+    ModuleList(
+      (0-2): 3 x Linear(in_features=2, out_features=2, bias=True)
+    )
+    """
+
+    def __init__(self, modules=None):
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def _of(self, items):
+        return type(self)(module for _, module in items)
+
+    @classmethod
+    def _joined(cls, modules):
+        return cls(modules)
+
+    def __repr__(self):
+        lines, position = [], 0
+        for text, same in groupby(repr(module) for module in self):
+            count = len(list(same))
+            label = f"({position}): " if count == 1 else f"({position}-{position + count - 1}): {count} x "
+            lines.append("\n  " + label + text.replace("\n", "\n  "))
+            position += count
+        return f"{self._get_name()}({''.join(lines)}" + ("\n)" if lines else ")")
+
+
+class ModuleDict(Module):
+    """
+    A dict of modules, whose parameters belong to the module that holds it.
+
+    Parameters
+    ----------
+    modules : mapping or iterable of pairs, optional
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> nn.ModuleDict({"relu": nn.ReLU()})
+    ModuleDict(
+      (relu): ReLU()
+    )
+    """
+
+    def __init__(self, modules=None):
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key):
+        return self._modules[key]
+
+    def __setitem__(self, key, module):
+        self.add_module(key, module)
+
+    def __delitem__(self, key):
+        del self._modules[key]
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules)
+
+    def __contains__(self, key):
+        return key in self._modules
+
+    def clear(self):
+        """Take all modules out."""
+        self._modules.clear()
+
+    def pop(self, key):
+        """Take the module at `key` out and return it."""
+        return self._modules.pop(key)
+
+    def keys(self):
+        """The names."""
+        return self._modules.keys()
+
+    def items(self):
+        """Pairs of name and module."""
+        return self._modules.items()
+
+    def values(self):
+        """The modules."""
+        return self._modules.values()
+
+    def update(self, modules):
+        """Add all modules of a mapping or of pairs (name, module)."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"update: expected a mapping or pairs of name and module (got {type(modules).__name__}).")
+        for name, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules:
+            self[name] = module

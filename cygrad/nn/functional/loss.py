@@ -1,0 +1,383 @@
+"""Losses: element-wise rows of the operator table, weighted and reduced."""
+
+import warnings
+
+from cygrad.operators import OPERATORS
+
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div",
+           "l1_loss", "mse_loss", "nll_loss", "resolve_reduction", "smooth_l1_loss"]
+
+_REDUCTIONS = ("none", "mean", "sum")
+_log_softmax, _cross_entropy, _nll_loss = (OPERATORS[name] for name in ("log_softmax", "cross_entropy", "nll_loss"))
+_mse, _l1, _smooth_l1, _huber, _kl_div, _bce, _bce_with_logits = (
+    OPERATORS[f"{name}_elementwise"] for name in ("mse", "l1", "smooth_l1", "huber", "kl_div", "binary_cross_entropy",
+                                                  "binary_cross_entropy_with_logits"))
+
+
+def resolve_reduction(size_average, reduce, reduction, operation):
+    """The reduction that is meant, where the old arguments `size_average` and `reduce` are given."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is not None and not reduce:
+        reduction = "none"
+    else:
+        reduction = "sum" if size_average is not None and not size_average else "mean"
+    warnings.warn(f"{operation}: size_average and reduce are deprecated, please use reduction={reduction!r} instead.",
+                  stacklevel=3)
+    return reduction
+
+
+def _check_reduction(reduction, operation, known=_REDUCTIONS):
+    if reduction not in known:
+        raise ValueError(f"{operation}: {reduction} is not a valid value for reduction "
+                         f"(expected one of {', '.join(known)}).")
+
+
+def _reduced(losses, reduction, operation):
+    if reduction == "mean":
+        return losses.mean()
+    if reduction == "sum":
+        return losses.sum()
+    _check_reduction(reduction, operation)
+    return losses
+
+
+def _check_sizes(input, target, operation):
+    if input.shape != target.shape:
+        warnings.warn(f"{operation}: using a target size {target.shape} that is different to the input size "
+                      f"{input.shape}. This will likely lead to incorrect results due to broadcasting. Please ensure "
+                      "they have the same size.", stacklevel=3)
+
+
+def _weighted(losses, weight, reduction, operation):
+    """Losses of regression, each with its weight; the mean is a weighted one."""
+    if weight.shape != losses.shape:
+        raise ValueError(f"{operation}: weights and input must have the same size (got {weight.shape} and "
+                         f"{losses.shape}).")
+    total = _reduced(losses * weight, "sum" if reduction == "mean" else reduction, operation)
+    return total / weight.sum() if reduction == "mean" else total
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """
+    The squared difference.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Of one shape.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+    weight : Tensor, optional
+        Of the same shape; the mean divides by its sum.
+
+    Returns
+    -------
+    Tensor
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "mse_loss")
+    _check_sizes(input, target, "mse_loss")
+    losses = _mse(input, target)
+    if weight is not None:
+        return _weighted(losses, weight, reduction, "mse_loss")
+    return _reduced(losses, reduction, "mse_loss")
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """
+    The absolute difference.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Of one shape.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+    weight : Tensor, optional
+        Of the same shape; the mean divides by its sum.
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 where they are equal.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "l1_loss")
+    _check_sizes(input, target, "l1_loss")
+    losses = _l1(input, target)
+    if weight is not None:
+        return _weighted(losses, weight, reduction, "l1_loss")
+    return _reduced(losses, reduction, "l1_loss")
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """
+    The absolute difference; where it is less than `beta`, ``0.5 * difference**2 / beta``.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Of one shape.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+    beta : float, default 1.0
+        With 0 it is `l1_loss`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If `beta` is negative.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "smooth_l1_loss")
+    _check_sizes(input, target, "smooth_l1_loss")
+    if beta < 0:
+        raise RuntimeError(f"smooth_l1_loss: does not support negative values for beta (got {beta}).")
+    losses = _l1(input, target) if beta == 0 else _smooth_l1(input, target, beta)
+    return _reduced(losses, reduction, "smooth_l1_loss")
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """
+    Half the squared difference; beyond `delta`, ``delta * (|difference| - delta / 2)``.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Of one shape.
+    reduction : {"mean", "sum", "none"}
+    delta : float, default 1.0
+    weight : Tensor, optional
+        Of the same shape.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If `delta` is not positive.
+    """
+    _check_sizes(input, target, "huber_loss")
+    if delta <= 0:
+        raise RuntimeError(f"huber_loss: does not support non-positive values for delta (got {delta}).")
+    losses = _huber(input, target, delta)
+    if weight is not None:
+        if weight.shape != input.shape:
+            raise ValueError(f"huber_loss: weights and input must have the same size (got {weight.shape} and "
+                             f"{input.shape}).")
+        losses = losses * weight
+    return _reduced(losses, reduction, "huber_loss")
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """
+    The Kullback-Leibler divergence of `target` from the distribution whose logarithm is `input`.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Of one shape.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "batchmean", "sum", "none"}
+        "batchmean" divides the sum by the size of the first dimension, as the definition wants it.
+    log_target : bool, default False
+        Whether the target is given as a logarithm as well.
+
+    Returns
+    -------
+    Tensor
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "kl_div")
+    losses = target.exp() * (target - input) if log_target else _kl_div(input, target)
+    if reduction == "batchmean":
+        return losses.sum() / (input.size(0) if input.ndim else 1)
+    if reduction == "mean":
+        warnings.warn("kl_div: reduction 'mean' divides by the number of elements, while the divergence is the sum "
+                      "of each distribution; 'batchmean' divides by the batch size alone.", stacklevel=2)
+    return _reduced(losses, reduction, "kl_div")
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """
+    Minus the log-probability of the right class.
+
+    Parameters
+    ----------
+    input : Tensor of shape (N, C, ...) or (C,)
+        Log-probabilities.
+    target : Tensor of shape (N, ...) or ()
+        Classes, integers.
+    weight : Tensor of shape (C,), optional
+        Weight of each class; the mean divides by the sum of the weights of the targets.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    ignore_index : int, default -100
+        Targets of this value do not count.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If a target is not a class.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "nll_loss")
+    _check_reduction(reduction, "nll_loss")
+    return _nll_loss(input, target, weight, ignore_index, reduction)[0]
+
+
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+                  label_smoothing=0.0):
+    """
+    Minus the log-probability of the right class, given unnormalised scores.
+
+    Parameters
+    ----------
+    input : Tensor of shape (N, C, ...) or (C,)
+        Scores.
+    target : Tensor
+        Classes, integers of shape (N, ...) or (); or probabilities of the shape of `input`.
+    weight : Tensor of shape (C,), optional
+        Weight of each class; for classes, the mean divides by the sum of the weights of the targets.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    ignore_index : int, default -100
+        Targets of this value do not count.
+    reduction : {"mean", "sum", "none"}
+    label_smoothing : float, default 0.0
+        How much of the target's probability is shared equally by all classes.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If a target is not a class.
+    RuntimeError
+        If shapes or dtypes do not fit, or `label_smoothing` is not in [0, 1].
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.cross_entropy(cygrad.tensor([[2.0, 0.0]]), cygrad.tensor([0]))
+    tensor(0.1269)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = resolve_reduction(size_average, reduce, reduction, "cross_entropy")
+    _check_reduction(reduction, "cross_entropy")
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0 (got {label_smoothing}).")
+    if not target.is_floating_point():
+        return _cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)[0]
+    if target.shape != input.shape:
+        raise RuntimeError("cross_entropy: a floating point target holds probabilities and needs the shape of the "
+                           f"input (got {target.shape}, expected {input.shape}). Convert classes with .long().")
+    if ignore_index >= 0:
+        raise RuntimeError("cross_entropy: ignore_index is not supported for floating point target "
+                           f"(got {ignore_index}).")
+    return _of_probabilities(input, target, weight, reduction, label_smoothing)
+
+
+def _of_probabilities(input, target, weight, reduction, label_smoothing):
+    """`cross_entropy` where the target is a distribution over the classes."""
+    classes = 1 if input.ndim > 1 else 0
+    if input.ndim == 0:
+        raise RuntimeError("cross_entropy: the input needs a dimension for the classes (got shape ()).")
+    n_classes = input.shape[classes]
+    if label_smoothing > 0:
+        target = target * (1 - label_smoothing) + label_smoothing / n_classes
+    terms = _log_softmax(input, classes) * target
+    if weight is not None:
+        if weight.shape != (n_classes,):
+            raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
+                               f"{n_classes} classes or no classes (got shape {weight.shape}).")
+        terms = terms * (weight.reshape(-1, *[1] * (input.ndim - 2)) if classes else weight)
+    return _reduced(-terms.sum(classes), reduction, "cross_entropy")
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """
+    Minus the log-probability of the right one of two classes.
+
+    Parameters
+    ----------
+    input : Tensor
+        Probabilities of the class 1.
+    target : Tensor
+        Of the same shape, in [0, 1].
+    weight : Tensor, optional
+        Weight of each element; must broadcast to the input.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+        Logarithms are bounded by -100 from below, so that the loss stays finite.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    RuntimeError
+        If an element of the input is not a probability.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "binary_cross_entropy")
+    if input.shape != target.shape:
+        raise ValueError(f"binary_cross_entropy: the target must have the shape of the input (got {target.shape}, "
+                         f"expected {input.shape}).")
+    if not ((input >= 0) & (input <= 1)).all().item():
+        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1. "
+                           "Use binary_cross_entropy_with_logits for unnormalised scores.")
+    losses = _bce(input, target)
+    return _reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy")
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
+                                     pos_weight=None):
+    """
+    `binary_cross_entropy` of ``sigmoid(input)``, computed in a stable way.
+
+    Parameters
+    ----------
+    input : Tensor
+        Logits.
+    target : Tensor
+        Of the same shape, in [0, 1].
+    weight : Tensor, optional
+        Weight of each element; must broadcast to the input.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+    pos_weight : Tensor, optional
+        Weight of the elements whose target is 1; must broadcast to the input.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "binary_cross_entropy_with_logits")
+    if input.shape != target.shape:
+        raise ValueError("binary_cross_entropy_with_logits: target size must be the same as input size "
+                         f"(got {target.shape}, expected {input.shape}).")
+    losses = _bce_with_logits(input, target, 1.0 if pos_weight is None else pos_weight)
+    return _reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy_with_logits")

@@ -1,0 +1,253 @@
+"""Starting values of parameters: functions that fill a tensor in place, outside the graph, and return it."""
+
+import math
+import warnings
+
+import cygrad
+
+__all__ = ["calculate_gain", "constant_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
+           "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_"]
+
+_LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+           "sigmoid")
+
+
+def calculate_gain(nonlinearity, param=None):
+    """
+    The factor that keeps the variance of a layer's results through a non-linearity.
+
+    Parameters
+    ----------
+    nonlinearity : str
+        "linear", "conv1d" ..., "sigmoid", "tanh", "relu", "leaky_relu" or "selu".
+    param : float, optional
+        The slope of "leaky_relu"; 0.01 if left out.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        For any other name, or a slope that is not a number.
+    """
+    if nonlinearity in _LINEAR:
+        return 1.0
+    if nonlinearity == "tanh":
+        return 5.0 / 3
+    if nonlinearity == "relu":
+        return math.sqrt(2.0)
+    if nonlinearity == "leaky_relu":
+        if param is not None and (isinstance(param, bool) or not isinstance(param, (int, float))):
+            raise ValueError(f"calculate_gain: the slope must be a number (got {param!r}).")
+        return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity == "selu":
+        return 3.0 / 4
+    raise ValueError(f"calculate_gain: no such non-linearity (got {nonlinearity!r}, expected one of "
+                     f"{', '.join(_LINEAR)}, tanh, relu, leaky_relu, selu).")
+
+
+def uniform_(tensor, a=0.0, b=1.0, generator=None):
+    """
+    Fill with values uniform in [a, b).
+
+    Parameters
+    ----------
+    tensor : Tensor
+    a, b : float
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    with cygrad.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def normal_(tensor, mean=0.0, std=1.0, generator=None):
+    """
+    Fill with normally distributed values.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    mean, std : float
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    with cygrad.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+    """
+    Fill with normally distributed values of which those outside [a, b] were drawn again.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    mean, std : float
+    a, b : float
+        The interval itself, not in units of `std`.
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    if not a < b:
+        raise ValueError(f"trunc_normal_: the interval is empty (got a={a}, b={b}).")
+    with cygrad.no_grad():
+        tensor.normal_(mean, std, generator=generator)
+        for _ in range(1000):
+            outside = (tensor < a) | (tensor > b)
+            if not outside.any().item():
+                return tensor
+            fresh = cygrad.empty_like(tensor).normal_(mean, std, generator=generator)
+            tensor.copy_(cygrad.where(outside, fresh, tensor))
+        # The interval is all but out of reach: its nearer end is where the values crowd.
+        return tensor.copy_(cygrad.maximum(cygrad.minimum(tensor, cygrad.full_like(tensor, b)),
+                                           cygrad.full_like(tensor, a)))
+
+
+def constant_(tensor, val):
+    """
+    Fill with one value.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    val : number
+
+    Returns
+    -------
+    Tensor
+    """
+    with cygrad.no_grad():
+        return tensor.fill_(val)
+
+
+def zeros_(tensor):
+    """Fill with zeros; -> the tensor."""
+    return constant_(tensor, 0.0)
+
+
+def ones_(tensor):
+    """Fill with ones; -> the tensor."""
+    return constant_(tensor, 1.0)
+
+
+def eye_(tensor):
+    """Fill a matrix with ones on the diagonal and zeros elsewhere; -> the tensor."""
+    if tensor.ndim != 2:
+        raise ValueError(f"eye_: only a matrix has a diagonal (got shape {tensor.shape}).")
+    with cygrad.no_grad():
+        return tensor.copy_(cygrad.eye(*tensor.shape, dtype=tensor.dtype))
+
+
+def fans(tensor, operation):
+    """How many inputs each output sees, and outputs each input, of a weight (out, in, *kernel)."""
+    if tensor.ndim < 2:
+        raise ValueError(f"{operation}: fan in and fan out need at least two dimensions (got shape {tensor.shape}). "
+                         "Use uniform_ or normal_ instead.")
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+def xavier_uniform_(tensor, gain=1.0, generator=None):
+    """
+    Fill uniformly so that variances stay alike forward and backward (Glorot and Bengio, 2010).
+
+    Parameters
+    ----------
+    tensor : Tensor of shape (out, in, ...)
+    gain : float, default 1.0
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    fan_in, fan_out = fans(tensor, "xavier_uniform_")
+    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / (fan_in + fan_out))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor, gain=1.0, generator=None):
+    """
+    Fill normally so that variances stay alike forward and backward (Glorot and Bengio, 2010).
+
+    Parameters
+    ----------
+    tensor : Tensor of shape (out, in, ...)
+    gain : float, default 1.0
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    fan_in, fan_out = fans(tensor, "xavier_normal_")
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
+
+
+def _kaiming_deviation(tensor, a, mode, nonlinearity, operation):
+    mode = str(mode).lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"{operation}: no such mode (got {mode!r}, expected 'fan_in' or 'fan_out').")
+    fan = fans(tensor, operation)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+    """
+    Fill uniformly so that the variance survives rectifiers (He et al., 2015).
+
+    Parameters
+    ----------
+    tensor : Tensor of shape (out, in, ...)
+    a : float, default 0
+        Slope of the rectifier after this layer.
+    mode : {"fan_in", "fan_out"}
+        Whether variances are kept forward or backward.
+    nonlinearity : str, default "leaky_relu"
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    if 0 in tensor.shape:
+        warnings.warn("kaiming_uniform_: there is nothing to fill (the tensor has no elements).", stacklevel=2)
+        return tensor
+    bound = math.sqrt(3.0) * _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_uniform_")
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+    """
+    Fill normally so that the variance survives rectifiers (He et al., 2015).
+
+    Parameters
+    ----------
+    tensor : Tensor of shape (out, in, ...)
+    a : float, default 0
+        Slope of the rectifier after this layer.
+    mode : {"fan_in", "fan_out"}
+        Whether variances are kept forward or backward.
+    nonlinearity : str, default "leaky_relu"
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    if 0 in tensor.shape:
+        warnings.warn("kaiming_normal_: there is nothing to fill (the tensor has no elements).", stacklevel=2)
+        return tensor
+    return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_normal_"), generator)

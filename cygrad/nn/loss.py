@@ -1,0 +1,210 @@
+"""Losses as modules."""
+
+from cygrad.nn import functional as F
+from cygrad.nn.module import Module
+
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss",
+           "NLLLoss", "SmoothL1Loss"]
+
+
+class _Loss(Module):
+    """
+    What losses share.
+
+    Parameters
+    ----------
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of single elements.
+    """
+
+    def __init__(self, size_average=None, reduce=None, reduction="mean"):
+        super().__init__()
+        self.reduction = F.resolve_reduction(size_average, reduce, reduction, type(self).__name__)
+
+
+class _WeightedLoss(_Loss):
+    """A loss with a buffer ``weight``, which may be None."""
+
+    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+
+
+class MSELoss(_Loss):
+    """The squared difference."""
+
+    def forward(self, input, target):
+        """Two tensors of one shape -> the loss."""
+        return F.mse_loss(input, target, reduction=self.reduction)
+
+
+class L1Loss(_Loss):
+    """The absolute difference."""
+
+    def forward(self, input, target):
+        """Two tensors of one shape -> the loss."""
+        return F.l1_loss(input, target, reduction=self.reduction)
+
+
+class SmoothL1Loss(_Loss):
+    """
+    The absolute difference, rounded off where it is less than `beta`.
+
+    Parameters
+    ----------
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+    beta : float, default 1.0
+    """
+
+    def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
+        super().__init__(size_average, reduce, reduction)
+        self.beta = beta
+
+    def forward(self, input, target):
+        """Two tensors of one shape -> the loss."""
+        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+
+
+class HuberLoss(_Loss):
+    """
+    Half the squared difference, continued as a straight line beyond `delta`.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+    delta : float, default 1.0
+    """
+
+    def __init__(self, reduction="mean", delta=1.0):
+        super().__init__(reduction=reduction)
+        self.delta = delta
+
+    def forward(self, input, target):
+        """Two tensors of one shape -> the loss."""
+        return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
+
+
+class KLDivLoss(_Loss):
+    """
+    The Kullback-Leibler divergence of `target` from the distribution whose logarithm is the input.
+
+    Parameters
+    ----------
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "batchmean", "sum", "none"}
+    log_target : bool, default False
+        Whether the target is given as a logarithm as well.
+    """
+
+    def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
+        super().__init__(size_average, reduce, reduction)
+        self.log_target = log_target
+
+    def forward(self, input, target):
+        """Log-probabilities and target of one shape -> the loss."""
+        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+
+
+class NLLLoss(_WeightedLoss):
+    """
+    Minus the log-probability of the right class.
+
+    Parameters
+    ----------
+    weight : Tensor of shape (C,), optional
+        Weight of each class.
+    size_average : bool, optional
+        Old name for `reduction`.
+    ignore_index : int, default -100
+        Targets of this value do not count.
+    reduce : bool, optional
+        Old name for `reduction`.
+    reduction : {"mean", "sum", "none"}
+    """
+
+    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index = ignore_index
+
+    def forward(self, input, target):
+        """Log-probabilities (N, C, ...) and classes (N, ...) -> the loss."""
+        return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+
+
+class CrossEntropyLoss(_WeightedLoss):
+    """
+    Minus the log-probability of the right class, given unnormalised scores.
+
+    Parameters
+    ----------
+    weight : Tensor of shape (C,), optional
+        Weight of each class.
+    size_average : bool, optional
+        Old name for `reduction`.
+    ignore_index : int, default -100
+        Targets of this value do not count.
+    reduce : bool, optional
+        Old name for `reduction`.
+    reduction : {"mean", "sum", "none"}
+    label_smoothing : float, default 0.0
+        How much of the target's probability is shared equally by all classes.
+    """
+
+    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+                 label_smoothing=0.0):
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+
+    def forward(self, input, target):
+        """Scores (N, C, ...), and classes (N, ...) or probabilities (N, C, ...) -> the loss."""
+        return F.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
+                               label_smoothing=self.label_smoothing)
+
+
+class BCELoss(_WeightedLoss):
+    """
+    Minus the log-probability of the right one of two classes.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        Weight of each element; must broadcast to the input.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+    """
+
+    def forward(self, input, target):
+        """Probabilities and targets in [0, 1] of one shape -> the loss."""
+        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
+
+
+class BCEWithLogitsLoss(_WeightedLoss):
+    """
+    `BCELoss` of ``sigmoid(input)``, computed in a stable way.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        Weight of each element; must broadcast to the input.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+    pos_weight : Tensor, optional
+        Weight of the elements whose target is 1; must broadcast to the input.
+    """
+
+    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+        super().__init__(weight, size_average, reduce, reduction)
+        self.register_buffer("pos_weight", pos_weight)
+
+    def forward(self, input, target):
+        """Logits and targets in [0, 1] of one shape -> the loss."""
+        return F.binary_cross_entropy_with_logits(input, target, self.weight, reduction=self.reduction,
+                                                  pos_weight=self.pos_weight)

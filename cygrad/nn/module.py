@@ -1,0 +1,506 @@
+"""The module: parameters, buffers and child modules under names, and a forward function."""
+
+import cygrad
+from cygrad import Tensor
+from cygrad._core.optimise import forget_gradients
+from cygrad.nn import conversion, state
+from cygrad.nn.hooks import ModuleHooks, register
+from cygrad.nn.parameter import Buffer, Parameter
+from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, TRANSIENT, Registered
+
+__all__ = ["Module"]
+
+_EXPECTED = {PARAMETER: "a Parameter or None", BUFFER: "a Tensor or None", TRANSIENT: "a Tensor or None",
+             MODULE: "a Module or None"}
+
+
+class Module:
+    """
+    The base of all networks and layers.
+
+    A subclass calls ``super().__init__()``, assigns parameters and other modules to attributes and defines
+    ``forward``. Parameters, buffers and modules are ordinary attributes; the module also keeps a list of what kind
+    each of them is.
+
+    Attributes
+    ----------
+    training : bool
+        Set by `train` and `eval`; for modules that behave differently then. It has nothing to do with grad mode.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> class Net(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.hidden = nn.Linear(4, 8)
+    ...         self.out = nn.Linear(8, 2)
+    ...     def forward(self, input):
+    ...         return self.out(self.hidden(input).relu())
+    >>> Net()
+    Net(
+      (hidden): Linear(in_features=4, out_features=8, bias=True)
+      (out): Linear(in_features=8, out_features=2, bias=True)
+    )
+    """
+
+    _hooks = None            # ModuleHooks once there are any
+
+    def __init__(self):
+        self.__dict__["_kinds"] = {}
+        self.__dict__["training"] = True
+
+    def __call__(self, *args, **kwargs):
+        if self._hooks is None:
+            return self.forward(*args, **kwargs)
+        return self._hooks.call(self, args, kwargs)
+
+    def forward(self, *args, **kwargs):
+        """What the module computes; every subclass defines it."""
+        raise NotImplementedError(f"forward: {type(self).__name__} does not define it. Add a method forward(self, ...).")
+
+    # ---- attributes
+
+    @property
+    def _parameters(self):
+        """The module's own parameters by name; None where one is left out."""
+        return Registered(self, PARAMETER)
+
+    @property
+    def _buffers(self):
+        """The module's own buffers by name."""
+        return Registered(self, BUFFER, TRANSIENT)
+
+    @property
+    def _modules(self):
+        """The module's children by name."""
+        return Registered(self, MODULE)
+
+    def __setattr__(self, name, value):
+        kinds = self.__dict__.get("_kinds")
+        if kinds is None:
+            if isinstance(value, (Parameter, Buffer, Module)):
+                raise AttributeError(f"cannot assign {type(value).__name__} {name!r} before Module.__init__() call. "
+                                     "Call super().__init__() first.")
+            object.__setattr__(self, name, value)
+        elif isinstance(value, Parameter):
+            if kinds.get(name) != PARAMETER:
+                self._forget(name)
+            self.register_parameter(name, value)
+        elif kinds.get(name) == PARAMETER:
+            self._replace(name, value, value is None)
+        elif isinstance(value, Module):
+            if kinds.get(name) != MODULE:
+                self._forget(name)
+                kinds[name] = MODULE
+            self.__dict__[name] = value
+        elif kinds.get(name) == MODULE:
+            self._replace(name, value, value is None)
+        elif isinstance(value, Buffer):
+            if kinds.get(name) not in (BUFFER, TRANSIENT):
+                self._forget(name)
+            self.register_buffer(name, value, value.persistent)
+        elif name in kinds:
+            self._replace(name, value, value is None or isinstance(value, Tensor))
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name):
+        if name in self.__dict__.get("_kinds", ()):
+            del self.__dict__["_kinds"][name]
+        object.__delattr__(self, name)
+
+    def __dir__(self):
+        return sorted(name for name in super().__dir__() if not name[:1].isdigit())
+
+    def _forget(self, name):
+        """Make room for an attribute of another kind."""
+        self.__dict__["_kinds"].pop(name, None)
+        self.__dict__.pop(name, None)
+
+    def _replace(self, name, value, fits):
+        """Another value for a registered attribute, which keeps its kind."""
+        kind = self.__dict__["_kinds"][name]
+        if not fits:
+            raise TypeError(f"cannot assign {type(value).__name__!r} object as {kind} {name!r} "
+                            f"({_EXPECTED[kind]} expected). Delete the attribute first.")
+        self.__dict__[name] = value
+
+    def _check_name(self, name, kinds, operation):
+        if "_kinds" not in self.__dict__:
+            raise AttributeError(f"{operation}: cannot be called before Module.__init__() call. "
+                                 "Call super().__init__() first.")
+        if not isinstance(name, str):
+            raise TypeError(f"{operation}: the name must be a string (got {type(name).__name__}).")
+        if name == "" or "." in name:
+            raise KeyError(f"{operation}: the name cannot be empty or contain a dot (got {name!r}).")
+        if hasattr(self, name) and self.__dict__["_kinds"].get(name) not in kinds:
+            raise KeyError(f"{operation}: attribute {name!r} already exists.")
+
+    def register_parameter(self, name, param):
+        """
+        Add a parameter under `name`.
+
+        Parameters
+        ----------
+        name : str
+        param : Parameter or None
+            None keeps the name for a parameter that is left out.
+
+        Raises
+        ------
+        KeyError
+            If the name is taken, empty or has a dot.
+        TypeError
+            If `param` is not a Parameter.
+        ValueError
+            If it is not a leaf.
+        """
+        self._check_name(name, (PARAMETER,), "register_parameter")
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(f"register_parameter: expected a Parameter or None for {name!r} "
+                            f"(got {type(param).__name__}). Wrap it in nn.Parameter.")
+        if param is not None and param.grad_fn is not None:
+            raise ValueError(f"register_parameter: a parameter must be a leaf (got {name!r} made by "
+                             f"{param.grad_fn.name()}). Compute it in forward() instead.")
+        self.__dict__["_kinds"][name] = PARAMETER
+        self.__dict__[name] = param
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """
+        Add a buffer: a tensor that belongs to the module's state but is not learned.
+
+        Parameters
+        ----------
+        name : str
+        tensor : Tensor or None
+        persistent : bool, default True
+            Whether `state_dict` includes it.
+
+        Raises
+        ------
+        KeyError
+            If the name is taken, empty or has a dot.
+        TypeError
+            If `tensor` is not a Tensor.
+        """
+        self._check_name(name, (BUFFER, TRANSIENT), "register_buffer")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"register_buffer: expected a Tensor or None for {name!r} (got {type(tensor).__name__}).")
+        self.__dict__["_kinds"][name] = BUFFER if persistent else TRANSIENT
+        self.__dict__[name] = tensor
+
+    def add_module(self, name, module):
+        """
+        Add a child module under `name`.
+
+        Parameters
+        ----------
+        name : str
+        module : Module or None
+
+        Raises
+        ------
+        KeyError
+            If the name is taken, empty or has a dot.
+        TypeError
+            If `module` is not a Module.
+        """
+        self._check_name(name, (MODULE,), "add_module")
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"add_module: expected a Module or None for {name!r} (got {type(module).__name__}).")
+        self.__dict__["_kinds"][name] = MODULE
+        self.__dict__[name] = module
+
+    register_module = add_module
+
+    # ---- the tree of modules
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        """Pairs (path, module): this one, then all below it, depth first; `memo` holds those to leave out."""
+        seen = set() if memo is None else memo
+        stack = [(prefix, self)]
+        while stack:
+            path, module = stack.pop()
+            if remove_duplicate:
+                if module in seen:
+                    continue
+                seen.add(module)
+            yield path, module
+            below = [(f"{path}.{name}" if path else name, child) for name, child in module._modules.items()
+                     if child is not None]
+            stack.extend(reversed(below))
+
+    def modules(self):
+        """This module and all below it."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self):
+        """Pairs (name, module) of the direct children, each module once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self):
+        """The direct children, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def _named_members(self, part, prefix, recurse, remove_duplicate):
+        seen = set()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in modules:
+            for name, value in part(module).items():
+                if value is None or value in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(value)
+                yield f"{path}.{name}" if path else name, value
+
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        """Pairs (path, parameter) of this module and, unless `recurse` is False, of all below it."""
+        return self._named_members(lambda module: module._parameters, prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse=True):
+        """The parameters of this module and, unless `recurse` is False, of all below it."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        """Pairs (path, buffer) of this module and, unless `recurse` is False, of all below it."""
+        return self._named_members(lambda module: module._buffers, prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse=True):
+        """The buffers of this module and, unless `recurse` is False, of all below it."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def get_submodule(self, target):
+        """The module at the path `target` ("" is this one); AttributeError if there is none."""
+        module = self
+        for name in target.split(".") if target else ():
+            if not hasattr(module, name):
+                raise AttributeError(f"get_submodule: {type(module).__name__} has no attribute {name!r} "
+                                     f"(got the path {target!r}).")
+            module = getattr(module, name)
+            if not isinstance(module, Module):
+                raise AttributeError(f"get_submodule: {name!r} is not a Module (got the path {target!r}).")
+        return module
+
+    def get_parameter(self, target):
+        """The parameter at the path `target`; AttributeError if there is none."""
+        return self._get_member(target, lambda module: module._parameters, "get_parameter")
+
+    def get_buffer(self, target):
+        """The buffer at the path `target`; AttributeError if there is none."""
+        return self._get_member(target, lambda module: module._buffers, "get_buffer")
+
+    def _get_member(self, target, part, operation):
+        path, _, name = target.rpartition(".")
+        members = part(self.get_submodule(path))
+        if name not in members:
+            raise AttributeError(f"{operation}: there is none at {target!r} "
+                                 f"(got {name!r}, expected one of {sorted(members)}).")
+        return members[name]
+
+    # ---- all parts at once
+
+    def apply(self, fn):
+        """Call ``fn(module)`` for all modules below this one, then for this one; -> self."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode=True):
+        """Set ``training`` here and in all modules below; -> self."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"train: the mode must be a bool (got {mode!r}).")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        """The same as ``train(False)``; -> self."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Set ``requires_grad`` of all parameters; -> self."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Empty ``.grad`` of all parameters, or fill those that there are with zeros."""
+        if set_to_none:
+            forget_gradients(self.parameters())
+        else:
+            with cygrad.no_grad():
+                for parameter in self.parameters():
+                    if parameter.grad is not None:
+                        parameter.grad = cygrad.zeros_like(parameter.grad)
+
+    def to(self, *args, **kwargs):
+        """
+        Convert floating point and complex parameters and buffers, in place.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            A dtype, a tensor whose dtype is meant, or the device ``"cpu"``, where everything is.
+
+        Returns
+        -------
+        Module
+            self
+
+        Raises
+        ------
+        TypeError
+            If the dtype is neither floating point nor complex.
+        """
+        dtype = conversion.dtype_of(args, kwargs)
+        return self if dtype is None else self._apply(conversion.caster(dtype))
+
+    def float(self):
+        """Convert floating point parameters and buffers to float32; -> self."""
+        return self._apply(lambda tensor: tensor.to(cygrad.float32) if tensor.is_floating_point() else tensor)
+
+    def double(self):
+        """Convert floating point parameters and buffers to float64; -> self."""
+        return self._apply(lambda tensor: tensor.to(cygrad.float64) if tensor.is_floating_point() else tensor)
+
+    def type(self, dst_type):
+        """Convert all parameters and buffers to a dtype; -> self."""
+        return self._apply(lambda tensor: tensor.to(dst_type))
+
+    def cpu(self):
+        """Nothing to do, everything is there; -> self."""
+        return self
+
+    def _apply(self, fn):
+        """Replace the values of all parameters and buffers, and the gradients, by those that `fn` returns."""
+        conversion.apply_to_all(self, fn)
+        return self
+
+    # ---- state
+
+    def state_dict(self, *, destination=None, prefix="", keep_vars=False):
+        """
+        All parameters and persistent buffers by their paths.
+
+        Parameters
+        ----------
+        destination : dict, optional
+            Where to put them.
+        prefix : str
+            Put before each path.
+        keep_vars : bool, default False
+            Give the tensors themselves, not detached ones (which share their memory).
+
+        Returns
+        -------
+        OrderedDict
+        """
+        return state.collect(self, destination, prefix, keep_vars)
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        """
+        Copy values into parameters and persistent buffers.
+
+        Parameters
+        ----------
+        state_dict : mapping
+            From path to tensor, as `state_dict` returns.
+        strict : bool, default True
+            Whether missing and unexpected paths are errors.
+        assign : bool, default False
+            Put the given tensors in place of the old ones, instead of copying their values.
+
+        Returns
+        -------
+        named tuple
+            ``missing_keys`` and ``unexpected_keys``.
+
+        Raises
+        ------
+        RuntimeError
+            For paths that are missing or unexpected and shapes that differ.
+        """
+        return state.load(self, state_dict, strict, assign)
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        """Put this module's own parameters and buffers into `destination`; for subclasses to extend."""
+        state.save_own(self, destination, prefix, keep_vars)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                              error_msgs):
+        """Load this module's own parameters and buffers; for subclasses to extend."""
+        state.load_own(self, state_dict, prefix, local_metadata, missing_keys, unexpected_keys, error_msgs)
+
+    # ---- hooks
+
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+        """
+        Call ``hook(module, args)`` before each forward.
+
+        Parameters
+        ----------
+        hook : callable
+            May return new arguments: a tuple, or a single value. With `with_kwargs` it is called as
+            ``hook(module, args, kwargs)`` and may return ``(args, kwargs)``.
+        prepend : bool, default False
+            Run it before those registered already.
+        with_kwargs : bool, default False
+
+        Returns
+        -------
+        RemovableHandle
+        """
+        return register(self._ensure_hooks().before, (hook, with_kwargs), prepend)
+
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+        """
+        Call ``hook(module, args, result)`` after each forward.
+
+        Parameters
+        ----------
+        hook : callable
+            May return a result that replaces it. With `with_kwargs` it is called as
+            ``hook(module, args, kwargs, result)``.
+        prepend : bool, default False
+            Run it before those registered already.
+        with_kwargs : bool, default False
+        always_call : bool, default False
+            Call it even if forward, or a hook before it, has raised.
+
+        Returns
+        -------
+        RemovableHandle
+        """
+        return register(self._ensure_hooks().after, (hook, with_kwargs, always_call), prepend)
+
+    def _ensure_hooks(self):
+        if self._hooks is None:
+            self.__dict__["_hooks"] = ModuleHooks()
+        return self._hooks
+
+    # ---- text
+
+    def extra_repr(self):
+        """What `repr` shows between the parentheses; for subclasses."""
+        return ""
+
+    def _get_name(self):
+        return type(self).__name__
+
+    def __repr__(self):
+        extra = self.extra_repr()
+        children = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
+        if not children and "\n" not in extra:
+            return f"{self._get_name()}({extra})"
+        return "\n  ".join([f"{self._get_name()}(", *(extra.split("\n") if extra else []), *children]) + "\n)"

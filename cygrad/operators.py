@@ -1,0 +1,22 @@
+"""The operators of the table as Python functions: collected from the modules generated for its families."""
+
+import importlib
+import pkgutil
+
+import cygrad._core
+import cygrad._core.kernels  # noqa: F401  (the rows look their kernels up by name)
+from cygrad._core import dispatch, inplace, native
+
+OPERATORS, FUNCTIONS, METHODS = {}, {}, {}
+
+for _module in pkgutil.iter_modules(cygrad._core.__path__):
+    if _module.name.startswith("functions_"):
+        _family = importlib.import_module(f"cygrad._core.{_module.name}")
+        OPERATORS.update(_family.OPERATORS)
+        FUNCTIONS.update(_family.FUNCTIONS)
+        METHODS.update(_family.METHODS)
+
+# What the core itself composes of recorded operations.
+native.set_functions(OPERATORS)
+inplace.functions.update(OPERATORS)
+dispatch.connect_protocol()

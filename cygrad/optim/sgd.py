@@ -1,0 +1,53 @@
+"""Stochastic gradient descent."""
+
+from cygrad._core import optimise
+from cygrad.optim.optimizer import Optimizer, check_not_negative
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """
+    Stochastic gradient descent, with momentum if wanted.
+
+    With gradient g, parameter p and velocity v, one step is ``g += weight_decay * p``,
+    ``v = momentum * v + (1 - dampening) * g`` (the first velocity is g itself), and ``p -= lr * v``, or with
+    `nesterov` ``p -= lr * (g + momentum * v)``.
+
+    Parameters
+    ----------
+    params : iterable of Tensor or of dict
+        See `Optimizer`.
+    lr : float, default 1e-3
+    momentum, dampening, weight_decay : float, default 0
+    nesterov : bool, default False
+        Needs a momentum and no dampening.
+    maximize : bool, default False
+        Go uphill.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.8000], requires_grad=True)
+    """
+
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False):
+        super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening,
+                                  "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize})
+
+    def check_options(self, group):
+        """Raise ValueError for options that make no sense."""
+        check_not_negative(self, group, "lr", "momentum", "weight_decay")
+        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
+            raise ValueError("SGD: Nesterov momentum requires a momentum and zero dampening "
+                             f"(got {group['momentum']} and {group['dampening']}).")
+
+    def update(self, group):
+        """Change the parameters of one group."""
+        optimise.sgd(group["params"], self.state, group["lr"], group["momentum"], group["dampening"],
+                     group["weight_decay"], group["nesterov"], group["maximize"])

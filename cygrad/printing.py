@@ -1,0 +1,311 @@
+"""Tensors as text: aligned numbers, summaries of large tensors, and how many digits to show."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from cygrad._core.dtype import bool as bool_dtype
+from cygrad._core.dtype import get_default_dtype, int64
+
+__all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
+
+
+@dataclass(frozen=True)
+class PrintOptions:
+    """What `set_printoptions` sets."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+PROFILES = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+
+_options = PrintOptions()
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors are printed.
+
+    Parameters
+    ----------
+    precision : int, optional
+        Digits after the point; 4 at first.
+    threshold : int, optional
+        More elements than this are summarised; 1000 at first.
+    edgeitems : int, optional
+        How many elements a summary shows at both ends of each dimension; 3 at first.
+    linewidth : int, optional
+        Where lines break; 80 at first.
+    profile : {"default", "short", "full"}, optional
+        A set of values for the above, which they override.
+    sci_mode : bool, optional
+        Scientific notation always or never. Default: where numbers are very large, small or unequal.
+
+    Raises
+    ------
+    ValueError
+        If there is no such profile.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.set_printoptions(precision=2)
+    >>> cygrad.tensor([1.12345])
+    tensor([1.12])
+    >>> cygrad.set_printoptions(profile="default")
+    """
+    global _options
+    if profile is not None and profile not in PROFILES:
+        raise ValueError(
+            f"set_printoptions: no such profile (got {profile!r}, expected one of {', '.join(PROFILES)})."
+        )
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    chosen = PROFILES[profile] if profile is not None else {}
+    chosen = chosen | {name: value for name, value in given.items() if value is not None}
+    _options = replace(_options, **chosen, sci_mode=sci_mode)
+
+
+def get_printoptions() -> dict:
+    """How tensors are printed, as keyword arguments for `set_printoptions`.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.get_printoptions()["precision"]
+    4
+    """
+    return asdict(_options)
+
+
+@contextmanager
+def printoptions(**options):
+    """Print tensors otherwise for a while.
+
+    Parameters
+    ----------
+    **options
+        As for `set_printoptions`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> with cygrad.printoptions(precision=2):
+    ...     print(cygrad.tensor([1.12345]))
+    tensor([1.12])
+    """
+    global _options
+    before = _options
+    try:
+        set_printoptions(**options)
+        yield
+    finally:
+        _options = before
+
+
+class _NumberFormat:
+    """One way of writing for all real numbers of a tensor, chosen by looking at them."""
+
+    def __init__(self, values: np.ndarray):
+        self.floating = values.dtype.kind == "f"
+        self.whole = True
+        self.scientific = False
+        self.width = 1
+        if not self.floating:
+            self.width = max((len(str(value)) for value in values.reshape(-1).tolist()), default=1)
+            return
+        values = values.reshape(-1).astype(np.float64)
+        values = values[np.isfinite(values) & (values != 0)]
+        if values.size:
+            self._look_at(values)
+
+    def _look_at(self, values: np.ndarray) -> None:
+        """Choose by the finite numbers that are not zero; the others must do with what fits these."""
+        self.whole = bool((values == np.ceil(values)).all())
+        largest, smallest = np.abs(values).max(), np.abs(values).min()
+        with np.errstate(over="ignore"):
+            unequal = largest / smallest > 1000 or largest > 1e8
+        self.scientific = bool(unequal or (not self.whole and smallest < 1e-4))
+        if _options.sci_mode is not None:
+            self.scientific = _options.sci_mode
+        self.width = self._widest(values)
+
+    def _widest(self, values: np.ndarray) -> int:
+        if self.scientific:
+            return max(len(f"{value:.{_options.precision}e}") for value in values.tolist())
+        if self.whole:
+            return max(len(f"{value:.0f}") for value in values.tolist()) + 1
+        return max(len(f"{value:.{_options.precision}f}") for value in values.tolist())
+
+    def __call__(self, value) -> str:
+        """The text for one number, filled up with spaces from the left."""
+        if not self.floating:
+            text = str(value)
+        elif self.scientific:
+            text = f"{value:{self.width}.{_options.precision}e}"
+        elif self.whole:
+            text = f"{value:.0f}"
+            if math.isfinite(value):
+                text += "."
+        else:
+            text = f"{value:.{_options.precision}f}"
+        return text.rjust(self.width)
+
+
+class _ComplexFormat:
+    """Real and imaginary parts, each written in its own way."""
+
+    def __init__(self, values: np.ndarray):
+        self.real, self.imag = _NumberFormat(values.real), _NumberFormat(values.imag)
+        self.width = self.real.width + self.imag.width + 1
+
+    def __call__(self, value) -> str:
+        """The text for one number; the imaginary part always has a sign."""
+        imag = self.imag(value.imag).lstrip() + "j"
+        return self.real(value.real) + (imag if imag[0] in "+-" else "+" + imag)
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    """What a summary shows, so that hidden elements do not decide how the others look."""
+    edge = _options.edgeitems
+    for axis, size in enumerate(values.shape):
+        if size > 2 * edge:
+            shown = np.r_[0:edge, size - edge : size]
+            values = np.take(values, shown, axis=axis)
+    return values
+
+
+def _split_ends(entries, summarise: bool) -> tuple:
+    """The entries before the gap and those behind it; the latter is None where there is no gap."""
+    edge = _options.edgeitems
+    if summarise and len(entries) > 2 * edge:
+        return entries[:edge], entries[len(entries) - edge :]
+    return entries, None
+
+
+def _row_text(values: np.ndarray, indent: int, summarise: bool, write) -> str:
+    per_line = max(1, (_options.linewidth - indent) // (write.width + 2))
+    head, tail = _split_ends(values, summarise)
+    texts = [write(value) for value in head.tolist()]
+    if tail is not None:
+        texts += [" ..."] + [write(value) for value in tail.tolist()]
+    lines = [", ".join(texts[i : i + per_line]) for i in range(0, len(texts), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+def _nested_text(values: np.ndarray, indent: int, summarise: bool, write) -> str:
+    """Brackets around the parts along the first dimension."""
+    if values.ndim == 0:
+        return write(values.item())
+    if values.ndim == 1:
+        return _row_text(values, indent, summarise, write)
+    head, tail = _split_ends(values, summarise)
+    parts = [_nested_text(part, indent + 1, summarise, write) for part in head]
+    if tail is not None:
+        parts += ["..."] + [_nested_text(part, indent + 1, summarise, write) for part in tail]
+    return "[" + ("," + "\n" * (values.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+def _elements_text(values: np.ndarray, indent: int) -> str:
+    summarise = values.size > _options.threshold
+    shown = _edges(values) if summarise else values
+    write = _ComplexFormat(shown) if values.dtype.kind == "c" else _NumberFormat(shown)
+    return _nested_text(values, indent, summarise, write)
+
+
+def _remarks(tensor) -> list[str]:
+    """What is said behind the elements, where it is not what one expects."""
+    default = get_default_dtype()
+    remarks = []
+    if tensor.numel() == 0:
+        if tensor.ndim != 1:
+            remarks.append(f"size={tuple(tensor.shape)}")
+        # There are no elements from which to see that they would be integers.
+        if tensor.dtype is not default:
+            remarks.append(f"dtype={tensor.dtype}")
+    elif not any(tensor.dtype is usual for usual in (default, default.to_complex(), int64, bool_dtype)):
+        remarks.append(f"dtype={tensor.dtype}")
+    if tensor.grad_fn is not None:
+        remarks.append(f"grad_fn=<{tensor.grad_fn.name().removesuffix('()')}>")
+    elif tensor.requires_grad:
+        remarks.append("requires_grad=True")
+    return remarks
+
+
+def tensor_repr(self) -> str:
+    """The text of a tensor: the method ``Tensor.__repr__``.
+
+    Parameters
+    ----------
+    self : Tensor
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([[1., 2.5], [3., 4.]], requires_grad=True)
+    tensor([[1.0000, 2.5000],
+            [3.0000, 4.0000]], requires_grad=True)
+    """
+    name = type(self).__name__
+    prefix = "tensor(" if name in ("Tensor", "Parameter") else f"{name}("
+    values = self.detach().numpy()
+    text = prefix + (_elements_text(values, len(prefix)) if values.size else "[]")
+    # The length of the last line, with the closing bracket and a space to spare.
+    used = len(text) - text.rfind("\n") + 1
+    for remark in _remarks(self):
+        if used + len(remark) + 2 > _options.linewidth:
+            text += ",\n" + " " * len(prefix) + remark
+            used = len(prefix) + len(remark)
+        else:
+            text += ", " + remark
+            used += len(remark) + 2
+    return text + ")"
+
+
+def tensor_format(self, spec: str) -> str:
+    """A tensor in a format string: the method ``Tensor.__format__``.
+
+    Parameters
+    ----------
+    self : Tensor
+    spec : str
+        A tensor without dimensions is formatted as its number; others take no specification.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> f"{cygrad.tensor(2.5):.3f}"
+    '2.500'
+    """
+    if self.ndim == 0:
+        return format(self.item(), spec)
+    return object.__format__(self, spec)

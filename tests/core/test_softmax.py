@@ -1,0 +1,79 @@
+"""Softmax and its derivative against the reference, for all layouts and any number of threads."""
+
+import cygrad._core.softmax  # noqa: F401
+import numpy as np
+import pytest
+from cygrad._core import dtype as dtypes
+from cygrad._core.interop import call_kernel
+from cygrad._core.parallel import set_num_threads
+
+torch = pytest.importorskip("torch")
+
+SHAPES = [(), (1,), (7,), (3, 5), (5, 3000), (40, 3, 300), (2, 3, 4, 5), (0, 3), (3, 0)]
+
+
+def layouts(shape, dtype):
+    x = np.asarray(np.random.default_rng(0).standard_normal(shape) * 5).astype(dtype)
+    yield x
+    yield x.T
+    if x.ndim:
+        yield x[::-1]
+        yield np.broadcast_to(x[:1], x.shape)
+
+
+def as_torch(x):
+    return torch.from_numpy(x.copy(order="C"))
+
+
+def close(ours, theirs):
+    theirs = theirs.detach().numpy()
+    assert ours.dtype == theirs.dtype
+    assert ours.shape == theirs.shape
+    tolerance = 2e-6 if ours.dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_forward_and_backward(name, shape, dtype):
+    for x in layouts(shape, dtype):
+        for dim in range(-max(x.ndim, 1), max(x.ndim, 1)):
+            t = as_torch(x).requires_grad_()
+            theirs = getattr(torch, name)(t, dim)
+            ours = call_kernel(name, x, dim, None)[0]
+            close(ours, theirs)
+            grad = np.asarray(np.random.default_rng(1).standard_normal(x.shape)).astype(dtype)
+            theirs.backward(torch.from_numpy(grad))
+            close(call_kernel(f"{name}_backward", grad, ours, dim)[0], t.grad)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_infinities_and_large_numbers(name):
+    inf = np.inf
+    x = np.array([[-inf, -inf, -inf], [inf, 0, 1], [-inf, 0, 1], [1e30, -1e30, 1e30], [np.nan, 0, 1]])
+    expected = getattr(torch, name)(torch.from_numpy(x), 1).numpy()
+    np.testing.assert_allclose(call_kernel(name, x, 1, None)[0], expected)
+    np.testing.assert_allclose(call_kernel(name, np.ascontiguousarray(x.T), 0, None)[0], expected.T)
+
+
+def test_dtype_and_errors():
+    x = np.arange(6).reshape(2, 3)
+    close(call_kernel("softmax", x, 1, dtypes.float64)[0], torch.from_numpy(x).softmax(1, dtype=torch.float64))
+    with pytest.raises(NotImplementedError, match="softmax: needs float32 or float64"):
+        call_kernel("softmax", x, 1, None)
+    with pytest.raises(IndexError, match="out of range"):
+        call_kernel("log_softmax", x + 0.5, 2, None)
+    with pytest.raises(RuntimeError, match="wrong shape"):
+        call_kernel("softmax_backward", np.ones(3), np.ones(2), 0)
+
+
+def test_same_bits_for_any_number_of_threads():
+    x = np.random.default_rng(0).standard_normal((300, 7, 500)).astype("float32")
+    results = []
+    for threads in (1, 2, 3, 8):
+        set_num_threads(threads)
+        results.append([call_kernel(name, x, dim, None)[0].tobytes() for name in ("softmax", "log_softmax")
+                        for dim in range(3)])
+    set_num_threads(1)
+    assert all(found == results[0] for found in results)

@@ -1,0 +1,35 @@
+"""Sample inputs of every operator, for the one parametrised suite.
+
+Each module here has a dict ``SAMPLES``: name of a public function -> list of builders. A builder is a function of
+``(make, dtype)`` and gives a `Sample`; ``make(shape, low=-2, high=2)`` gives a tensor of that dtype with random
+elements between the two bounds (both parts, if complex). The suite decides which of them require gradients.
+``COMPLEX`` names the functions that take complex tensors, and ``HELPERS`` says for each operator without a public
+function whose samples exercise it.
+"""
+
+from importlib import import_module
+
+import cygrad
+
+from .sample import Sample
+
+FAMILIES = ("activation", "arithmetic", "combination", "comparison", "complex", "copy", "exponential", "extrema",
+            "indexing", "logic", "losses", "ordering", "part", "power", "products", "reduction", "rounding", "scan",
+            "trigonometric", "view")
+
+SAMPLES, COMPLEX, HELPERS = {}, set(), {}
+for _family in FAMILIES:
+    _module = import_module(f"{__name__}.{_family}")
+    SAMPLES.update(_module.SAMPLES)
+    COMPLEX.update(getattr(_module, "COMPLEX", ()))
+    HELPERS.update(getattr(_module, "HELPERS", {}))
+
+__all__ = ["COMPLEX", "FAMILIES", "HELPERS", "SAMPLES", "Sample", "find"]
+
+
+def find(name):
+    """The function of that name: of cygrad, of its functional interface, or a method of tensors."""
+    for place in (cygrad, cygrad.nn.functional, cygrad.Tensor):
+        if hasattr(place, name):
+            return getattr(place, name)
+    raise LookupError(f"no public function or method is called {name!r}")

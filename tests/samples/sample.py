@@ -1,0 +1,93 @@
+"""One set of arguments, and builders that many operators share."""
+
+from dataclasses import dataclass, field
+
+import cygrad
+
+
+@dataclass
+class Sample:
+    """Arguments of a call, and what is to be expected of it.
+
+    Attributes
+    ----------
+    args, kwargs : the arguments.
+    check_gradient : compare derivatives with finite differences (False at kinks and jumps).
+    gradients : expected gradients of the sum of the result with respect to the floating tensors in `args`, as
+        nested lists; for points where finite differences say nothing.
+    error, match : the exception that the call must raise, and what its text must match.
+    """
+
+    args: tuple
+    kwargs: dict = field(default_factory=dict)
+    check_gradient: bool = True
+    gradients: tuple | None = None
+    error: type | None = None
+    match: str = ""
+
+
+def call(*shapes, low=-2, high=2, **kwargs):
+    """A builder: tensors of these shapes; whatever is no tuple is passed on as it is."""
+    def build(make, dtype):
+        return Sample(tuple(make(shape, low, high) if isinstance(shape, tuple) else shape for shape in shapes), kwargs)
+    return build
+
+
+def unary(low=-2, high=2, **kwargs):
+    """Builders for functions of one tensor: normal, transposed, strided, 0-dim and without elements."""
+    return [
+        call((2, 3), low=low, high=high, **kwargs),
+        lambda make, dtype: Sample((make((3, 2), low, high).t(),), kwargs),
+        lambda make, dtype: Sample((make((6,), low, high)[::2],), kwargs),
+        call((), low=low, high=high, **kwargs),
+        call((0, 3), low=low, high=high, **kwargs),
+    ]
+
+
+def binary(low=-2, high=2, other_low=None, other_high=None, number=None, **kwargs):
+    """Builders for functions of two tensors: normal, broadcast, transposed, 0-dim, without elements, with a number."""
+    second = (low if other_low is None else other_low, high if other_high is None else other_high)
+
+    def pair(first_shape, second_shape):
+        return lambda make, dtype: Sample((make(first_shape, low, high), make(second_shape, *second)), kwargs)
+
+    builders = [
+        pair((2, 3), (2, 3)), pair((2, 1, 3), (4, 1)), pair((), (3,)), pair((2, 2), ()), pair((), ()),
+        pair((0, 3), (1, 3)),
+        lambda make, dtype: Sample((make((3, 2), low, high).t(), make((2, 3), *second)), kwargs),
+    ]
+    if number is not None:
+        builders.append(lambda make, dtype: Sample((make((2, 3), low, high), number), kwargs))
+    return builders
+
+
+def at(values, *expected, **kwargs):
+    """A builder: one tensor with these elements, where the gradients of the sum must be `expected`."""
+    def build(make, dtype):
+        tensors = tuple(cygrad.tensor(value, dtype=dtype) for value in values)
+        return Sample(tensors, kwargs, check_gradient=False, gradients=expected)
+    return build
+
+
+def fails(error, match, *arguments, **kwargs):
+    """A builder: a call that must raise; arguments that are tuples become tensors of that shape."""
+    def build(make, dtype):
+        made = tuple(make(value) if isinstance(value, tuple) else value for value in arguments)
+        return Sample(made, kwargs, error=error, match=match)
+    return build
+
+
+def without_gradient(builders):
+    """The same samples, with nothing to be differentiated."""
+    def wrapped(builder):
+        def build(make, dtype):
+            sample = builder(make, dtype)
+            sample.check_gradient = False
+            return sample
+        return build
+    return [wrapped(builder) for builder in builders]
+
+
+def integers(values):
+    """An int64 tensor."""
+    return cygrad.tensor(values, dtype=cygrad.int64)
