@@ -12,7 +12,8 @@ cdef int array_argument(const char *operation, const char *name, const value_t *
 # The entries of an ARRAYS argument, borrowed; a single ARRAY is a list of one.
 cdef int arrays_argument(const char *operation, const char *name, const value_t *value,
                          int *count, array_t ***arrays) noexcept nogil
-cdef int integer_argument(const char *operation, const char *name, const value_t *value, int64_t *integer) noexcept nogil
+cdef int integer_argument(const char *operation, const char *name, const value_t *value,
+                          int64_t *integer) noexcept nogil
 # The same with a default for an argument that is not given.
 cdef int optional_integer(const char *operation, const char *name, const value_t *value,
                           int64_t default_value, int64_t *integer) noexcept nogil

@@ -69,7 +69,8 @@ cdef int arrays_argument(const char *operation, const char *name, const value_t 
     return OK
 
 
-cdef int integer_argument(const char *operation, const char *name, const value_t *value, int64_t *integer) noexcept nogil:
+cdef int integer_argument(const char *operation, const char *name, const value_t *value,
+                          int64_t *integer) noexcept nogil:
     if value.kind != INTEGER and value.kind != BOOLEAN:
         return _wrong_kind(operation, name, value.kind, b"an int")
     integer[0] = value.of.integer

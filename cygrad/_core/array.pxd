@@ -30,7 +30,7 @@ cdef array_t *array_empty_like(const array_t *like, int dtype) noexcept nogil
 # which is base.dtype except for view_as_real / view_as_complex / bit-compatible views).
 cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil
-# Shape and dtype of an array without its memory.
+# Shape, strides, offset (in `data`, as bytes from NULL) and dtype of an array without its memory.
 cdef array_t *array_meta(const array_t *base) noexcept nogil
 # An array over a storage that the caller hands over (its count is not raised).
 cdef array_t *array_over(storage_t *storage, int dtype, int ndim, const int64_t *shape,

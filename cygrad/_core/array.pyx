@@ -6,7 +6,6 @@ bytes and an array costs one allocation (two with its storage).
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
-from libc.string cimport memcpy
 from cygrad._core.atomic cimport atomic_increment, atomic_is_last
 from cygrad._core.dtype cimport itemsize
 from cygrad._core.errors cimport MESSAGE, message, sizes_text
@@ -96,9 +95,9 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
         return NULL
     set_strided(array, shape, strides)
     array.storage = base.storage
+    array.data = base.data + offset * itemsize(dtype)     # without storage: an offset, see array_meta
     if base.storage != NULL:
         atomic_increment(&base.storage.count)
-        array.data = base.data + offset * itemsize(dtype)
     array.version = base.version
     array.external = base.external
     if base.external and base.version != NULL:
@@ -107,11 +106,12 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
 
 
 cdef array_t *array_meta(const array_t *base) noexcept nogil:
-    """Shape and dtype of an array without its memory."""
+    """Shape, strides and dtype of an array without its memory; `data` is the offset in bytes from NULL."""
     cdef array_t *array = new_array(base.dtype, base.ndim)
     if array == NULL:
         return NULL
-    set_contiguous(array, base.shape)
+    set_strided(array, base.shape, base.strides)
+    array.data = <char *>(base.data - (base.storage.data if base.storage != NULL else NULL))
     return array
 
 

@@ -9,7 +9,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 from cygrad._core.dtype cimport (BOOL, COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, INT8, INT16, INT32,
                                  INT64, UINT8, itemsize)
-from cygrad._core.value cimport COMPLEX, REAL, as_real, is_number
+from cygrad._core.value cimport COMPLEX, REAL
 
 ctypedef fused source_t:
     uint8_t
@@ -73,7 +73,8 @@ cdef void cast_loop(char **arguments, const int64_t *n, const int64_t *steps, ta
             convert(<const source_t *>(source + i * step_in), <target_t *>(out + i * step_out))
 
 
-cdef void to_bool_loop(char **arguments, const int64_t *n, const int64_t *steps, source_t *tag) noexcept nogil:
+cdef void to_bool_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                       source_t *tag) noexcept nogil:
     cdef char *source = arguments[0]
     cdef char *out = arguments[1]
     cdef int64_t i, count = n[0], step_in = steps[0], step_out = steps[1]

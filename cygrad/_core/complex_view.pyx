@@ -92,7 +92,8 @@ cdef int view_as_complex_kernel(const value_t *arguments, value_t *results) noex
     if self.storage != NULL and (self.data - self.storage.data) % itemsize(dtype):
         aligned = False
     if self.size and (self.strides[last] != 1 or not aligned):
-        snprintf(message(), MESSAGE, b"view_as_complex: real and imaginary parts must lie side by side, at even offsets "
+        snprintf(message(), MESSAGE, b"view_as_complex: real and imaginary parts must lie side by side, at even "
+                 b"offsets "
                  b"(got shape %s with strides %s). Use contiguous() first.",
                  shape_text(self), list_text(self.ndim, self.strides))
         return RUNTIME_ERROR

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
-from cygrad._core.array cimport (array_empty, array_empty_like, overlaps_itself, release, retain, same_shape,
+from cygrad._core.array cimport (array_empty, overlaps_itself, release, retain,
                                  shape_text, share_memory)
 from cygrad._core.cast cimport cast_loops, number_to_cell
 from cygrad._core.dtype cimport COMPLEX_CATEGORY, category, dtype_name, itemsize
@@ -160,14 +160,14 @@ cdef void run_copy(copy_t *copy) noexcept nogil:
 cdef int check_writable(array_t *array, const char *operation) noexcept nogil:
     if array.contiguous or not overlaps_itself(array):
         return OK
-    snprintf(message(), MESSAGE, b"%s: several elements of the tensor that is written share one memory location "
+    snprintf(message(), MESSAGE, b"%s: several elements of the tensor that is written share one memory "
+             b"location "
              b"(got shape %s, expanded or overlapping, expected a location for each element). "
              b"Write to a clone() of it.", operation, shape_text(array))
     return RUNTIME_ERROR
 
 
 cdef int copy_into(array_t *to, array_t *source) noexcept nogil:
-    cdef copy_t copy
     cdef array_t *aside
     cdef int status
     if not broadcasts_to(source, to.ndim, to.shape):

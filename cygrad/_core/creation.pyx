@@ -7,6 +7,7 @@ import numpy as np
 cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.list cimport PyList_Check
+from cpython.float cimport PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t
@@ -23,8 +24,13 @@ from cygrad._core.tensor cimport Tensor, protocol, requires_grad, wrap
 
 cnp.import_array()
 
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8(object) except NULL
+
 cdef enum:
     FILL_GRAIN = 1 << 18      # elements written by one piece of a parallel fill
+
+cdef object _numpy_scalar = np.generic
 
 
 # ---- sizes ---------------------------------------------------------------------------------------
@@ -53,8 +59,7 @@ cdef int read_sizes(object size, int64_t *shape, str operation) except -1:
     else:
         ndim = 1
         shape[0] = _one_size(size, 1, operation)
-    name = operation.encode()
-    check(check_sizes(name, ndim, shape, &count))
+    check(check_sizes(PyUnicode_AsUTF8(operation), ndim, shape, &count))
     return ndim
 
 
@@ -96,6 +101,9 @@ cdef void fill_array(array_t *array, const char *element) noexcept nogil:
         return
     for i in range(size):
         zero = zero and element[i] == 0
+    if zero and array.size <= FILL_GRAIN:
+        memset(array.data, 0, array.size * size)
+        return
     if zero:
         parallel_for(_zero_piece, array.data, array.size * size, FILL_GRAIN * 4)
         return
@@ -133,11 +141,13 @@ cdef int read_element(object value, int dtype, char *element, str operation) exc
 
 
 cdef object plain_number(object value, str operation):
-    if isinstance(value, (float, int, complex)) and not isinstance(value, np.generic):
+    if PyFloat_CheckExact(value) or PyLong_CheckExact(value):
+        return value
+    if isinstance(value, (float, int, complex)) and not isinstance(value, _numpy_scalar):
         return value
     if isinstance(value, Tensor) and not requires_grad(<Tensor>value) and (<Tensor>value).array.ndim == 0:
         return numpy_view((<Tensor>value).array).item()
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+    if isinstance(value, _numpy_scalar) or (isinstance(value, np.ndarray) and value.ndim == 0):
         return value.item()
     raise TypeError(f"{operation}: expected a number (got {type(value).__name__})")
 
@@ -432,54 +442,6 @@ def from_dlpack(ext_tensor):
         raise TypeError(f"from_dlpack: the object does not offer DLPack (got {type(ext_tensor).__name__}, expected an "
                         "array with __dlpack__). Use asarray() for other data.")
     return wrap(array_from_numpy(np.from_dlpack(ext_tensor), False))
-
-
-def to_dlpack(Tensor self, *, stream=None, **options):
-    """
-    A DLPack capsule over the memory of the tensor: the method ``Tensor.__dlpack__``.
-
-    Parameters
-    ----------
-    stream : None
-        There are no streams on the CPU.
-    **options
-        What NumPy's ``__dlpack__`` takes: `max_version`, `dl_device`, `copy`.
-
-    Returns
-    -------
-    PyCapsule
-
-    Raises
-    ------
-    BufferError
-        If the tensor requires grad: detach it first.
-
-    Examples
-    --------
-    >>> import numpy, cygrad
-    >>> numpy.from_dlpack(cygrad.tensor([1., 2.]))
-    array([1., 2.], dtype=float32)
-    """
-    if requires_grad(self):
-        raise BufferError("__dlpack__: a tensor that requires grad cannot be exported. Use x.detach() first.")
-    return self.numpy().__dlpack__(stream=stream, **options)
-
-
-def dlpack_device(Tensor self):
-    """
-    The kind of device and its number, ``(1, 0)`` for the CPU: the method ``Tensor.__dlpack_device__``.
-
-    Returns
-    -------
-    tuple of int
-
-    Examples
-    --------
-    >>> import cygrad
-    >>> cygrad.tensor(1.).__dlpack_device__()
-    (1, 0)
-    """
-    return (1, 0)
 
 
 cdef Tensor convert(object value, str operation):

@@ -14,7 +14,7 @@ from cygrad._core.dtype cimport category, dtype_name, is_differentiable
 from cygrad._core.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
 from cygrad._core.errors cimport MEMORY_ERROR, OK, TYPE_ERROR, check
 from cygrad._core.inplace cimport bump_version, check_inplace, rebase_history
-from cygrad._core.modes cimport grad_enabled, thread_state
+from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.native cimport NativeNode, native_node, set_meta
 from cygrad._core.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.operator cimport (
@@ -464,6 +464,7 @@ cdef inline int _short_edge(node_t *c, int edge, Tensor tensor) except -1:
 cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y):
     """Wrap and record the result of a short way: no broadcasting, one dtype, so no metas."""
     cdef operator_t *op = &operator.descriptor
+    cdef thread_state_t *state = thread_state()
     cdef Tensor tensor = wrap(result)
     cdef NativeNode node
     cdef node_t *c
@@ -472,7 +473,7 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
     cdef array_t *source
     cdef value_t refused
     cdef int i, edge = 0
-    if not grad_enabled() or op.flags & NO_GRADIENT:
+    if state.grad_disabled or op.flags & NO_GRADIENT:
         return tensor
     if op.arguments[0].differentiable and requires_grad(x):
         needed = 1

@@ -12,10 +12,12 @@ from cygrad._core.value cimport value_t
 
 # Run `program` on inputs[0..n_inputs-1] (ARRAY or numbers), broadcasting and promoting as the reference does.
 #   into   NULL: a new contiguous result. Else the result is written there, cast to its dtype
-#          (shape must be the broadcast shape; inputs that overlap it are handled). `result` is then left alone
+#          (shape must be the broadcast shape; inputs that overlap it are handled). `result` is then left
+#          alone
 #          and may be NULL.
 #   reuse  bit i set: the caller holds the only reference to inputs[i] and will not look at it again, so if
-#          it is `exclusive()` and fits, the result may be computed in its memory (then *result is inputs[i].of.array
+#          it is `exclusive()` and fits, the result may be computed in its memory (then *result is
+#          inputs[i].of.array
 #          itself with its count raised).
 cdef int evaluate(program_t *program, const value_t *inputs, uint32_t reuse,
                   array_t *into, array_t **result) noexcept nogil

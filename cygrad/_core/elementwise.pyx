@@ -4,7 +4,8 @@ Element-wise programs, run tile by tile in one pass over memory.
 Small problems whose operands lie alike take a short way: a few checks, then the loops on the whole.
 """
 
-from cygrad._core.array cimport (MAX_DIMS, array_empty, array_empty_like, exclusive, release, retain, same_shape,
+from cygrad._core.array cimport (MAX_DIMS, array_empty, array_empty_like, exclusive, release, retain,
+                                 same_shape,
                                  shape_text, share_memory)
 from cygrad._core.cast cimport cast_loops
 from cygrad._core.copy cimport as_copy, check_writable
@@ -17,7 +18,8 @@ from cygrad._core.tiles cimport WORK, place_cells, run_steps, run_task, slots_t,
 from cygrad._core.value cimport ARRAY, set_array
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
-import cygrad._core.typed_loops    # fills the table of primitives
+# Importing it fills the table of primitives.
+import cygrad._core.typed_loops  # noqa: F401
 
 cdef enum:
     SMALL = 16384         # bytes of temporaries that the short way keeps on the stack
@@ -207,7 +209,8 @@ cdef bint is_turned(const array_t *array, const array_t *out) noexcept nogil:
     return False
 
 
-cdef int check_into(const specialised_t *program, array_t *into, int ndim, const int64_t *shape) noexcept nogil:
+cdef int check_into(const specialised_t *program, array_t *into, int ndim,
+                    const int64_t *shape) noexcept nogil:
     """May the result be written to `into`?"""
     cdef int d
     cdef bint fits = into.ndim == ndim
@@ -215,12 +218,14 @@ cdef int check_into(const specialised_t *program, array_t *into, int ndim, const
         for d in range(ndim):
             fits = fits and into.shape[d] == shape[d]
     if not fits:
-        snprintf(message(), MESSAGE, b"in-place operation: the tensor that is written has not the shape of the "
+        snprintf(message(), MESSAGE, b"in-place operation: the tensor that is written has not the shape of "
+                 b"the "
                  b"result (got %s, expected %s). Use the form that returns a new tensor.",
                  shape_text(into), sizes_text(ndim, <const long long *>shape))
         return RUNTIME_ERROR
     if category(program.dtype) > category(into.dtype):
-        snprintf(message(), MESSAGE, b"in-place operation: the result type can't be cast to the desired output type "
+        snprintf(message(), MESSAGE, b"in-place operation: the result type can't be cast to the desired "
+                 b"output type "
                  b"(got a result of %s, expected one that %s holds). Use the form that returns a new tensor.",
                  dtype_name(program.dtype), dtype_name(into.dtype))
         return RUNTIME_ERROR

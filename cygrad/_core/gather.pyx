@@ -13,7 +13,7 @@ from cygrad._core.array cimport MAX_DIMS, array_t, array_view, release, retain, 
 from cygrad._core.atomic cimport atomic_load, atomic_store
 from cygrad._core.copy cimport as_contiguous
 from cygrad._core.dtype cimport (
-    BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_name, itemsize,
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_name, itemsize,
 )
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.index cimport scalar_array
@@ -21,7 +21,7 @@ from cygrad._core.offset_moves cimport ADD, READ, WRITE, complex64_t, complex128
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.positions cimport check_index_dtype, out_of_bounds
 from cygrad._core.shape cimport expanded, reshaped
-from cygrad._core.value cimport ARRAY, NOTHING, register_kernel, set_array, value_t
+from cygrad._core.value cimport ARRAY, NOTHING, register_kernel, value_t
 
 cdef enum:
     GRAIN = 16384          # elements in one piece of a parallel loop
@@ -232,7 +232,8 @@ cdef int _check_index(const char *operation, array_t *self, int dim, array_t *in
     return OK
 
 
-cdef int _open(const char *operation, const value_t *arguments, array_t **self, int *dim, array_t **index) noexcept nogil:
+cdef int _open(const char *operation, const value_t *arguments, array_t **self, int *dim,
+               array_t **index) noexcept nogil:
     """The arguments (self, dim, index) that all kernels here begin with, checked against each other."""
     cdef int64_t given
     cdef int status = array_argument(operation, b"self", &arguments[0], self)
@@ -249,7 +250,8 @@ cdef int _open(const char *operation, const value_t *arguments, array_t **self, 
     return status
 
 
-cdef int _gathered(const char *operation, array_t *self, int dim, array_t *index, bint negative, value_t *result) noexcept nogil:
+cdef int _gathered(const char *operation, array_t *self, int dim, array_t *index, bint negative,
+                   value_t *result) noexcept nogil:
     """The chosen elements, in the shape of the index."""
     cdef array_t *chosen = NULL
     cdef array_t *indices = as_contiguous(index, INT64)
@@ -306,7 +308,8 @@ cdef int _source(const char *operation, array_t *self, int dim, array_t *index, 
     return status
 
 
-cdef int _scatter(const char *operation, move_t move, bint in_place, const value_t *arguments, value_t *results) noexcept nogil:
+cdef int _scatter(const char *operation, move_t move, bint in_place, const value_t *arguments,
+                  value_t *results) noexcept nogil:
     """Write or add `src` at the chosen places of `self`, or of a copy of it."""
     cdef array_t *self
     cdef array_t *index
@@ -364,7 +367,8 @@ cdef int scatter_add_into_kernel(const value_t *arguments, value_t *results) noe
     return _scatter(b"scatter_add", ADD, True, arguments, results)
 
 
-cdef int _broadcast_but(array_t *self, array_t *index, int dim, int64_t *self_shape, int64_t *index_shape) noexcept nogil:
+cdef int _broadcast_but(array_t *self, array_t *index, int dim, int64_t *self_shape,
+                        int64_t *index_shape) noexcept nogil:
     """Shapes of both with every dimension but `dim` broadcast."""
     cdef int k
     for k in range(self.ndim):
@@ -404,7 +408,8 @@ cdef int take_along_dim_kernel(const value_t *arguments, value_t *results) noexc
     else:
         status = integer_argument(b"take_along_dim", b"dim", &arguments[2], &given)
         if status == OK and self.ndim != index.ndim:
-            snprintf(message(), MESSAGE, b"take_along_dim: the tensor and the indices differ in their number of dimensions "
+            snprintf(message(), MESSAGE, b"take_along_dim: the tensor and the indices differ in their number of "
+                     b"dimensions "
                      b"(got shapes %s and %s).", shape_text(self), shape_text(index))
             status = RUNTIME_ERROR
         if status == OK:

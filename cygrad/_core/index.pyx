@@ -40,12 +40,14 @@ cdef int _mask_offsets(const char *operation, array_t *mask, const array_t *self
     """Offsets of the elements that a mask over dimensions from `dim` on chooses."""
     cdef int k, status
     if mask.ndim > self.ndim - dim:
-        snprintf(message(), MESSAGE, b"%s: too many indices (got a mask of %d dimensions for what is left of shape %s).",
+        snprintf(message(), MESSAGE, b"%s: too many indices (got a mask of %d dimensions for what is left of "
+                 b"shape %s).",
                  operation, mask.ndim, shape_text(self))
         return INDEX_ERROR
     for k in range(mask.ndim):
         if mask.shape[k] != self.shape[dim + k]:
-            snprintf(message(), MESSAGE, b"%s: mask %d has the wrong shape (got %s, expected %s from dimension %d of %s).",
+            snprintf(message(), MESSAGE, b"%s: mask %d has the wrong shape (got %s, expected %s from dimension "
+                     b"%d of %s).",
                      operation, entry, shape_text(mask), list_text(mask.ndim, self.shape + dim), dim, shape_text(self))
             return INDEX_ERROR
     status = true_positions(mask, offsets)
@@ -125,7 +127,8 @@ cdef int _summed(const char *operation, int n, array_t **parts, array_t **total)
     return status
 
 
-cdef int _make_plan(const char *operation, const array_t *self, int count, array_t **entries, plan_t *plan) noexcept nogil:
+cdef int _make_plan(const char *operation, const array_t *self, int count, array_t **entries,
+                    plan_t *plan) noexcept nogil:
     """Where the chosen elements lie, and the shape of what is chosen."""
     cdef array_t *parts[MAX_DIMS]
     cdef int i, n = 0, dim = 0, consumed = 0, last_entry = -1, status = OK
@@ -255,7 +258,8 @@ cdef int _dense_values(array_t *self, const value_t *values, const plan_t *plan,
     cdef array_t *view = NULL
     cdef int extra = 0, status
     if values.kind == ARRAY and values.of.array.dtype != self.dtype:
-        snprintf(message(), MESSAGE, b"index_put: dtypes differ (got values of %s, expected %s). Convert the values first.",
+        snprintf(message(), MESSAGE, b"index_put: dtypes differ (got values of %s, expected %s). Convert the "
+                 b"values first.",
                  dtype_name(values.of.array.dtype), dtype_name(self.dtype))
         return RUNTIME_ERROR
     if values.kind == ARRAY:

@@ -35,7 +35,8 @@ cdef int _row_offsets(const char *operation, const array_t *self, int dim, array
     return offsets_of(index, &rule, offsets)
 
 
-cdef int _open(const char *operation, const value_t *arguments, array_t **self, int *dim, array_t **index) noexcept nogil:
+cdef int _open(const char *operation, const value_t *arguments, array_t **self, int *dim,
+               array_t **index) noexcept nogil:
     """The arguments (self, dim, index) of index_select and index_add; the index is a vector."""
     cdef int64_t given
     cdef int status = array_argument(operation, b"self", &arguments[0], self)
@@ -262,7 +263,8 @@ cdef int one_hot_kernel(const value_t *arguments, value_t *results) noexcept nog
         low = min(low, values[i])
         high = max(high, values[i])
     if low < 0 or (number >= 0 and high >= number) or number < -1:
-        snprintf(message(), MESSAGE, b"one_hot: class out of range (got classes from %lld to %lld with num_classes %lld, "
+        snprintf(message(), MESSAGE, b"one_hot: class out of range (got classes from %lld to %lld with "
+                 b"num_classes %lld, "
                  b"expected 0 <= class < num_classes).", <long long>low, <long long>high, <long long>number)
         release(classes)
         return RUNTIME_ERROR

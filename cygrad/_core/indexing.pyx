@@ -18,9 +18,9 @@ from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t
-from cygrad._core.array cimport MAX_DIMS, array_view
+from cygrad._core.array cimport MAX_DIMS, array_t, array_view
 from cygrad._core.creation cimport full_tensor, plain_number, tensor_from
-from cygrad._core.dispatch cimport call
+from cygrad._core.dispatch cimport call, call_inplace
 from cygrad._core.dtype cimport BOOL, INT64, UINT8, is_integral
 from cygrad._core.interop cimport array_from_numpy
 from cygrad._core.modes cimport grad_enabled
@@ -44,14 +44,14 @@ cdef struct geometry_t:
 
 # ---- the operators that keys are made of ---------------------------------------------------------
 
-cdef Operator _select, _slice, _unsqueeze, _alias, _index
+cdef Operator _select, _slice, _unsqueeze, _alias, _index, _index_put
 
 
 cdef int _find_operators() except -1:
     """The table is complete only after this module has been imported."""
-    global _select, _slice, _unsqueeze, _alias, _index
+    global _select, _slice, _unsqueeze, _alias, _index, _index_put
     _select, _slice, _unsqueeze = table["select"], table["slice"], table["unsqueeze"]
-    _alias, _index = table["alias"], table["index"]
+    _alias, _index, _index_put = table["alias"], table["index"], table["index_put_into"]
     return 0
 
 
@@ -94,6 +94,15 @@ cdef object gather(Tensor self, list indices):
     if _index is None:
         _find_operators()
     return call(_index, arguments, None)
+
+
+cdef object put(Tensor self, list indices, object values, object accumulate):
+    cdef PyObject *arguments[4]
+    arguments[0], arguments[1] = <PyObject *>self, <PyObject *>indices
+    arguments[2], arguments[3] = <PyObject *>values, <PyObject *>accumulate
+    if _index_put is None:
+        _find_operators()
+    return call_inplace(_index_put, arguments)
 
 
 # ---- one entry of a key --------------------------------------------------------------------------
@@ -195,7 +204,7 @@ cdef Tensor basic_view(Tensor self, tuple key, list indices):
     """
     cdef geometry_t view
     cdef Tensor current = self
-    cdef bint recorded = grad_enabled() and requires_grad(self)
+    cdef bint recorded = grad_enabled() and is_recorded(self)
     cdef bint changed = False, ellipsis = False
     cdef int dim = 0, consumed = 0, covered = 0, skip, i
     cdef Tensor advanced
@@ -287,19 +296,39 @@ cdef tuple as_entries(object key):
     return <tuple>key if plain else tuple([plain_entry(item) for item in key])
 
 
+cdef inline bint is_recorded(Tensor self) except -1:
+    """Do its views have a history? A view of a base that was changed in place learns that only now."""
+    return requires_grad(self) or (self.base is not None and self.requires_grad)
+
+
+cdef array_t *sliced(array_t *array, int64_t start, int64_t length, int64_t step):
+    """Every step-th element along the first dimension; NULL if memory is exhausted."""
+    cdef int64_t[MAX_DIMS] shape
+    cdef int64_t[MAX_DIMS] strides
+    cdef int i
+    for i in range(array.ndim):
+        shape[i] = array.shape[i]
+        strides[i] = array.strides[i]
+    shape[0] = length
+    strides[0] *= step
+    return array_view(array, array.dtype, array.ndim, shape, strides, start * array.strides[0] if length else 0)
+
+
 cdef object getitem(Tensor self, object key):
     cdef Py_ssize_t start = 0, stop = 0, step = 0
     cdef list indices
     cdef Tensor view
     if PyLong_CheckExact(key) and self.array.ndim > 0:
-        if grad_enabled() and requires_grad(self):
+        if grad_enabled() and is_recorded(self):
             return select(self, 0, wrapped_index(key, self.array.shape[0], 0))
         return wrap_view(array_view(
             self.array, self.array.dtype, self.array.ndim - 1, self.array.shape + 1, self.array.strides + 1,
             wrapped_index(key, self.array.shape[0], 0) * self.array.strides[0]), self)
     if PySlice_Check(key) and self.array.ndim > 0:
-        slice_bounds(key, self.array.shape[0], &start, &stop, &step)
-        return slice_of(self, 0, start, stop, step)
+        stop = slice_bounds(key, self.array.shape[0], &start, &stop, &step)
+        if grad_enabled() and is_recorded(self):
+            return slice_of(self, 0, start, start + stop * step, step)
+        return wrap_view(sliced(self.array, start, stop, step), self)
     indices = []
     view = basic_view(self, as_entries(key), indices)
     if indices:
@@ -330,7 +359,7 @@ cdef int setitem(Tensor self, object key, object value) except -1:
         # An assignment converts the elements, like copy_ does.
         if source.array.dtype != self.array.dtype:
             source = source.to(self.dtype)
-        target.index_put_(indices, source)
+        put(target, indices, source, False)
         return 0
     i = 0
     while source.array.ndim - i > target.array.ndim and source.array.shape[i] == 1:
@@ -406,6 +435,83 @@ def set_item(Tensor self, key, value):
     tensor([0., 5., 5.])
     """
     setitem(self, key, value)
+
+
+def index_put_(Tensor input, indices, values, accumulate=False):
+    """
+    Write values to the places that index tensors name, in place.
+
+    Parameters
+    ----------
+    input : Tensor
+        Changed.
+    indices : sequence of Tensor or None
+        As in ``input[indices]``: integers or masks, None for all of a dimension.
+    values : Tensor
+        Of the dtype of `input`; broadcast to the shape of ``input[indices]``.
+    accumulate : bool, default False
+        Add to what is there, once for each time that a place is named.
+
+    Returns
+    -------
+    Tensor
+        `input` itself.
+
+    Raises
+    ------
+    RuntimeError
+        If the dtypes differ or the shapes do not fit.
+    IndexError
+        If an index is out of range.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.zeros(3)
+    >>> x.index_put_((cygrad.tensor([0, 0, 2]),), cygrad.tensor([1., 2., 3.]), accumulate=True)
+    tensor([3., 0., 3.])
+    """
+    if not isinstance(values, Tensor):
+        raise TypeError(f"index_put_: argument 'values' must be a Tensor (got {type(values).__name__}).")
+    if (<Tensor>values).array.dtype != input.array.dtype:
+        raise RuntimeError(f"index_put_: the dtypes differ (got {input.dtype} to write to and {values.dtype}). Convert "
+                           "the values with to().")
+    return put(input, [None if entry is None else plain_index(entry) for entry in indices], values, bool(accumulate))
+
+
+cdef object plain_index(object entry):
+    """An index tensor as the operator takes it."""
+    if not isinstance(entry, Tensor):
+        raise TypeError(f"index_put_: indices must be Tensors or None (got {type(entry).__name__}).")
+    entry = plain_entry(entry)
+    if not isinstance(entry, Tensor):            # without dimensions
+        return full_tensor((), entry, INT64, "index_put_")
+    return entry if (<Tensor>entry).array.dtype == BOOL else as_int64(<Tensor>entry)
+
+
+def index_put(input, indices, values, accumulate=False):
+    """
+    A copy with values written to the places that index tensors name.
+
+    Parameters
+    ----------
+    input : Tensor
+    indices : sequence of Tensor or None
+    values : Tensor
+    accumulate : bool, default False
+        All as for `index_put_`.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.index_put(cygrad.zeros(3), (cygrad.tensor([1]),), cygrad.tensor(5.))
+    tensor([0., 5., 0.])
+    """
+    return index_put_(input.clone(), indices, values, accumulate)
 
 
 protocol.getitem = getitem

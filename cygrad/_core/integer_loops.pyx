@@ -143,7 +143,8 @@ cdef void signbit_loop(char **arguments, const int64_t *n, const int64_t *steps,
 
 # The table
 
-cdef int enter_integers(str name, int arity, int cost, loop_t u8, loop_t i8, loop_t i16, loop_t i32, loop_t i64,
+cdef int enter_integers(str name, int arity, int cost, loop_t u8, loop_t i8, loop_t i16, loop_t i32,
+                        loop_t i64,
                         bint to_bool) except -1:
     cdef int index = define(name, arity, SAME, cost, True, -1)
     set_entry(index, UINT8, u8, NULL, BOOL if to_bool else UINT8)
@@ -155,7 +156,8 @@ cdef int enter_integers(str name, int arity, int cost, loop_t u8, loop_t i8, loo
 
 
 def _initialise():
-    enter_integers("floor_divide", 2, 8, <loop_t>floor_divide_loop[uint8_t], <loop_t>floor_divide_loop[int8_t],
+    enter_integers("floor_divide", 2, 8, <loop_t>floor_divide_loop[uint8_t],
+                   <loop_t>floor_divide_loop[int8_t],
                    <loop_t>floor_divide_loop[int16_t], <loop_t>floor_divide_loop[int32_t],
                    <loop_t>floor_divide_loop[int64_t], False)
     enter_integers("remainder", 2, 8, <loop_t>remainder_loop[uint8_t], <loop_t>remainder_loop[int8_t],
@@ -163,15 +165,18 @@ def _initialise():
                    <loop_t>remainder_loop[int64_t], False)
     enter_integers("fmod", 2, 8, <loop_t>fmod_loop[uint8_t], <loop_t>fmod_loop[int8_t],
                    <loop_t>fmod_loop[int16_t], <loop_t>fmod_loop[int32_t], <loop_t>fmod_loop[int64_t], False)
-    enter_integers("trunc_divide", 2, 8, <loop_t>trunc_divide_loop[uint8_t], <loop_t>trunc_divide_loop[int8_t],
+    enter_integers("trunc_divide", 2, 8, <loop_t>trunc_divide_loop[uint8_t],
+                   <loop_t>trunc_divide_loop[int8_t],
                    <loop_t>trunc_divide_loop[int16_t], <loop_t>trunc_divide_loop[int32_t],
                    <loop_t>trunc_divide_loop[int64_t], False)
     for name in ("floor_divide", "remainder", "fmod", "trunc_divide"):
         primitives[define(name, 2, SAME, 8, True, -1)].partial = True
-    enter_integers("pow", 2, 8, <loop_t>pow_loop[uint8_t], <loop_t>pow_loop[int8_t], <loop_t>pow_loop[int16_t],
+    enter_integers("pow", 2, 8, <loop_t>pow_loop[uint8_t], <loop_t>pow_loop[int8_t],
+                   <loop_t>pow_loop[int16_t],
                    <loop_t>pow_loop[int32_t], <loop_t>pow_loop[int64_t], False)
     enter_integers("signbit", 1, 1, <loop_t>signbit_loop[uint8_t], <loop_t>signbit_loop[int8_t],
-                   <loop_t>signbit_loop[int16_t], <loop_t>signbit_loop[int32_t], <loop_t>signbit_loop[int64_t],
+                   <loop_t>signbit_loop[int16_t], <loop_t>signbit_loop[int32_t],
+                   <loop_t>signbit_loop[int64_t],
                    True)
     set_entry(define("signbit", 1, SAME, 1, True, -1), BOOL, <loop_t>signbit_loop[uint8_t], NULL, BOOL)
 

@@ -3,13 +3,12 @@
 import numpy as np
 
 cimport numpy as cnp
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from cygrad._core.array cimport MAX_DIMS, array_over, array_t, release, retain, array_view
+from cygrad._core.array cimport MAX_DIMS, array_over, array_t, release, retain
 from cygrad._core.dtype cimport code_of_typenum, dtype, itemsize, numpy_typenum
 from cygrad._core.errors cimport MEMORY_ERROR, check
-from cygrad._core.storage cimport deallocate, storage_foreign, storage_release, storage_t
+from cygrad._core.storage cimport storage_foreign, storage_release, storage_t
 from cygrad._core.value cimport (
     ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT,
     clear, find_kernel, kernel_t, set_array, set_arrays, set_integers, value_t)
@@ -57,6 +56,13 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
             low += reach
         else:
             high += reach
+    if source.size == 0:
+        # NumPy's strides are 0 then; those of an array made here are not.
+        reach = 1
+        for i in range(source.ndim - 1, -1, -1):
+            strides[i] = reach
+            reach *= shape[i] if shape[i] > 1 else 1
+        low = high = 0
     # The storage spans exactly the bytes that the array reaches; negative strides reach before its data.
     storage = storage_foreign(cnp.PyArray_BYTES(source) + low * size,
                               (high - low + 1) * size if source.size else 0, source,

@@ -135,7 +135,8 @@ cdef int refuse_shapes(const value_t *operands, int n, int dim) noexcept nogil:
     for i in range(n):
         if operands[i].kind == ARRAY and used < MESSAGE - 400:
             used += snprintf(text + used, MESSAGE - used, b"%s, ", shape_text(operands[i].of.array))
-    snprintf(text + used - 2, MESSAGE - used + 2, b"; expected equal sizes or 1). Reshape one of the tensors.")
+    snprintf(text + used - 2, MESSAGE - used + 2, b"; expected equal sizes or 1). Reshape one of the "
+             b"tensors.")
     return -1
 
 

@@ -14,6 +14,7 @@ import cygrad._core.products
 import cygrad._core.reduce
 import cygrad._core.reduce_backward
 import cygrad._core.reduce_extrema
+import cygrad._core.recurrence
 import cygrad._core.scan
 import cygrad._core.shape
 import cygrad._core.slicing
@@ -21,4 +22,5 @@ import cygrad._core.softmax
 import cygrad._core.sort
 import cygrad._core.split
 import cygrad._core.strided_backward
-import cygrad._core.view_backward  # noqa: F401
+import cygrad._core.view_backward
+import cygrad._core.assign  # noqa: F401  (uses `expand`)

@@ -9,7 +9,6 @@ touched ten times faster; from 4 MiB on their last page is a whole one, too.
 """
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free
 
 cdef extern from * nogil:
     """

@@ -7,8 +7,7 @@ What NumPy lacks, or does differently, is added by `typed_loops`.
 
 cimport numpy as np
 import numpy
-from cygrad._core.dtype cimport BOOL, DTYPES, INT64, FLOAT64, code_of_typenum, numpy_typenum
-from cygrad._core.errors cimport OK
+from cygrad._core.dtype cimport BOOL, DTYPES, INT64, FLOAT64, code_of_typenum
 
 cdef extern from * nogil:
     """

@@ -1,7 +1,8 @@
 """Losses of class indices: negative log likelihood and cross entropy, and their derivatives.
 
-Input (C), (N, C) or (N, C, d1, ...), targets without the C. A sample is one target; those equal to `ignore_index`
-count for nothing. Losses of samples are summed by the reduction engine, so with the same bits for any threads.
+Input (C), (N, C) or (N, C, d1, ...), targets without the C. A sample is one target; those equal to
+`ignore_index` count for nothing. Losses of samples are summed by the reduction engine, so with the same bits
+for any number of threads.
 """
 
 from libc.math cimport NAN
@@ -24,6 +25,7 @@ from cygrad._core.value cimport NOTHING, as_real, register_kernel, set_array, va
 
 cdef enum:
     PIECE = 16384          # elements worth a thread
+    TILE = 256             # neighbouring samples taken at once
 
 ctypedef fused floating:
     float
@@ -76,7 +78,8 @@ cdef int _read_reduction(loss_t *loss, const value_t *value) noexcept nogil:
     elif strcmp(text, b"sum") == 0:
         loss.reduction = SUM_OF
     else:
-        snprintf(message(), MESSAGE, b"%s: not a valid value for reduction (got '%s', expected 'none', 'mean' or "
+        snprintf(message(), MESSAGE, b"%s: not a valid value for reduction (got '%s', expected 'none', "
+                 b"'mean' or "
                  b"'sum').", loss.name, text)
         return VALUE_ERROR
     return OK
@@ -107,7 +110,8 @@ cdef int _read_target(loss_t *loss, const value_t *target, const value_t *weight
         for i in range(n):
             same = same and array.shape[i] == expected[i]
     if not same:
-        snprintf(message(), MESSAGE, b"%s: target has the wrong shape for input %s (got %s, expected %s).", loss.name,
+        snprintf(message(), MESSAGE, b"%s: target has the wrong shape for input %s (got %s, expected %s).",
+                 loss.name,
                  list_text(loss.ndim, loss.shape), shape_text(array), list_text(n, expected))
         return VALUE_ERROR
     loss.target = as_contiguous(array, -1)
@@ -119,7 +123,8 @@ cdef int _read_target(loss_t *loss, const value_t *target, const value_t *weight
     if status != OK:
         return status
     if array.ndim != 1 or array.shape[0] != loss.shape[dim] or array.dtype != loss.dtype:
-        snprintf(message(), MESSAGE, b"%s: weight should be defined for all %lld classes or none (got shape %s of %s, "
+        snprintf(message(), MESSAGE, b"%s: weight should be defined for all %lld classes or none (got shape "
+                 b"%s of %s, "
                  b"expected (%lld,) of %s).", loss.name, <long long>loss.shape[dim], shape_text(array),
                  dtype_name(array.dtype), <long long>loss.shape[dim], dtype_name(loss.dtype))
         return RUNTIME_ERROR
@@ -132,8 +137,10 @@ cdef int _check_targets(loss_t *loss) noexcept nogil:
     cdef int64_t i
     for i in range(loss.target.size):
         if (targets[i] < 0 or targets[i] >= loss.rows.n) and targets[i] != loss.ignore:
-            snprintf(message(), MESSAGE, b"%s: target %lld is out of bounds (got it at element %lld, expected 0 to "
-                     b"%lld for %lld classes, or ignore_index %lld).", loss.name, <long long>targets[i], <long long>i,
+            snprintf(message(), MESSAGE, b"%s: target %lld is out of bounds (got it at element %lld, "
+                     b"expected 0 to "
+                     b"%lld for %lld classes, or ignore_index %lld).", loss.name, <long long>targets[i],
+                     <long long>i,
                      <long long>(loss.rows.n - 1), <long long>loss.rows.n, <long long>loss.ignore)
             return INDEX_ERROR
     return OK
@@ -146,7 +153,8 @@ cdef int _open(loss_t *loss, const char *name, int dtype, int ndim, int64_t *sha
     cdef int status
     loss.name, loss.dtype, loss.ndim, loss.shape = name, dtype, ndim, shape
     if not is_floating(dtype):
-        snprintf(message(), MESSAGE, b"%s: input must be float32 or float64 (got %s).", name, dtype_name(dtype))
+        snprintf(message(), MESSAGE, b"%s: input must be float32 or float64 (got %s).", name,
+                 dtype_name(dtype))
         return RUNTIME_ERROR
     like.ndim, like.shape = ndim, shape
     rows_along(&like, 1 if ndim > 1 else 0, &loss.rows)
@@ -282,12 +290,14 @@ cdef int cross_entropy_kernel(const value_t *arguments, value_t *results) noexce
     if status != OK:
         return status
     memset(&loss, 0, sizeof(loss))
-    status = _open(&loss, b"cross_entropy", input.dtype, input.ndim, input.shape, &arguments[1], &arguments[2],
+    status = _open(&loss, b"cross_entropy", input.dtype, input.ndim, input.shape, &arguments[1],
+                   &arguments[2],
                    &arguments[3], &arguments[4])
     if status == OK:
         loss.smoothing = as_real(&arguments[5]) if arguments[5].kind != NOTHING else 0
         if not (0 <= loss.smoothing <= 1):
-            snprintf(message(), MESSAGE, b"cross_entropy: label_smoothing must be between 0.0 and 1.0 (got %g).",
+            snprintf(message(), MESSAGE, b"cross_entropy: label_smoothing must be between 0.0 and 1.0 (got "
+                     b"%g).",
                      loss.smoothing)
             status = RUNTIME_ERROR
     if status == OK:
@@ -311,47 +321,58 @@ cdef int cross_entropy_kernel(const value_t *arguments, value_t *results) noexce
 
 cdef void _sample_gradients(loss_t *loss, floating *input, floating *weight, floating *grad, floating *out,
                             int64_t begin, int64_t end) noexcept nogil:
-    """Gradients of samples: of one at a time, or of all that lie together behind one outer index."""
+    """Gradients of samples: of one at a time, or of a tile of neighbours, so that memory is read in order."""
     cdef const int64_t *targets = <int64_t *>loss.target.data
-    cdef int64_t item, at, c, k, sample, target, n = loss.rows.n, inner = loss.rows.inner
-    cdef floating g, along, smooth, all_weights = <floating>n
+    cdef floating[TILE] along
+    cdef floating[TILE] smooth
+    cdef floating[TILE] scale
+    cdef int64_t item, tile, at, c, k, sample, width, n = loss.rows.n, inner = loss.rows.inner
+    cdef int64_t tiles = (inner + TILE - 1) // TILE
+    cdef floating g, w, s, all_weights = <floating>n
     if weight != NULL:
         all_weights = 0
         for c in range(n):
             all_weights += weight[c]
     for item in range(begin, end):
-        at = item * n * inner
-        if loss.through_softmax:
-            for c in range(n * inner):
+        tile = item % tiles * TILE
+        width = min(<int64_t>TILE, inner - tile)
+        sample = item // tiles * inner + tile
+        at = item // tiles * n * inner + tile
+        for k in range(width):
+            along[k] = smooth[k] = 0
+            if targets[sample + k] != loss.ignore:
+                g = <floating>loss.scale * (grad[sample + k] if loss.reduction == NONE else grad[0])
+                w = weight[targets[sample + k]] if weight != NULL else <floating>1
+                along[k] = <floating>(1 - loss.smoothing) * g * w
+                smooth[k] = <floating>(loss.smoothing / n) * g
+            scale[k] = along[k] + smooth[k] * all_weights
+        if loss.through_softmax and inner == 1:
+            g, s = scale[0], smooth[0]
+            for c in range(n):
                 out[at + c] = input[at + c]
-            exponentiate(loss.dtype, <char *>(out + at), n * inner)
-        else:
-            for c in range(n * inner):
-                out[at + c] = 0
-        for k in range(inner):
-            sample = item * inner + k
-            target = targets[sample]
-            if target == loss.ignore:
+            exponentiate(loss.dtype, <char *>(out + at), n)
+            if s == 0:
                 for c in range(n):
-                    out[at + c * inner + k] = 0
-                continue
-            g = <floating>loss.scale * (grad[sample] if loss.reduction == NONE else grad[0])
-            along = <floating>(1 - loss.smoothing) * g * (weight[target] if weight != NULL else <floating>1)
-            if not loss.through_softmax:
-                out[at + target * inner + k] = -along
-                continue
-            smooth = <floating>(loss.smoothing / n) * g
-            g = along + smooth * all_weights
-            if smooth == 0:
-                for c in range(n):
-                    out[at + c * inner + k] *= g
-            elif weight == NULL:
-                for c in range(n):
-                    out[at + c * inner + k] = out[at + c * inner + k] * g - smooth
+                    out[at + c] = out[at + c] * g
             else:
                 for c in range(n):
-                    out[at + c * inner + k] = out[at + c * inner + k] * g - smooth * weight[c]
-            out[at + target * inner + k] -= along
+                    out[at + c] = out[at + c] * g - (s * weight[c] if weight != NULL else s)
+        else:
+            for c in range(n):
+                if loss.through_softmax:
+                    w = weight[c] if weight != NULL else <floating>1
+                    for k in range(width):
+                        out[at + c * inner + k] = input[at + c * inner + k]
+                    exponentiate(loss.dtype, <char *>(out + at + c * inner), width)
+                    for k in range(width):
+                        out[at + c * inner + k] = out[at + c * inner + k] * scale[k] - smooth[k] * w
+                else:
+                    for k in range(width):
+                        out[at + c * inner + k] = 0
+        for k in range(width):
+            if targets[sample + k] != loss.ignore:
+                c = at + targets[sample + k] * inner + k
+                out[c] = out[c] - along[k]
 
 
 cdef void _gradients_body(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -359,26 +380,32 @@ cdef void _gradients_body(void *context, int64_t begin, int64_t end) noexcept no
     cdef char *weight = loss.weight.data if loss.weight != NULL else NULL
     cdef char *input = loss.input.data if loss.input != NULL else NULL
     if loss.dtype == FLOAT32:
-        _sample_gradients(loss, <float *>input, <float *>weight, <float *>loss.grad.data, <float *>loss.out.data,
+        _sample_gradients(loss, <float *>input, <float *>weight, <float *>loss.grad.data,
+                          <float *>loss.out.data,
                           begin, end)
     else:
-        _sample_gradients(loss, <double *>input, <double *>weight, <double *>loss.grad.data, <double *>loss.out.data,
+        _sample_gradients(loss, <double *>input, <double *>weight, <double *>loss.grad.data,
+                          <double *>loss.out.data,
                           begin, end)
 
 
-cdef int _gradients(loss_t *loss, const value_t *grad_value, const value_t *total_value, value_t *results) noexcept nogil:
+cdef int _gradients(loss_t *loss, const value_t *grad_value, const value_t *total_value,
+                    value_t *results) noexcept nogil:
     cdef array_t *grad
     cdef array_t *total
     cdef double total_weight
+    cdef int64_t tiles
     cdef int status = array_argument(loss.name, b"grad", grad_value, &grad)
     if status == OK:
         status = array_argument(loss.name, b"total_weight", total_value, &total)
     if status == OK and grad.size != (loss.target.size if loss.reduction == NONE else 1):
-        snprintf(message(), MESSAGE, b"%s: grad has the wrong shape (got %s, expected that of the loss).", loss.name,
+        snprintf(message(), MESSAGE, b"%s: grad has the wrong shape (got %s, expected that of the loss).",
+                 loss.name,
                  shape_text(grad))
         status = RUNTIME_ERROR
     if status == OK and (total.dtype != loss.dtype or total.size != 1):
-        snprintf(message(), MESSAGE, b"%s: total_weight is not that of the forward (got shape %s of %s).", loss.name,
+        snprintf(message(), MESSAGE, b"%s: total_weight is not that of the forward (got shape %s of %s).",
+                 loss.name,
                  shape_text(total), dtype_name(total.dtype))
         status = RUNTIME_ERROR
     if status == OK:
@@ -393,7 +420,9 @@ cdef int _gradients(loss_t *loss, const value_t *grad_value, const value_t *tota
     if loss.reduction == MEAN_OF:
         loss.scale = 1 / total_weight if total_weight != 0 else NAN
     if loss.out.size:
-        parallel_for(_gradients_body, loss, loss.rows.outer, max(1, PIECE // (loss.rows.n * loss.rows.inner)))
+        tiles = loss.rows.outer * ((loss.rows.inner + TILE - 1) // TILE)
+        parallel_for(_gradients_body, loss, tiles, max(1, PIECE // (loss.rows.n * min(<int64_t>TILE,
+                                                                                      loss.rows.inner))))
     set_array(results, retain(loss.out))
     return OK
 
@@ -409,7 +438,8 @@ cdef int nll_loss_backward_kernel(const value_t *arguments, value_t *results) no
     if status != OK:
         return status
     memset(&loss, 0, sizeof(loss))
-    status = _open(&loss, b"nll_loss_backward", total.dtype, count, <int64_t *>shape, &arguments[1], &arguments[2],
+    status = _open(&loss, b"nll_loss_backward", total.dtype, count, <int64_t *>shape, &arguments[1],
+                   &arguments[2],
                    &arguments[4], &arguments[5])
     if status == OK:
         status = _gradients(&loss, &arguments[0], &arguments[3], results)
@@ -426,13 +456,15 @@ cdef int cross_entropy_backward_kernel(const value_t *arguments, value_t *result
     if status != OK:
         return status
     memset(&loss, 0, sizeof(loss))
-    status = _open(&loss, b"cross_entropy_backward", input.dtype, input.ndim, input.shape, &arguments[2], &arguments[3],
+    status = _open(&loss, b"cross_entropy_backward", input.dtype, input.ndim, input.shape, &arguments[2],
+                   &arguments[3],
                    &arguments[5], &arguments[6])
     if status == OK:
         loss.smoothing = as_real(&arguments[7]) if arguments[7].kind != NOTHING else 0
         loss.through_softmax = True
         loss.input = as_contiguous(input, -1)
-        status = _gradients(&loss, &arguments[0], &arguments[4], results) if loss.input != NULL else MEMORY_ERROR
+        status = _gradients(&loss, &arguments[0], &arguments[4],
+                            results) if loss.input != NULL else MEMORY_ERROR
     _close(&loss)
     return status
 

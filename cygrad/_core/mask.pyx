@@ -29,8 +29,8 @@ cdef void _fill_words(const uint8_t *mask, word_t *words, word_t value, int64_t 
     """words[i] = value where the mask is true."""
     cdef int64_t i
     for i in range(n):
-        if mask[i]:
-            words[i] = value
+        # Written either way: faster than a branch that is guessed wrong half of the time.
+        words[i] = value if mask[i] else words[i]
 
 
 cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -65,13 +65,15 @@ cdef int _open(const char *operation, const value_t *arguments, array_t **self, 
         return RUNTIME_ERROR
     ndim[0] = broadcast_shape(arguments, 2, shape)
     if ndim[0] < 0:
-        snprintf(message(), MESSAGE, b"%s: the mask cannot be broadcast (got a tensor of shape %s and a mask of shape %s).",
+        snprintf(message(), MESSAGE, b"%s: the mask cannot be broadcast (got a tensor of shape %s and a mask of "
+                 b"shape %s).",
                  operation, shape_text(self[0]), shape_text(mask[0]))
         return RUNTIME_ERROR
     return OK
 
 
-cdef int _dense(const char *operation, array_t *array, int ndim, const int64_t *shape, bint fresh, array_t **dense) noexcept nogil:
+cdef int _dense(const char *operation, array_t *array, int ndim, const int64_t *shape, bint fresh,
+                array_t **dense) noexcept nogil:
     """The array broadcast to a shape, contiguous; `fresh`: in memory of its own."""
     cdef array_t *view = NULL
     cdef int status = expanded(operation, array, ndim, shape, &view)

@@ -13,14 +13,11 @@ from cygrad._core.parallel cimport parallel_for
 from cygrad._core.plain_products cimport multiply_integers, scale_tile
 
 cdef enum:
-    TILE_WORK = 1 << 23       # multiplications that are worth a tile of their own
-    INTEGER_TILE_WORK = 1 << 20
-    PIECE_WORK = 1 << 18      # ... and that are worth a piece of a batch
-    VECTOR_WORK = 1 << 18     # the same where each element of a matrix is used once
+    PIECE_WORK = 1 << 18      # multiplications that are worth a piece of a batch
+    VECTOR_WORK = 1 << 18     # ... or a tile where each element of a matrix is used once
     MANY_TILES = 16
-    SHORT_SIDE = 128          # tiles are not made smaller than this by this ...
-    LONG_SIDE = 256           # ... unless the matrix is
-    LARGEST_SIDE = 1024       # ... and not larger than this
+    SHORT_SIDE = 64           # tiles are not cut further than this
+    LARGEST_SIDE = 1024       # ... and not left larger than this
 
 
 cdef void start_product(product_t *product, int dtype, int64_t m, int64_t n, int64_t k) noexcept nogil:
@@ -40,33 +37,34 @@ cdef inline int64_t half(int64_t side) noexcept nogil:
     return ((side + 1) // 2 + 31) // 32 * 32
 
 
+cdef int64_t wanted_tiles(int64_t work, bint vector) noexcept nogil:
+    """How many tiles are worth while: s / 64 for a cube of side s, so that they grow with the problem."""
+    cdef int64_t tiles = 1
+    if vector:
+        tiles = work // VECTOR_WORK
+        return tiles if tiles < MANY_TILES else MANY_TILES
+    while tiles < MANY_TILES and (64 * (tiles + 1)) ** 3 <= work:
+        tiles += 1
+    return tiles
+
+
 cdef void choose_tiles(product_t *product) noexcept nogil:
     """Cut the longer side in two until there are enough tiles, or they would become too small."""
     cdef int64_t rows = product.m, columns = product.n, tiles = 1, wanted
     cdef bint vector = rows == 1 or columns == 1
-    cdef int64_t tile_work = (VECTOR_WORK if vector else TILE_WORK if is_differentiable(product.dtype)
-                              else INTEGER_TILE_WORK)
-    wanted = rows * columns * (product.k if product.k > 0 else 1) // tile_work
-    if wanted > MANY_TILES:
-        wanted = MANY_TILES
+    wanted = wanted_tiles(rows * columns * max(product.k, 1), vector)
     while True:
+        product.row_tiles = (product.m + rows - 1) // rows
+        product.column_tiles = (product.n + columns - 1) // columns
+        tiles = product.row_tiles * product.column_tiles
         if rows <= LARGEST_SIDE and columns <= LARGEST_SIDE or vector:
-            if tiles >= wanted:
-                break
-            if rows <= LONG_SIDE and columns <= LONG_SIDE and (
-                    vector or rows * columns <= SHORT_SIDE * LONG_SIDE
-                    or (rows < LONG_SIDE and columns < LONG_SIDE)):
+            if tiles >= wanted or rows <= SHORT_SIDE and columns <= SHORT_SIDE:
                 break
         if rows > columns:
             rows = half(rows)
         else:
             columns = half(columns)
-        product.row_tiles = (product.m + rows - 1) // rows
-        product.column_tiles = (product.n + columns - 1) // columns
-        tiles = product.row_tiles * product.column_tiles
     product.tile_rows, product.tile_columns = rows, columns
-    product.row_tiles = (product.m + rows - 1) // rows
-    product.column_tiles = (product.n + columns - 1) // columns
 
 
 cdef void set_addend(product_t *product, char *c, int64_t row, int64_t rows,
@@ -94,7 +92,6 @@ cdef inline void multiply_tile(product_t *product, char *a, char *b, char *c, in
     cdef int64_t rows = min(product.tile_rows, product.m - row)
     cdef int64_t columns = min(product.tile_columns, product.n - column)
     cdef scalar_t beta = product.beta
-    cdef int64_t i
     a += row * (1 if product.a.transposed else product.a.leading) * size
     b += column * (product.b.leading if product.b.transposed else 1) * size
     c += (row * product.n + column) * size

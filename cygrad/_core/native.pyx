@@ -13,7 +13,7 @@ from libc.string cimport memset
 from cygrad._core.array cimport array_meta, array_t, array_view, release, retain, same_shape, shape_text
 from cygrad._core.atomic cimport atomic_load, lock, unlock
 from cygrad._core.boxing cimport plain_object
-from cygrad._core.dtype cimport dtype_name, dtype_object, is_complex
+from cygrad._core.dtype cimport dtype_name, dtype_object, is_complex, itemsize
 from cygrad._core.elementwise cimport as_dtype
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.node cimport (
@@ -234,7 +234,8 @@ class Meta:
 cdef object _meta_object(const array_t *array):
     cdef int i
     return Meta(tuple([array.shape[i] for i in range(array.ndim)]), dtype_object(array.dtype),
-                tuple([array.strides[i] for i in range(array.ndim)]), 0)
+                tuple([array.strides[i] for i in range(array.ndim)]),
+                <size_t>array.data // itemsize(array.dtype))
 
 
 cdef int _first_edge(const node_t *node, int argument) noexcept nogil:

@@ -41,7 +41,8 @@ ctypedef fused number_t:
 
 cdef extern from * nogil:
     """
-    #define SKIP ((int64_t)(-0x7fffffffffffffffLL))    /* an offset that stands for "leave out" when writing or adding */
+    /* an offset that stands for "leave out" when writing or adding */
+    #define SKIP ((int64_t)(-0x7fffffffffffffffLL))
     """
     const int64_t SKIP
 

@@ -4,7 +4,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 from cygrad._core.array cimport array_t
 from cygrad._core.dtype cimport (
-    BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, itemsize,
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, itemsize,
 )
 from cygrad._core.parallel cimport parallel_for
 
@@ -85,7 +85,8 @@ cdef void _or_row(const uint8_t *dense, char *sparse, int64_t stride, int64_t n)
 
 # ---- the loop for a dtype
 
-cdef void _elements(const nest_of_offsets_t *nest, char *sparse, char *dense, const int64_t *offsets, int64_t n) noexcept nogil:
+cdef void _elements(const nest_of_offsets_t *nest, char *sparse, char *dense, const int64_t *offsets,
+                    int64_t n) noexcept nogil:
     """n offsets with one element each."""
     cdef int64_t width = itemsize(nest.dtype)
     cdef int d = nest.dtype

@@ -6,7 +6,7 @@ from libc.string cimport memcpy, strcmp
 from cygrad._core.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array, new_zeros, text_argument,
 )
-from cygrad._core.array cimport MAX_DIMS, array_empty, array_t, release, retain, shape_text
+from cygrad._core.array cimport MAX_DIMS, array_empty, array_t, release, retain
 from cygrad._core.copy cimport as_contiguous, copy_into
 from cygrad._core.dtype cimport INT64, itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
@@ -82,7 +82,8 @@ cdef int _make_padding(const char *operation, mode_t mode, const value_t *pad_va
         if before == 0 and after == 0:
             continue
         if not -LARGEST < before <= most or not -LARGEST < after <= most or size + before + after < 0:
-            snprintf(message(), MESSAGE, b"%s: padding out of range (got %lld and %lld for dimension %d with size %lld, "
+            snprintf(message(), MESSAGE, b"%s: padding out of range (got %lld and %lld for dimension %d with "
+                     b"size %lld, "
                      b"expected at most %lld each, and no negative size).", operation,
                      <long long>before, <long long>after, dim, <long long>size, <long long>max(most, 0))
             return RUNTIME_ERROR
@@ -161,7 +162,8 @@ cdef int64_t _source_of(mode_t mode, int64_t position, int64_t size) noexcept no
     return position + size if position < 0 else position - size if position >= size else position
 
 
-cdef int _source_offsets(const padding_t *padding, const array_t *array, int dim, int64_t size, array_t **offsets) noexcept nogil:
+cdef int _source_offsets(const padding_t *padding, const array_t *array, int dim, int64_t size,
+                         array_t **offsets) noexcept nogil:
     """For each position of a padded dimension, the byte offset of its source."""
     cdef int64_t i, length = padding.shape[dim], step = array.strides[dim] * itemsize(array.dtype)
     offsets[0] = array_empty(INT64, 1, &length)

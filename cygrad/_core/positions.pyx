@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdio cimport snprintf
+from libc.string cimport memcpy
 from cygrad._core.array cimport array_empty, array_empty_like, array_t, release
 from cygrad._core.atomic cimport atomic_load, atomic_store
 from cygrad._core.copy cimport as_contiguous
@@ -12,6 +13,7 @@ from cygrad._core.parallel cimport parallel_for
 
 cdef enum:
     GRAIN = 32768      # elements in one piece of a parallel loop
+    BLOCK = 512        # of which positions are listed at a time: a divisor of GRAIN
 
 
 cdef int check_index_dtype(const char *operation, const array_t *indices, int error) noexcept nogil:
@@ -116,14 +118,23 @@ cdef void _count_pieces(void *context, int64_t begin, int64_t end) noexcept nogi
 cdef void _list_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Write the positions of these pieces."""
     cdef mask_t *job = <mask_t *>context
-    cdef int64_t piece, i, k
+    cdef int64_t[BLOCK] block
+    cdef int64_t piece, start, i, k, found, room
     for piece in range(begin, end):
         k = job.starts[piece]
-        for i in range(piece * GRAIN, min(job.size, (piece + 1) * GRAIN)):
+        start = piece * GRAIN
+        while start < min(job.size, (piece + 1) * GRAIN):
+            # Every index is written and kept only if it counts: a branch would be guessed wrong all the time.
+            found = 0
+            for i in range(start, min(job.size, start + BLOCK)):
+                block[found] = i
+                found += job.mask[i] != 0
             # Counted once before: never write more than there is room for, should the mask have changed since.
-            if job.mask[i] and k < job.starts[piece + 1]:
-                job.positions[k] = i
-                k += 1
+            room = job.starts[piece + 1] - k
+            found = min(found, room)
+            memcpy(job.positions + k, block, found * sizeof(int64_t))
+            k += found
+            start += BLOCK
         while k < job.starts[piece + 1]:
             job.positions[k] = 0
             k += 1

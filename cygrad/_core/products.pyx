@@ -196,4 +196,4 @@ register_kernel("mv", mv_kernel)
 register_kernel("matmul", matmul_kernel)
 
 # Loaded with this module, so that whoever wants products imports one.
-import cygrad._core.affine_products  # noqa: E402, F401
+import cygrad._core.affine_products  # noqa: E402, F401  # no-cython-lint

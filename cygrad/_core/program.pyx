@@ -2,13 +2,13 @@
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
-from cygrad._core.array cimport array_t, release, retain
+from cygrad._core.array cimport array_t, release
 from cygrad._core.copy cimport as_copy, copy_into, fill
 from cygrad._core.dtype cimport dtype_object
 from cygrad._core.elementwise cimport evaluate, forget, primitive, primitive_arity, result_dtype, accumulate
 from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.interop cimport array_from_numpy, numpy_from_array
-from cygrad._core.value cimport ARRAY, BOOLEAN, COMPLEX, INTEGER, REAL, clear, set_array
+from cygrad._core.value cimport BOOLEAN, COMPLEX, INTEGER, REAL, clear, set_array
 
 import numpy
 
@@ -45,7 +45,8 @@ cdef int set_number(value_t *value, object number) except -1:
         value.of.real = number.real
         value.imag = number.imag
     else:
-        raise TypeError(f"Program: not a number (got {type(number).__name__}, expected bool, int, float, complex)")
+        raise TypeError(f"Program: not a number (got {type(number).__name__}, expected bool, int, float, "
+                        f"complex)")
     return 0
 
 
@@ -91,7 +92,8 @@ cdef class Program:
         for i, (name, out, *inputs) in enumerate(code):
             self.program.code[i].primitive = primitive(name)
             if primitive_arity(self.program.code[i].primitive) != len(inputs):
-                raise ValueError(f"Program: {name} has another number of operands (got {len(inputs)}, expected "
+                raise ValueError(f"Program: {name} has another number of operands (got {len(inputs)}, "
+                                 f"expected "
                                  f"{primitive_arity(self.program.code[i].primitive)})")
             if not 0 <= out < MAX_REGISTERS or not known.issuperset(inputs):
                 raise ValueError(f"Program: register out of range or not yet set (got {out} and {inputs})")
@@ -136,7 +138,7 @@ cdef class Program:
         return 0
 
     def __call__(self, *operands, into=None, int reuse=0):
-        """Run it; with `into` the result is written there, with bit i of `reuse` set a copy of operand i may be."""
+        """Run it, into an ndarray if given; bit i of `reuse` offers the memory of a copy of operand i."""
         cdef value_t[MAX_INPUTS] values
         cdef array_t *result = NULL
         cdef array_t *target = NULL

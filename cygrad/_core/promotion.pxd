@@ -8,7 +8,8 @@ cdef enum:
     ZERO_DIM = 1
     WEAK = 2          # Python numbers, and what is computed from them alone
 
-# Rank and dtype of an operand. Numbers are held in the widest dtype of their category until they meet an array.
+# Rank and dtype of an operand. Numbers are held in the widest dtype of their category until they meet an
+# array.
 cdef int rank_of(const value_t *operand) noexcept nogil
 cdef int dtype_of(const value_t *operand) noexcept nogil
 # Dtype in which operands meet; each of the three is the promoted dtype of that rank, or -1 for none.

@@ -1,6 +1,7 @@
 """Type promotion of operands: arrays with dimensions, then 0-dim arrays, then numbers decide."""
 
-from cygrad._core.dtype cimport (BOOL, BOOLEAN_CATEGORY, COMPLEX128, COMPLEX_CATEGORY, FLOAT64, FLOATING, INT64,
+from cygrad._core.dtype cimport (BOOL, BOOLEAN_CATEGORY, COMPLEX128, COMPLEX_CATEGORY, FLOAT64, FLOATING,
+                                 INT64,
                                  category, complex_of, default_complex, default_float, promote)
 from cygrad._core.value cimport ARRAY, BOOLEAN, INTEGER, REAL
 

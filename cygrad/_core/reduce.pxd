@@ -13,7 +13,8 @@ ctypedef struct reduction_t:
     int64_t shape[64]
     int64_t count            # elements reduced into one
 
-cdef int read_reduction(const char *operation, const value_t *self, const value_t *dims, const value_t *keepdim,
+cdef int read_reduction(const char *operation, const value_t *self, const value_t *dims,
+                        const value_t *keepdim,
                         reduction_t *reduction) noexcept nogil
 # The reduction of self, first cast to `dtype`, as a new array of `result_dtype` (that of the loops' results).
 cdef int reduced_result(const char *name, int operation, double parameter, int dtype, int result_dtype,

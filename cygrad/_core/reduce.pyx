@@ -3,7 +3,7 @@
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from cygrad._core.arguments cimport array_argument, integers_argument, new_array, wrap_dim, wrap_dims
+from cygrad._core.arguments cimport array_argument, integers_argument, new_array, wrap_dims
 from cygrad._core.array cimport MAX_DIMS, array_t, release, retain, shape_text
 from cygrad._core.copy cimport as_dtype
 from cygrad._core.dtype cimport (
@@ -13,14 +13,14 @@ from cygrad._core.errors cimport (
     MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, TYPE_ERROR, message, sizes_text,
 )
 from cygrad._core.reduction cimport (
-    ALL, ANY, DEVIATION, LOGSUMEXP, MEAN, NORM_0, NORM_1, NORM_2, NORM_MAX, NORM_MIN, NORM_P, PROD, SUM, VARIANCE,
-    reduce_array,
+    ALL, ANY, DEVIATION, LOGSUMEXP, MEAN, NORM_0, NORM_1, NORM_2, NORM_MAX, NORM_MIN, NORM_P, PROD, SUM,
+    VARIANCE, reduce_array,
 )
 from cygrad._core.value cimport NOTHING, as_real, is_number, is_true, register_kernel, set_array, value_t
 
 
-cdef int read_reduction(const char *operation, const value_t *self, const value_t *dims, const value_t *keepdim,
-                        reduction_t *reduction) noexcept nogil:
+cdef int read_reduction(const char *operation, const value_t *self, const value_t *dims,
+                        const value_t *keepdim, reduction_t *reduction) noexcept nogil:
     cdef int[MAX_DIMS] wrapped
     cdef const int64_t *given
     cdef int i, count, status = array_argument(operation, b"self", self, &reduction.self)
@@ -67,16 +67,20 @@ cdef int reduced_result(const char *name, int operation, double parameter, int d
     return status
 
 
-cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments, value_t *results) noexcept nogil:
+cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments,
+                      value_t *results) noexcept nogil:
     """sum, prod(self, dims, keepdim, dtype): integers and bool give int64 unless a dtype is asked for."""
     cdef reduction_t reduction
     cdef value_t wide
     cdef array_t *cast
-    cdef int dtype, wanted, status = read_reduction(name, &arguments[0], &arguments[1], &arguments[2], &reduction)
+    cdef int dtype, wanted, status = read_reduction(name, &arguments[0], &arguments[1], &arguments[2],
+                                                    &reduction)
     if status != OK:
         return status
     dtype = reduction.self.dtype
-    wanted = <int>arguments[3].of.integer if arguments[3].kind != NOTHING else dtype if is_differentiable(dtype) else INT64
+    wanted = dtype if is_differentiable(dtype) else INT64
+    if arguments[3].kind != NOTHING:
+        wanted = <int>arguments[3].of.integer
     if is_differentiable(wanted):
         return reduced_result(name, operation, 0, wanted, wanted, &reduction, results)
     # Integers wrap around: the cast may come after the sum in 64 bits; but bool, like floats, is cast before.
@@ -117,7 +121,8 @@ cdef int mean_kernel(const value_t *arguments, value_t *results) noexcept nogil:
         return status
     dtype = <int>arguments[3].of.integer if arguments[3].kind != NOTHING else reduction.self.dtype
     if not is_differentiable(dtype):
-        snprintf(message(), MESSAGE, b"mean: needs a floating or complex dtype (got %s). Convert self or pass "
+        snprintf(message(), MESSAGE, b"mean: needs a floating or complex dtype (got %s). Convert self or "
+                 b"pass "
                  b"dtype=float32.", dtype_name(dtype))
         return RUNTIME_ERROR
     return reduced_result(b"mean", MEAN, 0, dtype, dtype, &reduction, results)
@@ -136,10 +141,12 @@ cdef int _spread(const char *name, int operation, const value_t *arguments, valu
             return TYPE_ERROR
         correction = as_real(&arguments[2])
     if not is_differentiable(reduction.self.dtype):
-        snprintf(message(), MESSAGE, b"%s: only supports floating point and complex dtypes (got %s). Convert self "
+        snprintf(message(), MESSAGE, b"%s: only supports floating point and complex dtypes (got %s). "
+                 b"Convert self "
                  b"first.", name, dtype_name(reduction.self.dtype))
         return RUNTIME_ERROR
-    return reduced_result(name, operation, correction, reduction.self.dtype, real_of(reduction.self.dtype), &reduction, results)
+    return reduced_result(name, operation, correction, reduction.self.dtype, real_of(reduction.self.dtype),
+                          &reduction, results)
 
 
 cdef int var_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -182,7 +189,8 @@ cdef int _norm_dtype(const value_t *given, int dtype, int *chosen) noexcept nogi
     """The dtype to compute a norm in, which may not lose anything of self."""
     chosen[0] = <int>given.of.integer if given.kind != NOTHING else dtype
     if not is_differentiable(dtype) or not is_differentiable(chosen[0]):
-        snprintf(message(), MESSAGE, b"norm: expected a floating point or complex dtype (got %s). Convert self first.",
+        snprintf(message(), MESSAGE, b"norm: expected a floating point or complex dtype (got %s). Convert "
+                 b"self first.",
                  dtype_name(chosen[0] if is_differentiable(dtype) else dtype))
         return RUNTIME_ERROR
     if is_complex(chosen[0]) != is_complex(dtype):
@@ -190,7 +198,8 @@ cdef int _norm_dtype(const value_t *given, int dtype, int *chosen) noexcept nogi
                  b"complex" if is_complex(dtype) else b"real", dtype_name(dtype), dtype_name(chosen[0]))
         return RUNTIME_ERROR
     if chosen[0] < dtype:
-        snprintf(message(), MESSAGE, b"norm: dtype should not be narrower than that of self (got %s, expected %s).",
+        snprintf(message(), MESSAGE, b"norm: dtype should not be narrower than that of self (got %s, "
+                 b"expected %s).",
                  dtype_name(chosen[0]), dtype_name(dtype))
         return RUNTIME_ERROR
     return OK
@@ -207,7 +216,8 @@ cdef int norm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     if status != OK:
         return status
     if reduction.count == 0 and (p < 0 or p == INFINITY):
-        snprintf(message(), MESSAGE, b"norm: the norm of order %g of nothing is not defined (got shape %s). Reduce "
+        snprintf(message(), MESSAGE, b"norm: the norm of order %g of nothing is not defined (got shape %s). "
+                 b"Reduce "
                  b"dimensions of non-zero size, or use an order that is finite and not negative.",
                  p, shape_text(reduction.self))
         return RUNTIME_ERROR
@@ -227,7 +237,8 @@ cdef int norm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 cdef int logsumexp_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """logsumexp(self, dims, keepdim), without overflow; integers are taken as the default float."""
     cdef reduction_t reduction
-    cdef int dtype, status = read_reduction(b"logsumexp", &arguments[0], &arguments[1], &arguments[2], &reduction)
+    cdef int dtype, status = read_reduction(b"logsumexp", &arguments[0], &arguments[1], &arguments[2],
+                                            &reduction)
     if status != OK:
         return status
     dtype = reduction.self.dtype
@@ -242,7 +253,6 @@ cdef int logsumexp_kernel(const value_t *arguments, value_t *results) noexcept n
 
 cdef int summed_to(array_t *self, int ndim, const int64_t *shape, array_t **result) noexcept nogil:
     cdef bint[MAX_DIMS] reduced
-    cdef int64_t[MAX_DIMS] wide
     cdef bint needed = ndim != self.ndim
     cdef int i, lead = self.ndim - ndim, status
     cdef array_t *source
@@ -254,8 +264,10 @@ cdef int summed_to(array_t *self, int ndim, const int64_t *shape, array_t **resu
         reduced[i] = i < lead or (shape[i - lead] == 1 and self.shape[i] != 1)
         needed = needed or reduced[i]
         if i >= lead and not reduced[i] and shape[i - lead] != self.shape[i]:
-            snprintf(message(), MESSAGE, b"sum_to: the shape does not broadcast to that of self (got %s, expected "
-                     b"one that broadcasts to %s).", sizes_text(ndim, <const long long *>shape), shape_text(self))
+            snprintf(message(), MESSAGE, b"sum_to: the shape does not broadcast to that of self (got %s, "
+                     b"expected "
+                     b"one that broadcasts to %s).", sizes_text(ndim, <const long long *>shape),
+                     shape_text(self))
             return RUNTIME_ERROR
     if not needed:
         result[0] = retain(self)

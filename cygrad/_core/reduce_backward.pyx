@@ -45,7 +45,8 @@ cdef inline inexact _conjugate(inexact z) noexcept nogil:
         return z
 
 
-cdef void _prod_backward(work_t *work, inexact *x, inexact *grad, inexact *out, int64_t begin, int64_t end) noexcept nogil:
+cdef void _prod_backward(work_t *work, inexact *x, inexact *grad, inexact *out, int64_t begin,
+                         int64_t end) noexcept nogil:
     """Products of all other factors, from both ends: nothing is divided, so zeros need no care."""
     cdef int64_t row, i, at, n = work.n
     cdef inexact before, behind
@@ -70,9 +71,11 @@ cdef void _prod_backward_body(void *context, int64_t begin, int64_t end) noexcep
     elif work.dtype == FLOAT64:
         _prod_backward(work, <double *>work.self, <double *>work.grad, <double *>work.out, begin, end)
     elif work.dtype == COMPLEX64:
-        _prod_backward(work, <complex64_t *>work.self, <complex64_t *>work.grad, <complex64_t *>work.out, begin, end)
+        _prod_backward(work, <complex64_t *>work.self, <complex64_t *>work.grad, <complex64_t *>work.out,
+                       begin, end)
     else:
-        _prod_backward(work, <complex128_t *>work.self, <complex128_t *>work.grad, <complex128_t *>work.out, begin, end)
+        _prod_backward(work, <complex128_t *>work.self, <complex128_t *>work.grad, <complex128_t *>work.out,
+                       begin, end)
 
 
 cdef array_t *_reduced_last(array_t *array, const bint *reduced) noexcept nogil:
@@ -173,7 +176,8 @@ cdef int unreduce_kernel(const value_t *arguments, value_t *results) noexcept no
 
 
 cdef int select_backward_index_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """select_backward_index(grad, shape, dim, indices, keepdim): zeros, with grad at the indices along dim."""
+    """select_backward_index(grad, shape, dim, indices, keepdim): zeros, with grad at the indices along
+    dim."""
     cdef array_t *grad
     cdef array_t *indices
     cdef array_t *values = NULL
@@ -203,7 +207,8 @@ cdef int select_backward_index_kernel(const value_t *arguments, value_t *results
     if values == NULL or places == NULL:
         status = MEMORY_ERROR
     elif rows.outer * rows.inner != values.size:
-        snprintf(message(), MESSAGE, b"select_backward_index: grad has the wrong size (got %lld, expected %lld).",
+        snprintf(message(), MESSAGE, b"select_backward_index: grad has the wrong size (got %lld, expected "
+                 b"%lld).",
                  <long long>values.size, <long long>(rows.outer * rows.inner))
         status = RUNTIME_ERROR
     else:
@@ -211,7 +216,8 @@ cdef int select_backward_index_kernel(const value_t *arguments, value_t *results
         for i in range(values.size):
             given = (<int64_t *>places.data)[i]
             if given < 0 or given >= rows.n:
-                snprintf(message(), MESSAGE, b"select_backward_index: index out of range (got %lld, expected 0 to %lld).",
+                snprintf(message(), MESSAGE, b"select_backward_index: index out of range (got %lld, "
+                         b"expected 0 to %lld).",
                          <long long>given, <long long>(rows.n - 1))
                 status = INDEX_ERROR
                 break
@@ -260,7 +266,8 @@ cdef int equal_kernel(const value_t *arguments, value_t *results) noexcept nogil
     elif not is_differentiable(dtype):
         results[0].of.integer = a.size == 0 or memcmp(a.data, b.data, a.size * itemsize(dtype)) == 0
     elif dtype >= COMPLEX64:
-        results[0].of.integer = _same_reals(a.data, b.data, 2 * a.size, FLOAT32 if dtype == COMPLEX64 else FLOAT64)
+        results[0].of.integer = _same_reals(a.data, b.data, 2 * a.size,
+                                            FLOAT32 if dtype == COMPLEX64 else FLOAT64)
     else:
         results[0].of.integer = _same_reals(a.data, b.data, a.size, dtype)
     release(a)

@@ -1,6 +1,5 @@
 """Kernels of extrema: amax, amin, max and min along a dimension, argmax, argmin."""
 
-from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from cygrad._core.arguments cimport new_array
 from cygrad._core.array cimport array_t, release, shape_text
@@ -21,22 +20,26 @@ cdef int _check_extremum(const char *name, const reduction_t *reduction, int sta
     cdef array_t *self = reduction.self
     cdef int i
     if is_complex(self.dtype):
-        snprintf(message(), MESSAGE, b"%s: complex numbers have no order (got %s). Reduce the real part or the "
+        snprintf(message(), MESSAGE, b"%s: complex numbers have no order (got %s). Reduce the real part or "
+                 b"the "
                  b"absolute value.", name, dtype_name(self.dtype))
         return status_of_complex
     if reduction.all and self.size == 0:
-        snprintf(message(), MESSAGE, b"%s: an empty tensor has none (got shape %s). Specify the reduction dim with "
+        snprintf(message(), MESSAGE, b"%s: an empty tensor has none (got shape %s). Specify the reduction "
+                 b"dim with "
                  b"the 'dim' argument.", name, shape_text(self))
         return status_of_empty
     for i in range(self.ndim):
         if reduction.reduced[i] and self.shape[i] == 0:
-            snprintf(message(), MESSAGE, b"%s: expected reduction dim %d to have non-zero size (got shape %s).",
+            snprintf(message(), MESSAGE, b"%s: expected reduction dim %d to have non-zero size (got shape "
+                     b"%s).",
                      name, i, shape_text(self))
             return INDEX_ERROR
     return OK
 
 
-cdef int _extremum(const char *name, int operation, const value_t *arguments, value_t *results) noexcept nogil:
+cdef int _extremum(const char *name, int operation, const value_t *arguments,
+                   value_t *results) noexcept nogil:
     """amax, amin(self, dims, keepdim)."""
     cdef reduction_t reduction
     cdef int status = read_reduction(name, &arguments[0], &arguments[1], &arguments[2], &reduction)
@@ -57,13 +60,14 @@ cdef int amin_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     return _extremum(b"amin", MINIMUM, arguments, results)
 
 
-cdef int _extremum_dim(const char *name, int operation, const value_t *arguments, value_t *results) noexcept nogil:
+cdef int _extremum_dim(const char *name, int operation, const value_t *arguments,
+                       value_t *results) noexcept nogil:
     """max_dim, min_dim(self, dim, keepdim): values and the index of the first of equals."""
     cdef reduction_t reduction
     cdef array_t *values = NULL
     cdef array_t *indices = NULL
     cdef int status = read_reduction(name, &arguments[0], &arguments[1], &arguments[2], &reduction)
-    if status == OK and arguments[1].kind != INTEGER and not (arguments[1].kind != NOTHING and arguments[1].count == 1):
+    if status == OK and arguments[1].kind != INTEGER and (arguments[1].kind == NOTHING or arguments[1].count != 1):
         snprintf(message(), MESSAGE, b"%s: expected one dimension.", name)
         status = TYPE_ERROR
     if status == OK:
@@ -94,8 +98,10 @@ cdef int min_dim_kernel(const value_t *arguments, value_t *results) noexcept nog
     return _extremum_dim(b"min", ARGMIN, arguments, results)
 
 
-cdef int _position(const char *name, int operation, const value_t *arguments, value_t *results) noexcept nogil:
-    """argmax, argmin(self, dim, keepdim): index of the first of equals; without dim, in the flattened array."""
+cdef int _position(const char *name, int operation, const value_t *arguments,
+                   value_t *results) noexcept nogil:
+    """argmax, argmin(self, dim, keepdim): index of the first of equals; without dim, in the flattened
+    array."""
     cdef reduction_t reduction
     cdef array_t *source
     cdef array_t *flat

@@ -142,7 +142,8 @@ template <class Op, class V, int K> INLINE V load_vector(const typename Op::T *p
     return Op::map(__builtin_convertvector(x, V));
 }
 
-template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, int64_t n, const parameter_t *q) {
+template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, int64_t n,
+                                                     const parameter_t *q) {
     typedef typename Op::P P;
     enum { K = 32 / sizeof(P) };
     typedef typename vector_of<P, K>::type V;
@@ -201,7 +202,8 @@ template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n
 // ---------------------------------------------------------------- rows of neighbours
 
 // Neighbours without gaps, a vector at a time; -> how many of them are done.
-template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int64_t n, int64_t stride, int64_t width,
+template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int64_t n, int64_t stride,
+                                                   int64_t width,
                                                    typename Op::P *tile) {
     typedef typename Op::P P;
     enum { K = 32 / sizeof(P) };
@@ -229,8 +231,10 @@ template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int6
     return c;
 }
 
-template <class Op> __attribute__((noinline)) void add_rows(const typename Op::T *p, int64_t n, int64_t stride, int64_t width,
-                                         int64_t step, typename Op::P *__restrict tile, const parameter_t *q) {
+template <class Op> __attribute__((noinline)) void add_rows(const typename Op::T *p, int64_t n,
+                                                            int64_t stride, int64_t width,
+                                         int64_t step, typename Op::P *__restrict tile,
+                                         const parameter_t *q) {
     typedef typename Op::P P;
     int64_t row = 0;
     if constexpr (Op::vector) {
@@ -257,7 +261,8 @@ template <class Op> __attribute__((noinline)) void add_rows(const typename Op::T
 }
 
 // tile[width] = reduction of `n` rows.
-template <class Op> __attribute__((noinline)) void columns(const typename Op::T *p, int64_t n, int64_t stride, int64_t width,
+template <class Op> __attribute__((noinline)) void columns(const typename Op::T *p, int64_t n, int64_t stride,
+                                                           int64_t width,
                                         int64_t column_stride, typename Op::P *tile, const parameter_t *q) {
     for (int64_t c = 0; c < width; c++) tile[c] = Op::identity();
     if (column_stride != 1) {
@@ -276,7 +281,8 @@ template <class Op> __attribute__((noinline)) void columns(const typename Op::T 
     }
 }
 
-template <class Op> void leaf(const char *data, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
+template <class Op> void leaf(const char *data, int64_t n, int64_t stride, int64_t width,
+                              int64_t column_stride,
                               int by_columns, char *accumulators, const parameter_t *q) {
     const typename Op::T *p = (const typename Op::T *)data;
     typename Op::A *a = (typename Op::A *)accumulators;
@@ -285,7 +291,8 @@ template <class Op> void leaf(const char *data, int64_t n, int64_t stride, int64
         columns<Op>(p, n, stride, width, column_stride, tile, q);
         for (int64_t c = 0; c < width; c++) a[c] = typename Op::A(tile[c]);
     } else {
-        for (int64_t c = 0; c < width; c++) a[c] = typename Op::A(run<Op>(p + c * column_stride, n, stride, q));
+        for (int64_t c = 0; c < width; c++) a[c] = typename Op::A(run<Op>(p + c * column_stride, n, stride,
+                                                                          q));
     }
 }
 

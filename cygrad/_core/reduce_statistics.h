@@ -1,4 +1,5 @@
-// Reductions with more than one number per result: moments, positions of extrema, log of sums of exponentials.
+// Reductions with more than one number per result: moments, positions of extrema, log of sums of
+// exponentials.
 // Continues reduce_loops.h; compiled once per instruction set.
 
 namespace cygrad_reduce {
@@ -16,7 +17,8 @@ template <class S> INLINE complex_t<double> minus(complex_t<S> x, complex_t<S> y
     return complex_t<double>(x.re - y.re, x.im - y.im);
 }
 INLINE double scaled(double x, double s) { return x * s; }
-INLINE complex_t<double> scaled(complex_t<double> z, double s) { return complex_t<double>(z.re * s, z.im * s); }
+INLINE complex_t<double> scaled(complex_t<double> z, double s) { return complex_t<double>(z.re * s,
+                                                                                          z.im * s); }
 
 template <class T, class C, class O, bool ROOT> struct Variance {
     typedef moments_t<C> A;
@@ -100,7 +102,8 @@ template <class T, class C, class O, bool ROOT> struct Variance {
         for (int64_t c = 0; c < width; c++) out[c] = corrected(C(mean[c]), C(rest[c]), squares[c], n);
     }
 
-    template <class R> INLINE void row_deviations(const T *p, int64_t width, int64_t step, const T *__restrict mean,
+    template <class R> INLINE void row_deviations(const T *p, int64_t width, int64_t step,
+                                                  const T *__restrict mean,
                                                   T *__restrict rest, R *__restrict squares) {
         for (int64_t c = 0; c < width; c++) {
             if constexpr (is_complex<T>::value) {
@@ -115,7 +118,8 @@ template <class T, class C, class O, bool ROOT> struct Variance {
         }
     }
 
-    static void combine(char *accumulators, const char *other, int64_t width, int64_t n_left, int64_t n_right) {
+    static void combine(char *accumulators, const char *other, int64_t width, int64_t n_left,
+                        int64_t n_right) {
         A *a = (A *)accumulators;
         const A *b = (const A *)other;
         double n = double(n_left + n_right);
@@ -137,7 +141,8 @@ template <class T, class C, class O, bool ROOT> struct Variance {
     }
 };
 
-// ---------------------------------------------------------------- argmax, argmin: the first of equals; nan wins
+// ---------------------------------------------------------------- argmax, argmin: the first of equals; nan
+// wins
 
 template <class T> struct position_t { T value; int64_t index; };
 

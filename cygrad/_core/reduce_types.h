@@ -23,7 +23,8 @@ typedef struct {
 // accumulators[width]. `columns`: go through memory neighbour by neighbour, else element by element.
 typedef void (*leaf_t)(const char *data, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
                        int columns, char *accumulators, const parameter_t *parameter);
-// accumulators[width] of `n_left` elements each join with `other`, that of the `n_right` elements behind them.
+// accumulators[width] of `n_left` elements each join with `other`, that of the `n_right` elements behind
+// them.
 typedef void (*combine_t)(char *accumulators, const char *other, int64_t width,
                           int64_t n_left, int64_t n_right);
 // Results from accumulators; `second` only for reductions with two results.

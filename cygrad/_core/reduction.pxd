@@ -25,17 +25,22 @@ ctypedef enum operation_t:
 
 # Is there such a reduction for this dtype?
 cdef bint can_reduce(int operation, int dtype) noexcept nogil
-# Reduce the dimensions of `self` for which `reduced` is true into `result`: contiguous, of the loops' result dtype,
-# with as many elements as the other dimensions have. At most one dimension may be reduced by ARGMAX and ARGMIN.
+# Reduce the dimensions of `self` for which `reduced` is true into `result`: contiguous, of the loops' result
+# dtype,
+# with as many elements as the other dimensions have. At most one dimension may be reduced by ARGMAX and
+# ARGMIN.
 # Any strides; nothing is copied; the same bits for any number of threads.
 cdef int reduce_array(int operation, double parameter, const array_t *self, const bint *reduced,
                       array_t *result, array_t *second) noexcept nogil
 
-# For kernels that handle rows themselves: maximum (nan if there is one) and sum of `n` contiguous floats of `dtype`,
+# For kernels that handle rows themselves: maximum (nan if there is one) and sum of `n` contiguous floats of
+# `dtype`,
 # and of `n` rows of `width` <= COLUMNS neighbours that are `stride` elements apart.
 cdef enum:
     COLUMNS = 256
 cdef double row_maximum(int dtype, const char *data, int64_t n) noexcept nogil
 cdef double row_sum(int dtype, const char *data, int64_t n) noexcept nogil
-cdef void column_maxima(int dtype, const char *data, int64_t n, int64_t stride, int64_t width, double *out) noexcept nogil
-cdef void column_sums(int dtype, const char *data, int64_t n, int64_t stride, int64_t width, double *out) noexcept nogil
+cdef void column_maxima(int dtype, const char *data, int64_t n, int64_t stride, int64_t width,
+                        double *out) noexcept nogil
+cdef void column_sums(int dtype, const char *data, int64_t n, int64_t stride, int64_t width,
+                      double *out) noexcept nogil

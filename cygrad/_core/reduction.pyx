@@ -3,8 +3,8 @@
 
 The dimensions of the array fall into two groups, kept and reduced. Each group is sorted by strides and
 merged where it can be, so that nothing depends on how the array was transposed. A *leaf* reduces a stretch of
-the innermost reduced dimension for a tile of neighbours along the innermost kept one, in the order in which they
-lie in memory. Leaves are joined pairwise, as in a balanced tree, and few long reductions are cut into pieces
+the innermost reduced dimension for a tile of neighbours along the innermost kept one, in the order in
+which they lie in memory. Leaves are joined pairwise, as in a balanced tree, and few long reductions are cut into pieces
 that threads can share. All sizes follow from the problem, none from the number of threads.
 """
 
@@ -18,7 +18,8 @@ from cygrad._core.parallel cimport parallel_for
 from cygrad._core.storage cimport allocate, deallocate
 
 cdef extern from "reduce_types.h" nogil:
-    ctypedef void (*vector_loop_t)(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil
+    ctypedef void (*vector_loop_t)(char **arguments, const int64_t *n, const int64_t *steps,
+                                   void *data) noexcept nogil
     ctypedef struct parameter_t:
         double p
         double count
@@ -29,7 +30,8 @@ cdef extern from "reduce_types.h" nogil:
                             int columns, char *accumulators, const parameter_t *parameter) noexcept nogil
     ctypedef void (*combine_t)(char *accumulators, const char *other, int64_t width,
                                int64_t n_left, int64_t n_right) noexcept nogil
-    ctypedef void (*finish_t)(const char *accumulators, int64_t width, char *result, char *second, int64_t stride,
+    ctypedef void (*finish_t)(const char *accumulators, int64_t width, char *result, char *second,
+                              int64_t stride,
                               const parameter_t *parameter) noexcept nogil
     ctypedef struct loops_t:
         leaf_t leaf
@@ -134,7 +136,8 @@ cdef int64_t _offset(const group_t *group, int64_t index, const int64_t *strides
 
 cdef void _split(plan_t *plan) noexcept nogil:
     """Sizes of tiles, leaves and pieces."""
-    cdef int64_t n = plan.reduced.shape[plan.reduced.ndim - 1], stride = plan.reduced.strides[plan.reduced.ndim - 1]
+    cdef int64_t n = plan.reduced.shape[plan.reduced.ndim - 1]
+    cdef int64_t stride = plan.reduced.strides[plan.reduced.ndim - 1]
     cdef int64_t neighbours = plan.kept.shape[plan.kept.ndim - 1]
     cdef int64_t column_stride = plan.kept.strides[plan.kept.ndim - 1]
     cdef int64_t all_tiles, most
@@ -168,7 +171,8 @@ cdef inline int64_t _width_of(const plan_t *plan, int64_t tile) noexcept nogil:
 
 cdef int64_t _join(const plan_t *plan, char *stack, int64_t *counts, int *depth, int64_t index,
                    int64_t width) noexcept nogil:
-    """After part `index` (0, 1, ...) was pushed: join parts of equal rank, as carries do in a binary counter."""
+    """After part `index` (0, 1, ...) was pushed: join parts of equal rank, as carries do in a binary
+    counter."""
     while index & 1:
         depth[0] -= 1
         plan.loops.combine(stack + (depth[0] - 1) * plan.slot, stack + depth[0] * plan.slot, width,
@@ -178,7 +182,8 @@ cdef int64_t _join(const plan_t *plan, char *stack, int64_t *counts, int *depth,
     return counts[depth[0] - 1]
 
 
-cdef int64_t _join_all(const plan_t *plan, char *stack, int64_t *counts, int depth, int64_t width) noexcept nogil:
+cdef int64_t _join_all(const plan_t *plan, char *stack, int64_t *counts, int depth,
+                       int64_t width) noexcept nogil:
     """Join what is left on the stack into its first entry; -> how many elements that stands for."""
     while depth > 1:
         depth -= 1
@@ -198,7 +203,8 @@ cdef void _finish(const plan_t *plan, int64_t tile, const char *accumulators) no
                       plan.kept.out_strides[inner], &plan.parameter)
 
 
-cdef void _piece(const plan_t *plan, int64_t tile, int64_t piece, char *stack, int64_t *counts) noexcept nogil:
+cdef void _piece(const plan_t *plan, int64_t tile, int64_t piece, char *stack,
+                 int64_t *counts) noexcept nogil:
     """All leaves of one piece, joined into the first entry of the stack."""
     cdef int inner = plan.reduced.ndim - 1, depth = 0
     cdef int64_t n = plan.reduced.shape[inner], stride = plan.reduced.strides[inner]
@@ -207,16 +213,17 @@ cdef void _piece(const plan_t *plan, int64_t tile, int64_t piece, char *stack, i
     cdef int64_t first = piece * plan.leaves_per_piece
     cdef int64_t last = min(first + plan.leaves_per_piece, plan.leaves)
     cdef const char *base = plan.data + plan.item * (
-        _offset(&plan.kept, tile // plan.tiles, plan.kept.strides) + tile % plan.tiles * plan.width * column_stride)
+        _offset(&plan.kept, tile // plan.tiles, plan.kept.strides)
+        + tile % plan.tiles * plan.width * column_stride)
     cdef const char *data = base
     run = -1
     for leaf in range(first, last):
         i = leaf % plan.leaves_per_run
         if leaf // plan.leaves_per_run != run:
             run = leaf // plan.leaves_per_run
-            data = base + plan.item * _offset(&plan.reduced, run, plan.reduced.strides) if plan.reduced.count else base
+            data = base + plan.item * _offset(&plan.reduced, run, plan.reduced.strides)
         begin = i * plan.length
-        counts[depth] = min(plan.length, n - begin) if plan.reduced.count else 0
+        counts[depth] = min(plan.length, n - begin)
         plan.loops.leaf(data + plan.item * begin * stride, counts[depth], stride, width, column_stride,
                         plan.columns, stack + depth * plan.slot, &plan.parameter)
         depth += 1
@@ -285,7 +292,8 @@ cdef void _join_pieces(plan_t *plan, int64_t tile) noexcept nogil:
     while step < plan.pieces:
         i = 0
         while i + step < plan.pieces:
-            plan.loops.combine(parts + i * plan.slot, parts + (i + step) * plan.slot, width, counts[i], counts[i + step])
+            plan.loops.combine(parts + i * plan.slot, parts + (i + step) * plan.slot, width, counts[i],
+                               counts[i + step])
             counts[i] += counts[i + step]
             i += 2 * step
         step *= 2
@@ -384,7 +392,8 @@ cdef double row_sum(int dtype, const char *data, int64_t n) noexcept nogil:
     return out
 
 
-cdef void column_maxima(int dtype, const char *data, int64_t n, int64_t stride, int64_t width, double *out) noexcept nogil:
+cdef void column_maxima(int dtype, const char *data, int64_t n, int64_t stride, int64_t width,
+                        double *out) noexcept nogil:
     cdef float[COLUMNS] single
     cdef int64_t i
     if dtype == FLOAT64:
@@ -395,7 +404,8 @@ cdef void column_maxima(int dtype, const char *data, int64_t n, int64_t stride, 
         out[i] = single[i]
 
 
-cdef void column_sums(int dtype, const char *data, int64_t n, int64_t stride, int64_t width, double *out) noexcept nogil:
+cdef void column_sums(int dtype, const char *data, int64_t n, int64_t stride, int64_t width,
+                      double *out) noexcept nogil:
     """In parts, so that a long sum is as accurate as those of the engine."""
     cdef double[COLUMNS] part
     cdef int64_t length = RUN if width == 1 else ROWS, begin = 0, i

@@ -6,7 +6,7 @@ from cygrad._core.arguments cimport array_argument, check_same_shape, integer_ar
 from cygrad._core.array cimport array_empty_like, array_t, release
 from cygrad._core.copy cimport as_contiguous, as_dtype
 from cygrad._core.dtype cimport (
-    BOOL, COMPLEX128, COMPLEX64, FLOAT32, FLOAT64, INT64, dtype_name, is_differentiable,
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT64, dtype_name, is_differentiable,
 )
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.parallel cimport parallel_for
@@ -56,9 +56,11 @@ ctypedef struct work_t:
     char *out
 
 
-cdef void _scan(work_t *work, element *x, element *out, total *totals, int64_t begin, int64_t end) noexcept nogil:
+cdef void _scan(work_t *work, element *x, element *out, total *totals, int64_t begin,
+                int64_t end) noexcept nogil:
     """Tiles begin..end-1; `totals` has room for a tile."""
     cdef int64_t item, i, k, at, column, width, line, n = work.rows.n, inner = work.rows.inner
+    cdef total running
     # Only these pairs of types are compiled.
     if ((element is int64_t and total is int64_t)
             or ((element is float or element is double) and total is double)
@@ -67,6 +69,23 @@ cdef void _scan(work_t *work, element *x, element *out, total *totals, int64_t b
             column = item % work.tiles * work.width
             width = min(work.width, inner - column)
             at = item // work.tiles * n * inner + column
+            if inner == 1:
+                # A total in a register.
+                running = 1 if work.operation == CUMPROD else 0
+                if work.operation == CUMPROD:
+                    for i in range(at, at + n):
+                        running = running * x[i]
+                        out[i] = <element>running
+                elif work.operation == CUMSUM:
+                    for i in range(at, at + n):
+                        running = running + x[i]
+                        out[i] = <element>running
+                else:
+                    for i in range(n):
+                        line = at + n - 1 - i
+                        running = running + x[line]
+                        out[line] = <element>running
+                continue
             for k in range(width):
                 totals[k] = 1 if work.operation == CUMPROD else 0
             for i in range(n):
@@ -95,7 +114,8 @@ cdef void _scan_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     elif work.dtype == COMPLEX64:
         _scan(work, <complex64_t *>work.self, <complex64_t *>work.out, <complex128_t *>complexes, begin, end)
     else:
-        _scan(work, <complex128_t *>work.self, <complex128_t *>work.out, <complex128_t *>complexes, begin, end)
+        _scan(work, <complex128_t *>work.self, <complex128_t *>work.out, <complex128_t *>complexes, begin,
+              end)
 
 
 cdef int _read(const char *name, const value_t *self_value, const value_t *dim_value, array_t **self,
@@ -140,7 +160,8 @@ cdef int _scanned(const char *name, operation_t operation, const value_t *argume
     work.self = source.data
     work.out = out.data
     if out.size:
-        parallel_for(_scan_body, &work, work.rows.outer * work.tiles, max(1, PIECE // (work.rows.n * work.width)))
+        parallel_for(_scan_body, &work, work.rows.outer * work.tiles,
+                     max(1, PIECE // (work.rows.n * work.width)))
     release(source)
     if wanted != work.dtype:
         cast = as_dtype(out, wanted)
@@ -182,9 +203,9 @@ cdef void _cumprod_backward(work_t *work, inexact *x, inexact *grad, inexact *re
                             int64_t begin, int64_t end) noexcept nogil:
     """out[k] = sum over i >= k of grad[i] conj(product of x[0..i] without x[k]).
 
-    Before the first zero that is the sum of grad[i] conj(result[i]) from the end, divided by conj(x[k]): results
-    from the zero on are zero and add nothing. At the first zero the products are made without it, and behind it
-    all products contain it.
+    Before the first zero that is the sum of grad[i] conj(result[i]) from the end, divided by conj(x[k]):
+    results from the zero on are zero and add nothing. At the first zero the products are made without it,
+    and behind it all products contain it.
     """
     cdef int64_t row, i, at, zero, n = work.rows.n, inner = work.rows.inner
     cdef inexact running, product
@@ -215,16 +236,20 @@ cdef void _cumprod_backward(work_t *work, inexact *x, inexact *grad, inexact *re
 cdef void _cumprod_backward_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef work_t *work = <work_t *>context
     if work.dtype == FLOAT32:
-        _cumprod_backward(work, <float *>work.self, <float *>work.grad, <float *>work.result, <float *>work.out,
+        _cumprod_backward(work, <float *>work.self, <float *>work.grad, <float *>work.result,
+                          <float *>work.out,
                           begin, end)
     elif work.dtype == FLOAT64:
-        _cumprod_backward(work, <double *>work.self, <double *>work.grad, <double *>work.result, <double *>work.out,
+        _cumprod_backward(work, <double *>work.self, <double *>work.grad, <double *>work.result,
+                          <double *>work.out,
                           begin, end)
     elif work.dtype == COMPLEX64:
-        _cumprod_backward(work, <complex64_t *>work.self, <complex64_t *>work.grad, <complex64_t *>work.result,
+        _cumprod_backward(work, <complex64_t *>work.self, <complex64_t *>work.grad,
+                          <complex64_t *>work.result,
                           <complex64_t *>work.out, begin, end)
     else:
-        _cumprod_backward(work, <complex128_t *>work.self, <complex128_t *>work.grad, <complex128_t *>work.result,
+        _cumprod_backward(work, <complex128_t *>work.self, <complex128_t *>work.grad,
+                          <complex128_t *>work.result,
                           <complex128_t *>work.out, begin, end)
 
 
@@ -262,7 +287,8 @@ cdef int cumprod_backward_kernel(const value_t *arguments, value_t *results) noe
     rows_along(self, dim, &work.rows)
     work.self, work.grad, work.result, work.out = parts[0].data, parts[1].data, parts[2].data, parts[3].data
     if parts[3].size:
-        parallel_for(_cumprod_backward_body, &work, work.rows.outer * work.rows.inner, max(1, PIECE // work.rows.n))
+        parallel_for(_cumprod_backward_body, &work, work.rows.outer * work.rows.inner,
+                     max(1, PIECE // work.rows.n))
     for i in range(3):
         release(parts[i])
     set_array(results, parts[3])

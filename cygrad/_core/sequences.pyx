@@ -182,8 +182,7 @@ cdef int _element_dtype(object value, str operation) except -1:
     if cnp.PyArray_Check(value):
         return dtype_code(value.dtype, operation)
     if isinstance(value, str):
-        raise (TypeError if operation == "as data" else ValueError)(
-            f"{operation}: text has no place in a tensor (got {value!r}, expected numbers)")
+        raise ValueError(f"{operation}: text has no place in a tensor (got {value!r}, expected numbers)")
     if hasattr(value, "__index__"):
         return INT64
     if hasattr(value, "__float__"):
@@ -192,9 +191,16 @@ cdef int _element_dtype(object value, str operation) except -1:
                        "numbers, sequences of numbers, arrays or tensors)")
 
 
+cdef object unequal_depth(object data, int depth, str operation):
+    return TypeError(f"{operation}: nested sequences of unequal depth (got a {type(data).__name__} at dimension "
+                     f"{depth}, expected a number like the first entry there)")
+
+
 cdef int _infer(object data, int depth, int ndim, int found, str operation) except -2:
     """The smallest dtype for `found` (-1: nothing yet) and every element of `data`."""
     cdef int code
+    if depth == ndim and _is_sequence(data):
+        raise unequal_depth(data, depth, operation)
     if depth == ndim or not _is_sequence(data):
         code = _element_dtype(data, operation)
         return code if found < 0 else promote(found, code)
@@ -212,8 +218,7 @@ cdef char *_write(object data, int depth, int ndim, const int64_t *shape, int dt
     cdef int64_t step = itemsize(dtype)
     if depth == ndim:
         if _is_sequence(data):
-            raise TypeError(f"{operation}: nested sequences of unequal depth (got a {type(data).__name__} at "
-                            f"dimension {depth}, expected a number like its first neighbour)")
+            raise unequal_depth(data, depth, operation)
         store_number(target, dtype, _plain(data, operation), True, operation)
         return target + step
     if not _is_sequence(data):

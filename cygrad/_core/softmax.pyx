@@ -1,6 +1,7 @@
 """Softmax, its logarithm, and their derivatives, a row at a time while it is in the cache.
 
-Rows that lie along the last dimension are taken one by one; along another dimension, a tile of neighbouring rows
+Rows that lie along the last dimension are taken one by one; along another dimension, a tile of neighbouring
+rows
 is taken at once, so that memory is read in order. Rows are independent: threads do not change a bit.
 """
 
@@ -67,13 +68,13 @@ cdef void exponentiate(int dtype, char *data, long long n) noexcept nogil:
 
 cdef void _softmax_row(work_t *work, floating *x, floating *out) noexcept nogil:
     cdef int64_t i, n = work.rows.n
-    cdef floating shift = <floating>row_maximum(work.dtype, <char *>x, n), total
+    cdef floating shift = <floating>row_maximum(work.dtype, <char *>x, n), reciprocal
     for i in range(n):
         out[i] = x[i] - shift
     exponentiate(work.dtype, <char *>out, n)
-    total = <floating>row_sum(work.dtype, <char *>out, n)
+    reciprocal = <floating>(1 / row_sum(work.dtype, <char *>out, n))
     for i in range(n):
-        out[i] = out[i] / total
+        out[i] = out[i] * reciprocal
 
 
 cdef void _log_softmax_row(work_t *work, floating *x, floating *out) noexcept nogil:
@@ -104,7 +105,8 @@ cdef void _softmax_backward_row(work_t *work, floating *grad, floating *result, 
         out[i] = (grad[i] - total) * result[i]
 
 
-cdef void _log_softmax_backward_row(work_t *work, floating *grad, floating *result, floating *out) noexcept nogil:
+cdef void _log_softmax_backward_row(work_t *work, floating *grad, floating *result,
+                                    floating *out) noexcept nogil:
     cdef int64_t i, n = work.rows.n
     cdef floating total = <floating>row_sum(work.dtype, <char *>grad, n)
     for i in range(n):
@@ -141,7 +143,7 @@ cdef void _columns(work_t *work, floating *x, floating *result, floating *out, i
                 for k in range(width):
                     out[at + k] = buffer[k]
         for k in range(width):
-            total[k] = <floating>(totals[k] if work.operation == SOFTMAX else log(totals[k]))
+            total[k] = <floating>(1 / totals[k] if work.operation == SOFTMAX else log(totals[k]))
     else:
         if work.operation == SOFTMAX_BACKWARD:
             for i in range(n):
@@ -157,7 +159,7 @@ cdef void _columns(work_t *work, floating *x, floating *result, floating *out, i
         at = i * inner
         if work.operation == SOFTMAX:
             for k in range(width):
-                out[at + k] = out[at + k] / total[k]
+                out[at + k] = out[at + k] * total[k]
         elif work.operation == LOG_SOFTMAX:
             for k in range(width):
                 out[at + k] = out[at + k] - total[k]
@@ -172,7 +174,8 @@ cdef void _columns(work_t *work, floating *x, floating *result, floating *out, i
                 out[at + k] = x[at + k] - buffer[k] * total[k]
 
 
-cdef void _typed(work_t *work, floating *x, floating *result, floating *out, int64_t begin, int64_t end) noexcept nogil:
+cdef void _typed(work_t *work, floating *x, floating *result, floating *out, int64_t begin,
+                 int64_t end) noexcept nogil:
     cdef int64_t item, at, n = work.rows.n, inner = work.rows.inner, column
     for item in range(begin, end):
         if inner == 1:
@@ -188,7 +191,8 @@ cdef void _typed(work_t *work, floating *x, floating *result, floating *out, int
         else:
             column = item % work.tiles * work.width
             at = item // work.tiles * n * inner + column
-            _columns(work, x + at, result + at if result != NULL else NULL, out + at, min(work.width, inner - column))
+            _columns(work, x + at, result + at if result != NULL else NULL, out + at,
+                     min(work.width, inner - column))
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -219,7 +223,8 @@ cdef void log_softmax_into(array_t *self, int dim, array_t *out) noexcept nogil:
     _run(LOG_SOFTMAX, self, NULL, dim, out)
 
 
-cdef int _new_result(operation_t operation, array_t *self, array_t *result, int dim, value_t *results) noexcept nogil:
+cdef int _new_result(operation_t operation, array_t *self, array_t *result, int dim,
+                     value_t *results) noexcept nogil:
     """Takes over both references."""
     cdef array_t *out = NULL
     if self != NULL and (result != NULL or operation <= LOG_SOFTMAX):
@@ -232,7 +237,8 @@ cdef int _new_result(operation_t operation, array_t *self, array_t *result, int 
     return OK if out != NULL else MEMORY_ERROR
 
 
-cdef int _forward(const char *name, operation_t operation, const value_t *arguments, value_t *results) noexcept nogil:
+cdef int _forward(const char *name, operation_t operation, const value_t *arguments,
+                  value_t *results) noexcept nogil:
     cdef array_t *self
     cdef int64_t given
     cdef int dim, dtype, status = array_argument(name, b"self", &arguments[0], &self)
@@ -244,7 +250,8 @@ cdef int _forward(const char *name, operation_t operation, const value_t *argume
         return status
     dtype = <int>arguments[2].of.integer if arguments[2].kind != NOTHING else self.dtype
     if not is_floating(dtype):
-        snprintf(message(), MESSAGE, b"%s: needs float32 or float64 (got %s). Pass dtype=float32 or convert self.",
+        snprintf(message(), MESSAGE, b"%s: needs float32 or float64 (got %s). Pass dtype=float32 or convert "
+                 b"self.",
                  name, dtype_name(dtype))
         return NOT_IMPLEMENTED
     return _new_result(operation, as_contiguous(self, dtype), NULL, dim, results)
@@ -260,7 +267,8 @@ cdef int log_softmax_kernel(const value_t *arguments, value_t *results) noexcept
     return _forward(b"log_softmax", LOG_SOFTMAX, arguments, results)
 
 
-cdef int _backward(const char *name, operation_t operation, const value_t *arguments, value_t *results) noexcept nogil:
+cdef int _backward(const char *name, operation_t operation, const value_t *arguments,
+                   value_t *results) noexcept nogil:
     cdef array_t *grad
     cdef array_t *result
     cdef int64_t given
@@ -276,7 +284,8 @@ cdef int _backward(const char *name, operation_t operation, const value_t *argum
     if status != OK:
         return status
     if not is_floating(result.dtype):
-        snprintf(message(), MESSAGE, b"%s: needs float32 or float64 (got %s).", name, dtype_name(result.dtype))
+        snprintf(message(), MESSAGE, b"%s: needs float32 or float64 (got %s).", name,
+                 dtype_name(result.dtype))
         return RUNTIME_ERROR
     return _new_result(operation, as_contiguous(grad, result.dtype), as_contiguous(result, -1), dim, results)
 

@@ -5,8 +5,10 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 from cygrad._core.arguments cimport array_argument, integer_argument, new_array, optional_integer, wrap_dim
-from cygrad._core.array cimport MAX_DIMS, array_empty, array_empty_like, array_t, release, shape_text
-from cygrad._core.copy cimport as_contiguous
+from cygrad._core.array cimport (
+    MAX_DIMS, array_empty, array_empty_like, array_t, array_view, release, shape_text,
+)
+from cygrad._core.copy cimport as_contiguous, copy_into
 from cygrad._core.dtype cimport FLOAT32, INT32, INT64, dtype_name, is_complex, is_floating, itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.parallel cimport parallel_for
@@ -18,9 +20,11 @@ cdef extern from "sort_loops.h" nogil:
     ctypedef struct entry_t:
         uint64_t key
         int64_t index
-    void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, entry_t *entries)
+    void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending,
+                      entry_t *entries)
     void sort_entries(entry_t *entries, entry_t *spare, int64_t n)
-    void select_entries(entry_t *entries, int64_t n, int64_t k)
+    void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,
+                        entry_t *entries)
     int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right)
 
 cdef enum:
@@ -41,7 +45,8 @@ ctypedef struct work_t:
 cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Order rows begin..end-1 and write the first k of each."""
     cdef work_t *work = <work_t *>context
-    cdef int64_t row, i, at, to, n = work.rows.n, inner = work.rows.inner, nbytes = 2 * n * <int64_t>sizeof(entry_t)
+    cdef int64_t row, i, at, to, n = work.rows.n, inner = work.rows.inner
+    cdef int64_t nbytes = 2 * n * <int64_t>sizeof(entry_t)
     cdef entry_t *entries = <entry_t *>allocate(nbytes)
     if entries == NULL:
         work.status = MEMORY_ERROR
@@ -49,10 +54,10 @@ cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     for row in range(begin, end):
         at = row // inner * n * inner + row % inner
         to = row // inner * work.k * inner + row % inner
-        make_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, entries)
         if work.k < n:
-            select_entries(entries, n, work.k)
+            select_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, work.k, entries)
         else:
+            make_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, entries)
             sort_entries(entries, entries + n, n)
         for i in range(work.k):
             work.indices[to + i * inner] = entries[i].index
@@ -64,7 +69,8 @@ cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef int _refuse_complex(const char *name, const array_t *array) noexcept nogil:
     if is_complex(array.dtype):
-        snprintf(message(), MESSAGE, b"%s: complex numbers have no order (got %s). Sort the real part or the absolute "
+        snprintf(message(), MESSAGE, b"%s: complex numbers have no order (got %s). Sort the real part or "
+                 b"the absolute "
                  b"value.", name, dtype_name(array.dtype))
         return RUNTIME_ERROR
     return OK
@@ -175,7 +181,7 @@ cdef int unique_kernel(const value_t *arguments, value_t *results) noexcept nogi
     cdef array_t *inverse = NULL
     cdef array_t *counts = NULL
     cdef entry_t *entries
-    cdef int64_t i, n, nbytes, item, groups = 0
+    cdef int64_t i, n, nbytes, item, after, groups = 0
     cdef int status = array_argument(b"unique", b"self", &arguments[0], &self)
     if status == OK:
         status = _refuse_complex(b"unique", self)
@@ -191,7 +197,8 @@ cdef int unique_kernel(const value_t *arguments, value_t *results) noexcept nogi
         if n:
             sort_entries(entries, entries + n, n)
         for i in range(n):
-            if i == 0 or entries[i].key != entries[i - 1].key or _is_nan(self.dtype, source.data + entries[i].index * item):
+            if (i == 0 or entries[i].key != entries[i - 1].key
+                    or _is_nan(self.dtype, source.data + entries[i].index * item)):
                 # The key is not needed any more: it becomes the place of the group's first entry.
                 entries[n + groups].index = i
                 groups += 1
@@ -201,7 +208,8 @@ cdef int unique_kernel(const value_t *arguments, value_t *results) noexcept nogi
     if values != NULL and counts != NULL:
         for i in range(groups):
             memcpy(values.data + i * item, source.data + entries[entries[n + i].index].index * item, item)
-            (<int64_t *>counts.data)[i] = (entries[n + i + 1].index if i + 1 < groups else n) - entries[n + i].index
+            after = entries[n + i + 1].index if i + 1 < groups else n
+            (<int64_t *>counts.data)[i] = after - entries[n + i].index
         set_array(&results[0], values)
         if is_true(&arguments[2]):
             set_array(&results[1], inverse)
@@ -217,6 +225,121 @@ cdef int unique_kernel(const value_t *arguments, value_t *results) noexcept nogi
     release(source)
     release(inverse)
     release(counts)
+    return status
+
+
+cdef array_t *_dim_first(array_t *array, int dim) noexcept nogil:
+    """A view with one dimension in front of the others."""
+    cdef int64_t[MAX_DIMS] shape
+    cdef int64_t[MAX_DIMS] strides
+    cdef int i, n = 1
+    shape[0], strides[0] = array.shape[dim], array.strides[dim]
+    for i in range(array.ndim):
+        if i != dim:
+            shape[n], strides[n] = array.shape[i], array.strides[i]
+            n += 1
+    return array_view(array, array.dtype, array.ndim, shape, strides, 0)
+
+
+cdef void _sort_slices(int dtype, const char *rows, int64_t n, int64_t m, entry_t *entries) noexcept nogil:
+    """Order n rows of m elements: by the last element, then stably by those before; behind 2 n entries, n
+    more."""
+    cdef int64_t i, column = m - 1, item = itemsize(dtype)
+    cdef entry_t *order = entries + 2 * n
+    for i in range(n):
+        order[i].index = i
+    while column >= 0:
+        for i in range(n):
+            make_entries(dtype, rows + (order[i].index * m + column) * item, 1, 1, False, &entries[i])
+            entries[i].index = i
+        sort_entries(entries, entries + n, n)
+        for i in range(n):
+            entries[i].index = order[entries[i].index].index
+        memcpy(order, entries, n * sizeof(entry_t))
+        column -= 1
+
+
+cdef bint _same_slice(int dtype, const char *a, const char *b, int64_t m) noexcept nogil:
+    cdef entry_t x, y
+    cdef int64_t i, item = itemsize(dtype)
+    for i in range(m):
+        make_entries(dtype, a + i * item, 1, 1, False, &x)
+        make_entries(dtype, b + i * item, 1, 1, False, &y)
+        if x.key != y.key or _is_nan(dtype, a + i * item):
+            return False
+    return True
+
+
+cdef int unique_dim_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """unique_dim(self, dim) -> values, inverse, counts of the slices along dim, which are sorted by their
+    elements."""
+    cdef array_t *self
+    cdef array_t *view = NULL
+    cdef array_t *source = NULL
+    cdef array_t *values = NULL
+    cdef array_t *inverse = NULL
+    cdef array_t *counts = NULL
+    cdef array_t *target = NULL
+    cdef array_t *part = NULL
+    cdef entry_t *entries
+    cdef entry_t *order
+    cdef int64_t[MAX_DIMS] shape
+    cdef int64_t i, n, m, nbytes, width, groups = 0
+    cdef int dim, status = _read(b"unique_dim", &arguments[0], &arguments[1], &self, &dim)
+    if status == OK and self.ndim == 0:
+        snprintf(message(), MESSAGE, b"unique_dim: a 0-dim tensor has no slices (got shape ()). Use unique "
+                 b"without dim.")
+        status = RUNTIME_ERROR
+    if status != OK:
+        return status
+    n = self.shape[dim]
+    m = self.size // n if n else 0
+    if n and not self.size:
+        snprintf(message(), MESSAGE, b"unique_dim: slices without elements cannot be compared (got shape "
+                 b"%s).",
+                 shape_text(self))
+        return RUNTIME_ERROR
+    nbytes = max(1, 3 * n) * <int64_t>sizeof(entry_t)
+    width = m * itemsize(self.dtype)
+    entries = <entry_t *>allocate(nbytes)
+    view = _dim_first(self, dim)
+    source = as_contiguous(view, -1) if view != NULL else NULL
+    inverse = array_empty(INT64, 1, &n)
+    if entries != NULL and source != NULL and inverse != NULL:
+        order = entries + 2 * n
+        _sort_slices(self.dtype, source.data, n, m, entries)
+        for i in range(n):
+            if i == 0 or not _same_slice(self.dtype, source.data + order[i].index * width,
+                                         source.data + order[i - 1].index * width, m):
+                entries[groups].index = i
+                groups += 1
+            (<int64_t *>inverse.data)[order[i].index] = groups - 1
+        for i in range(self.ndim):
+            shape[i] = groups if i == dim else self.shape[i]
+        values = array_empty(self.dtype, self.ndim, shape)
+        counts = array_empty(INT64, 1, &groups)
+        target = _dim_first(values, dim) if values != NULL else NULL
+        part = array_empty_like(target, -1) if target != NULL else NULL
+    status = MEMORY_ERROR
+    if part != NULL and counts != NULL:
+        for i in range(groups):
+            memcpy(part.data + i * width, source.data + order[entries[i].index].index * width, width)
+            (<int64_t *>counts.data)[i] = (entries[i + 1].index if i + 1 < groups else n) - entries[i].index
+        status = copy_into(target, part)
+    if entries != NULL:
+        deallocate(entries, nbytes)
+    release(view)
+    release(source)
+    release(target)
+    release(part)
+    if status == OK:
+        set_array(&results[0], values)
+        set_array(&results[1], inverse)
+        set_array(&results[2], counts)
+    else:
+        release(values)
+        release(inverse)
+        release(counts)
     return status
 
 
@@ -255,15 +378,18 @@ cdef int _check_search(const array_t *rows, const array_t *values, bint narrow) 
         for i in range(rows.ndim - 1):
             fits = fits and rows.shape[i] == values.shape[i]
     if not fits:
-        snprintf(message(), MESSAGE, b"searchsorted: sorted_sequence must be 1-dimensional, or agree with the values in "
+        snprintf(message(), MESSAGE, b"searchsorted: sorted_sequence must be 1-dimensional, or agree with "
+                 b"the values in "
                  b"all but the last dimension (got %s and %s).", shape_text(rows), shape_text(values))
         return RUNTIME_ERROR
     if rows.dtype != values.dtype:
-        snprintf(message(), MESSAGE, b"searchsorted: sorted_sequence and values should have the same dtype (got %s and "
+        snprintf(message(), MESSAGE, b"searchsorted: sorted_sequence and values should have the same dtype "
+                 b"(got %s and "
                  b"%s). Convert one of them.", dtype_name(rows.dtype), dtype_name(values.dtype))
         return RUNTIME_ERROR
     if narrow and rows.shape[rows.ndim - 1] >= 2147483647:
-        snprintf(message(), MESSAGE, b"searchsorted: the sorted row is too long for out_int32 (got %lld elements).",
+        snprintf(message(), MESSAGE, b"searchsorted: the sorted row is too long for out_int32 (got %lld "
+                 b"elements).",
                  <long long>rows.shape[rows.ndim - 1])
         return RUNTIME_ERROR
     return _refuse_complex(b"searchsorted", rows)
@@ -309,4 +435,5 @@ register_kernel("sort", sort_kernel)
 register_kernel("argsort", argsort_kernel)
 register_kernel("topk", topk_kernel)
 register_kernel("unique", unique_kernel)
+register_kernel("unique_dim", unique_dim_kernel)
 register_kernel("searchsorted", searchsorted_kernel)

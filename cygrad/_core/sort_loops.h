@@ -7,7 +7,8 @@
 extern "C" {
 #endif
 
-// An element's place in the order as an unsigned number (nan behind everything, zeros equal), and where it was.
+// An element's place in the order as an unsigned number (nan behind everything, zeros equal), and where it
+// was.
 typedef struct {
     uint64_t key;
     int64_t index;
@@ -17,8 +18,9 @@ typedef struct {
 void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, entry_t *entries);
 // Sort by key; equal keys stay in order. `spare` has room for n entries more.
 void sort_entries(entry_t *entries, entry_t *spare, int64_t n);
-// The `k` smallest first, in order; equal keys by index. The rest follows in any order.
-void select_entries(entry_t *entries, int64_t n, int64_t k);
+// The `k` <= n smallest of n elements in order, equal keys by index; `entries` has room for n.
+void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,
+                    entry_t *entries);
 // Position in a sorted row at which `value` would be inserted: before (or, `right`, behind) its equals.
 int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right);
 

@@ -8,7 +8,6 @@ cells and cast once per call. What is computed from numbers alone stays a number
 
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 from cygrad._core.atomic cimport atomic_claim, atomic_load
 from cygrad._core.cast cimport cast_loops, number_to_cell
 from cygrad._core.dtype cimport (BOOL, FLOAT64, INT64, default_float, dtype_name, is_complex, is_integral,
@@ -153,7 +152,8 @@ cdef int build_steps(builder_t *builder, program_t *program, const value_t *inpu
     return add_result(builder, program)
 
 
-cdef int add_instruction(builder_t *builder, program_t *program, const instruction_t *instruction) noexcept nogil:
+cdef int add_instruction(builder_t *builder, program_t *program,
+                         const instruction_t *instruction) noexcept nogil:
     cdef int[3] by_rank
     cdef int i, code, rank = WEAK, slot, operands_from = 0
     cdef int primitive = instruction.primitive, n = primitives[primitive].arity
@@ -180,7 +180,8 @@ cdef int add_instruction(builder_t *builder, program_t *program, const instructi
         return OK
     entry = &entries[primitive][code]
     if entry.loop == NULL:
-        snprintf(message(), MESSAGE, b"%s: not implemented for %s. Convert the tensor to another dtype first.",
+        snprintf(message(), MESSAGE, b"%s: not implemented for %s. Convert the tensor to another dtype "
+                 b"first.",
                  primitives[primitive].name, dtype_name(code))
         return NOT_IMPLEMENTED
     for i in range(n):
@@ -205,7 +206,8 @@ cdef int add_instruction(builder_t *builder, program_t *program, const instructi
     return OK
 
 
-cdef int add_step(builder_t *builder, loop_t loop, void *data, int n, const int *slots, int dtype) noexcept nogil:
+cdef int add_step(builder_t *builder, loop_t loop, void *data, int n, const int *slots,
+                  int dtype) noexcept nogil:
     """-> the slot of its result, or -1 if there is no room."""
     cdef step_t *step
     cdef int i

@@ -15,7 +15,8 @@ from cygrad._core.value cimport register_kernel, value_t
 
 cdef extern from * nogil:
     """
-    #define ANYWHERE ((int64_t)(1LL << 56))    /* the memory itself is not here: any geometry of less than this is believed */
+    /* the memory itself is not here: any geometry of less than this is believed */
+    #define ANYWHERE ((int64_t)(1LL << 56))
     """
     const int64_t ANYWHERE
 
@@ -155,7 +156,8 @@ cdef int as_strided_backward_kernel(const value_t *arguments, value_t *results) 
     if status == OK:
         status = optional_integer(b"as_strided_backward", b"storage_offset", &arguments[6], offset, &view_offset)
     if status == OK:
-        status = check_geometry(b"as_strided_backward", ndim, shape, n_strides, strides, offset, ANYWHERE, &first, &last)
+        status = check_geometry(b"as_strided_backward", ndim, shape, n_strides, strides, offset, ANYWHERE, &first,
+                                &last)
     if status == OK:
         status = check_geometry(b"as_strided_backward", n_sizes, sizes, n_view_strides, view_strides, view_offset,
                                 ANYWHERE, &view_first, &view_last)

@@ -33,6 +33,7 @@ cdef Tensor wrap(array_t *array):
     array.tensor = <void *>tensor
     if thread_state().inference:
         array.version = NULL
+        return tensor
     if has_pending():
         release_pending()
     return tensor
@@ -274,10 +275,7 @@ cdef class Tensor:
     def grad(self):
         """The gradient collected by backward, a tensor or None; only leaves and `retain_grad` tensors have one."""
         if self.gradient == NULL:
-            if self.node is not None and not self.retains_grad:
-                warnings.warn(
-                    f".grad of a non-leaf is not kept (got a tensor made by {self.node.name()}), so it is None. "
-                    "Call retain_grad() on it before backward, or ask autograd.grad for it.", stacklevel=2)
+            _warn_of_missing_grad(self)
             return None
         cdef array_t *value
         lock_patiently(&self.gradient.lock)
@@ -287,10 +285,7 @@ cdef class Tensor:
         unlock(&self.gradient.lock)
         if value == NULL:
             self.grad_tensor = None
-            if self.node is not None and not self.retains_grad:
-                warnings.warn(
-                    f".grad of a non-leaf is not kept (got a tensor made by {self.node.name()}), so it is None. "
-                    "Call retain_grad() on it before backward, or ask autograd.grad for it.", stacklevel=2)
+            _warn_of_missing_grad(self)
             return None
         if self.grad_tensor is None or self.grad_tensor.array != value:
             if value.tensor != NULL:
@@ -321,88 +316,6 @@ cdef class Tensor:
     @grad.deleter
     def grad(self):
         set_gradient(self, None)
-
-    @property
-    def retains_grad(self):
-        """Whether backward will keep the gradient of this non-leaf."""
-        cdef Node node = self.node
-        if node is None or node.hooks is None:
-            return False
-        kept = node.hooks.retained.get(self.output_nr)
-        return kept is not None and kept() is self
-
-    def retain_grad(self):
-        """Keep the gradient of this non-leaf in ``.grad`` during backward (nothing to do for a leaf)."""
-        import weakref
-        cdef Node node = grad_fn_of(self)
-        if not requires_grad(self):
-            raise RuntimeError("retain_grad: the tensor does not require grad "
-                               f"(got a {describe(self)}). Set requires_grad=True on what it is computed from.")
-        if node is not None:
-            node.ensure_hooks().retained[self.output_nr] = weakref.ref(self)
-
-    def register_hook(self, hook):
-        """
-        Call ``hook(grad)`` whenever a gradient for this tensor has been computed.
-
-        Parameters
-        ----------
-        hook : callable
-            Takes the gradient; may return a tensor that replaces it. It must not change it in place.
-
-        Returns
-        -------
-        RemovableHandle
-
-        Raises
-        ------
-        RuntimeError
-            If the tensor does not require grad.
-
-        Examples
-        --------
-        >>> import cygrad
-        >>> v = cygrad.zeros(3, requires_grad=True)
-        >>> handle = v.register_hook(lambda grad: grad * 2)
-        >>> v.backward(cygrad.tensor([1., 2., 3.]))
-        >>> v.grad
-        tensor([2., 4., 6.])
-        """
-        from cygrad._core.node import RemovableHandle
-        if not callable(hook):
-            raise TypeError(f"register_hook: the hook must be callable (got {type(hook).__name__}).")
-        if not self.requires_grad:
-            raise RuntimeError("register_hook: the tensor does not require grad "
-                               f"(got a {describe(self)}), so no gradient will ever be computed for it.")
-        return RemovableHandle(hooks_of(self).tensor.setdefault(self.output_nr, {}), hook)
-
-    def register_post_accumulate_grad_hook(self, hook):
-        """
-        Call ``hook(tensor)`` after a gradient has been added to this leaf's ``.grad``.
-
-        Parameters
-        ----------
-        hook : callable
-            Takes the leaf; its result is ignored.
-
-        Returns
-        -------
-        RemovableHandle
-
-        Raises
-        ------
-        RuntimeError
-            If the tensor is not a leaf that requires grad.
-        """
-        from cygrad._core.node import RemovableHandle
-        if not callable(hook):
-            raise TypeError("register_post_accumulate_grad_hook: the hook must be callable "
-                            f"(got {type(hook).__name__}).")
-        if grad_fn_of(self) is not None or not self.leaf_requires_grad:
-            raise RuntimeError("register_post_accumulate_grad_hook: only leaves that require grad accumulate a "
-                               f"gradient (got a {'non-leaf' if self.node is not None else 'tensor without grad'}). "
-                               "Use register_hook for other tensors.")
-        return RemovableHandle(hooks_of(self).accumulated, hook)
 
     def detach(self):
         """
@@ -646,6 +559,17 @@ cdef int _dimension(Tensor tensor, object dim, str operation) except -1:
         raise IndexError(f"{operation}: dimension out of range (got {value}, expected to be in "
                          f"[{-max(n, 1)}, {max(n, 1) - 1}]).")
     return <int>(value if value >= 0 else value + n)
+
+
+cdef object _warn_of_missing_grad(Tensor tensor):
+    if tensor.node is not None and not _retains_grad(tensor):
+        warnings.warn(f".grad of a non-leaf is not kept (got a tensor made by {tensor.node.name()}), so it is None. "
+                      "Call retain_grad() on it before backward, or ask autograd.grad for it.", stacklevel=2)
+
+
+cdef bint _retains_grad(Tensor tensor):
+    return (tensor.node is not None and tensor.node.hooks is not None
+            and tensor.output_nr in tensor.node.hooks.retained)
 
 
 cdef object set_gradient(Tensor leaf, Tensor value):

@@ -8,11 +8,10 @@ of loop_t; where a loop has no use for it, its pointer type tells the compiler w
 from libc.math cimport M_PI, erf, erfc, trunc
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from cygrad._core.cast cimport cast_loops
-from cygrad._core.dtype cimport (BOOL, COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, INT8, INT16, INT32,
-                                 INT64, UINT8, itemsize)
+from cygrad._core.dtype cimport (BOOL, COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, INT64, itemsize)
 from cygrad._core.integer_loops cimport enter_integers
-from cygrad._core.loops cimport (FLOAT, SAME, SELECT, define, entries, entry_t, loop_t, primitive, primitives, rule_t, set_entry,
-                                 set_loop_status)
+from cygrad._core.loops cimport (FLOAT, SAME, SELECT, define, entries, entry_t, loop_t, primitive, rule_t,
+                                 set_entry)
 
 cdef extern from "<math.h>" nogil:
     float erfcf(float)
@@ -148,11 +147,14 @@ cdef void trunc_divide_real_loop(char **arguments, const int64_t *n, const int64
     cdef int64_t i
     cdef real_t quotient
     for i in range(n[0]):
-        quotient = ((<real_t *>(arguments[0] + i * steps[0]))[0] / (<real_t *>(arguments[1] + i * steps[1]))[0])
-        (<real_t *>(arguments[2] + i * steps[2]))[0] = truncf(quotient) if real_t is float else trunc(quotient)
+        quotient = (<real_t *>(arguments[0] + i * steps[0]))[0]
+        quotient /= (<real_t *>(arguments[1] + i * steps[1]))[0]
+        (<real_t *>(arguments[2] + i * steps[2]))[0] = (
+            truncf(quotient) if real_t is float else trunc(quotient))
 
 
-cdef void erf_double_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+cdef void erf_double_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                          void *data) noexcept nogil:
     cdef int64_t i
     for i in range(n[0]):
         (<double *>(arguments[1] + i * steps[1]))[0] = erf((<double *>(arguments[0] + i * steps[0]))[0])
@@ -164,7 +166,8 @@ cdef void erf_float_loop(char **arguments, const int64_t *n, const int64_t *step
         error_functions(<const float *>arguments[0], <float *>arguments[1], n[0])
         return
     for i in range(n[0]):
-        error_functions(<const float *>(arguments[0] + i * steps[0]), <float *>(arguments[1] + i * steps[1]), 1)
+        error_functions(<const float *>(arguments[0] + i * steps[0]), <float *>(arguments[1] + i * steps[1]),
+                        1)
 
 
 cdef void sine_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
@@ -174,7 +177,8 @@ cdef void sine_loop(char **arguments, const int64_t *n, const int64_t *steps, vo
         sines(<const double *>arguments[0], <double *>arguments[1], n[0], quarter)
         return
     for i in range(n[0]):
-        sines(<const double *>(arguments[0] + i * steps[0]), <double *>(arguments[1] + i * steps[1]), 1, quarter)
+        sines(<const double *>(arguments[0] + i * steps[0]), <double *>(arguments[1] + i * steps[1]), 1,
+              quarter)
 
 
 cdef void erfc_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
@@ -249,11 +253,13 @@ cdef void angle_loop(char **arguments, const int64_t *n, const int64_t *steps, r
 cdef void angle_complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
                              complex_t *tag) noexcept nogil:
     cdef int64_t i
+    cdef complex_t z
     for i in range(n[0]):
+        z = (<complex_t *>(arguments[0] + i * steps[0]))[0]
         if complex_t is floatcomplex:
-            (<float *>(arguments[1] + i * steps[1]))[0] = cargf((<complex_t *>(arguments[0] + i * steps[0]))[0])
+            (<float *>(arguments[1] + i * steps[1]))[0] = cargf(z)
         else:
-            (<double *>(arguments[1] + i * steps[1]))[0] = carg((<complex_t *>(arguments[0] + i * steps[0]))[0])
+            (<double *>(arguments[1] + i * steps[1]))[0] = carg(z)
 
 
 cdef void real_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
@@ -284,7 +290,8 @@ cdef void complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
 
 # The table
 
-cdef int enter_reals(str name, int arity, rule_t rule, int cost, bint exact, loop_t f32, loop_t f64) except -1:
+cdef int enter_reals(str name, int arity, rule_t rule, int cost, bint exact, loop_t f32,
+                     loop_t f64) except -1:
     cdef int index = define(name, arity, rule, cost, exact, -1)
     set_entry(index, FLOAT32, f32, NULL, FLOAT32)
     set_entry(index, FLOAT64, f64, NULL, FLOAT64)

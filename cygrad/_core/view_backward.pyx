@@ -15,7 +15,8 @@ from cygrad._core.slicing cimport diagonal_kernel, narrowed, select_kernel, sele
 from cygrad._core.value cimport DTYPE, INTEGERS, NOTHING, clear, kernel_t, register_kernel, set_array, value_t
 
 
-cdef int _zeros_like_input(const char *operation, const value_t *arguments, array_t **grad, array_t **zeros) noexcept nogil:
+cdef int _zeros_like_input(const char *operation, const value_t *arguments, array_t **grad,
+                           array_t **zeros) noexcept nogil:
     """The gradient (argument 0), and zeros of its dtype in the shape of the input (argument 1)."""
     cdef const int64_t *shape
     cdef int ndim, status = array_argument(operation, b"grad", &arguments[0], grad)
@@ -130,7 +131,8 @@ cdef int unfold_backward_kernel(const value_t *arguments, value_t *results) noex
     return array_result(zeros, &results[0])
 
 
-cdef int _list_arguments(const char *operation, const value_t *arguments, int dim_position, int *count, array_t ***grads,
+cdef int _list_arguments(const char *operation, const value_t *arguments, int dim_position, int *count,
+                         array_t ***grads,
                          int *dim, array_t **zeros) noexcept nogil:
     """Common arguments of split_backward and unbind_backward: the gradients, and zeros of the input's shape."""
     cdef const int64_t *shape

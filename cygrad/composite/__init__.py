@@ -4,6 +4,7 @@
 also one of the table, the one here is what users see.
 """
 
+from cygrad._core.indexing import index_put, index_put_
 from cygrad.composite import arithmetic, contraction, dtypes, reductions, shapes
 
 __all__ = ["FUNCTIONS", "METHODS", "PROPERTIES"]
@@ -14,6 +15,7 @@ FUNCTIONS = {
     for name in module.__all__
     if name not in ("METHODS", "PROPERTIES") and not name.endswith("_")
 }
+FUNCTIONS["index_put"] = index_put
 
 # Functions whose first argument is a tensor.
 _AS_METHODS = (
@@ -25,5 +27,7 @@ METHODS = {
     **{name: getattr(module, name) for module in (arithmetic, reductions, shapes) for name in _AS_METHODS
        if name in module.__all__ and name not in ("std_mean", "var_mean")},
     **dtypes.METHODS,
+    "index_put": index_put,
+    "index_put_": index_put_,
 }
 PROPERTIES = shapes.PROPERTIES

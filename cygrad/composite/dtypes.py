@@ -170,6 +170,22 @@ def cpu(self, memory_format=None):
     return self
 
 
+def dlpack_device(self):
+    """The kind of device and its number, (1, 0) for the CPU: the method ``Tensor.__dlpack_device__``.
+
+    Returns
+    -------
+    tuple of int
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor(1.).__dlpack_device__()
+    (1, 0)
+    """
+    return (1, 0)
+
+
 def _conversion(name, dtype):
     """The method that converts to one dtype."""
 
@@ -225,6 +241,7 @@ CONVERSIONS = {
 METHODS = {name: _conversion(name, getattr(dtypes, dtype)) for name, dtype in CONVERSIONS.items()}
 METHODS |= {"half": _refusal("half", "float16"), "bfloat16": _refusal("bfloat16", "bfloat16")}
 METHODS |= {"to": to, "type": type, "type_as": type_as, "cpu": cpu}
+METHODS["__dlpack_device__"] = dlpack_device
 
 
 # ---- questions

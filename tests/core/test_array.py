@@ -14,7 +14,7 @@ from cygrad._core.storage import memory_stats
 BASE = np.arange(120.0).reshape(4, 5, 6)
 
 
-@pytest.mark.parametrize("array, strides, contiguous, offset, nbytes", [
+@pytest.mark.parametrize(("array", "strides", "contiguous", "offset", "nbytes"), [
     (BASE, (30, 6, 1), True, 0, 960),
     (BASE[1], (6, 1), True, 0, 240),
     (BASE[:, 1], (30, 1), False, 0, 8 * 96),
@@ -39,7 +39,7 @@ def test_layout(array, strides, contiguous, offset, nbytes):
     assert facts["exclusive"] is False      # foreign memory never is
 
 
-@pytest.mark.parametrize("shape, text", [((), "()"), ((3,), "(3,)"), ((3, 4), "(3, 4)")])
+@pytest.mark.parametrize(("shape", "text"), [((), "()"), ((3,), "(3,)"), ((3, 4), "(3, 4)")])
 def test_shape_as_text(shape, text):
     assert probes.array_facts(np.zeros(shape))["text"] == text
 
@@ -50,7 +50,7 @@ def test_a_long_shape_as_text_is_cut():
     assert text.startswith("(1, 1, ")
 
 
-@pytest.mark.parametrize("array, overlaps", [
+@pytest.mark.parametrize(("array", "overlaps"), [
     (BASE, False), (BASE.T, False), (BASE[::-1, ::2], False), (BASE[:0], False),
     (np.broadcast_to(np.ones(3), (2, 3)), True), (np.broadcast_to(np.ones(3), (1, 3)), False),
     (as_strided(np.arange(9.0), (3, 3), (8, 8)), True),
@@ -63,7 +63,7 @@ def test_overlap_within_an_array(array, overlaps):
     assert probes.array_facts(array)["overlaps"] is overlaps
 
 
-@pytest.mark.parametrize("a, b, meet", [
+@pytest.mark.parametrize(("a", "b", "meet"), [
     (BASE, BASE, True), (BASE[:2], BASE[2:], False), (BASE[:3], BASE[2:], True),
     (BASE[1::-1], BASE[2:], False), (BASE[2::-1], BASE[2:], True), (BASE[:0], BASE, False),
     (BASE[..., ::2], BASE[..., 1::2], True), (BASE, BASE.copy(), False),
@@ -120,10 +120,9 @@ def test_results_share_memory_when_asked_and_keep_it_alive():
 
 
 unaligned = np.frombuffer(b"0123456789abcdefg", dtype=np.uint8)[1:].view(np.float64)
-structured = np.zeros(3, dtype=[("a", "f8"), ("b", "i4")])
 
 
-@pytest.mark.parametrize("array, error, match", [
+@pytest.mark.parametrize(("array", "error", "match"), [
     ([1.0], TypeError, "from_numpy: not an ndarray"),
     (np.zeros(2, "float16"), TypeError, "from_numpy: the library has no dtype float16"),
     (np.zeros(2, "uint64"), TypeError, "from_numpy: the library has no dtype uint64"),
@@ -131,22 +130,13 @@ structured = np.zeros(3, dtype=[("a", "f8"), ("b", "i4")])
     (np.array([None]), TypeError, "from_numpy: the library has no dtype object"),
     (np.zeros(2, ">f8"), ValueError, "from_numpy: the elements are byte-swapped"),
     (unaligned, ValueError, "from_numpy: the elements are not aligned"),
-    (structured["b"], ValueError, "from_numpy: a stride is no multiple of the element size"),
 ])
 def test_what_cannot_be_shared_is_refused(array, error, match):
-    if not (isinstance(array, np.ndarray) and array is structured["b"]):
-        with pytest.raises(error, match=match):
-            probes.array_facts(array)
+    with pytest.raises(error, match=match):
+        probes.array_facts(array)
 
 
 def test_strides_must_be_whole_elements():
-    packed = np.zeros(3, dtype=[("a", "f4"), ("b", "f8"), ("c", "f8")])["c"]    # 20 bytes apart
-    if packed.flags.aligned:
-        match = "a stride is no multiple of the element size"
-    else:
-        match = "not aligned"
-    with pytest.raises(ValueError, match=match):
-        probes.array_facts(packed)
     with pytest.raises(ValueError, match="a stride is no multiple of the element size"):
         probes.array_facts(as_strided(np.zeros(4, "complex64"), (2,), (12,)))
 

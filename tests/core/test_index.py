@@ -57,9 +57,11 @@ I = np.array  # noqa: E741
 MASK = np.array([True, False, True, True])
 ENTRIES = [
     [I([1, -1, 0])], [None, I([3, 0])], [None, None, I([2, 2, 0, -3])], [I([[0, 1], [1, 0]]), None, I([2])],
-    [I([0, 1]), I([1, 3])], [None, I([[0], [3]]), I([0, 2])], [I([0, 1]), I([1, 3]), I([2, 0])], [I(1), None, I([0, 1])],
+    [I([0, 1]), I([1, 3])], [None, I([[0], [3]]), I([0, 2])], [I([0, 1]), I([1, 3]), I([2, 0])], [I(1), None, I([0,
+                                                                                                                 1])],
     [None, MASK], [None, MASK, I([0, 1, 2])], [I([1]), None, I([True, False, True])],
-    [np.arange(24).reshape(2, 4, 3) % 5 == 1], [np.arange(8).reshape(2, 4) > 3], [None, np.arange(12).reshape(4, 3) > 8],
+    [np.arange(24).reshape(2, 4, 3) % 5 == 1], [np.arange(8).reshape(2, 4) > 3], [None, np.arange(12).reshape(4,
+                                                                                                              3) > 8],
     [I(True)], [I(False)], [None, I(True), I([0])], [np.zeros((0,), "int64")], [None, np.zeros((2, 0), "int64")],
     [None, np.zeros(4, bool)], [I(0)], [I([0]), I([[1]]), I([[[2]]])], [None, None, None, I(True)],
 ]
@@ -161,7 +163,7 @@ INDEX_ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("error, text, entries", INDEX_ERRORS)
+@pytest.mark.parametrize(("error", "text", "entries"), INDEX_ERRORS)
 def test_index_errors(error, text, entries):
     array = numbers((2, 3))
     with pytest.raises(error, match=text):
@@ -242,13 +244,14 @@ def test_scatter_numbers_and_zero_dim():
 
 def test_take_along_dim():
     array = numbers((3, 4))
-    same(call("take_along_dim", array, I([[-1, 0]]), 1), np.take_along_axis(array, np.broadcast_to(I([[-1, 0]]), (3, 2)), 1))
+    wide = np.broadcast_to(I([[-1, 0]]), (3, 2))
+    same(call("take_along_dim", array, wide[:1], 1), np.take_along_axis(array, wide, 1))
     same(call("take_along_dim", array[:1], np.zeros((5, 4), "int64"), 0), np.repeat(array[:1], 5, 0))
     same(call("take_along_dim", array[:, :1], I([[0, 1, 2, 0]]), 0), I([[0.0, 4, 8, 0]]))
     same(call("take_along_dim", array.T, I([[4, 5], [-1, 0]]), None), array.T.reshape(-1)[[4, 5, -1, 0]])
 
 
-@pytest.mark.parametrize("error, text, name, arguments", [
+@pytest.mark.parametrize(("error", "text", "name", "arguments"), [
     (RuntimeError, "gather: index 5 is out of bounds for dimension 0 with size 2", "gather", (0, I([[5]]))),
     (RuntimeError, "gather: index -1 is out of bounds", "gather", (0, I([[-1]]))),
     (RuntimeError, "differ in their number of dimensions", "gather", (0, I([0]))),
@@ -323,7 +326,7 @@ def test_one_hot():
     same(call("one_hot", np.zeros((0, 2), "int64"), 3), np.zeros((0, 2, 3), "int64"))
 
 
-@pytest.mark.parametrize("error, text, name, arguments", [
+@pytest.mark.parametrize(("error", "text", "name", "arguments"), [
     (IndexError, "index_select: index 5 is out of bounds for dimension 0 with size 2", "index_select", (0, I([5]))),
     (IndexError, "index_select: index -1 is out of bounds", "index_select", (0, I([-1]))),
     (IndexError, "index must be a vector", "index_select", (0, I([[0]]))),
@@ -361,8 +364,10 @@ def test_more_row_errors():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_masks(dtype):
     for array in layouts((2, 4, 3), dtype):
-        for mask in (np.arange(24).reshape(2, 4, 3) % 3 == 1, I([True, False, True]), I(True), np.arange(8).reshape(2, 4, 1) > 2,
-                     (np.arange(24).reshape(3, 4, 2) % 5 > 2).T, np.zeros((1, 1, 3), bool)):
+        for mask in (
+            np.arange(24).reshape(2, 4, 3) % 3 == 1, I([True, False, True]), I(True),
+            np.arange(8).reshape(2, 4, 1) > 2, (np.arange(24).reshape(3, 4, 2) % 5 > 2).T, np.zeros((1, 1, 3), bool),
+        ):
             wide = np.broadcast_to(mask, array.shape)
             same(call("masked_select", array, mask), array[wide])
             for value in (1, I(1, dtype)):
@@ -388,7 +393,7 @@ def test_mask_shapes():
     same(target, I([[-1.0, -1, -1], [3, 4, 5]]))
 
 
-@pytest.mark.parametrize("error, text, name, arguments", [
+@pytest.mark.parametrize(("error", "text", "name", "arguments"), [
     (RuntimeError, "mask cannot be broadcast", "masked_fill", (I([True, False]), 1)),
     (RuntimeError, "the mask must be bool", "masked_fill", (I([1, 0, 1]), 1)),
     (RuntimeError, "complex", "masked_fill", (I(True), 1j)),
@@ -426,7 +431,8 @@ def test_index_fuzzed(torch):
             elif kind == 1:
                 entries.append(generator.random(size) > 0.5)
             else:
-                entries.append(generator.integers(-size - (kind == 4 and integer(0, 20) == 0), size, common[integer(0, 5)]))
+                low = -size - (kind == 4 and integer(0, 20) == 0)
+                entries.append(generator.integers(low, size, common[integer(0, 5)]))
         if all(entry is None for entry in entries):
             continue
         peer = torch.from_numpy(np.ascontiguousarray(array))
@@ -439,5 +445,6 @@ def test_index_fuzzed(torch):
             continue
         same(call("index", array, entries), expected.numpy())
         grad = generator.integers(0, 9, tuple(expected.shape)).astype("float64")
-        total = torch.ops.aten.index_put(torch.zeros(array.shape, dtype=torch.float64), index, torch.from_numpy(grad), True)
+        total = torch.ops.aten.index_put(torch.zeros(array.shape, dtype=torch.float64), index, torch.from_numpy(grad),
+                                         True)
         same(call("index_backward", grad, list(array.shape), entries), total.numpy())

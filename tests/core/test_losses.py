@@ -1,8 +1,9 @@
 """Losses of class indices and their derivatives against the reference."""
 
-import cygrad._core.losses  # noqa: F401
 import numpy as np
 import pytest
+
+import cygrad._core.losses  # noqa: F401
 from cygrad._core.interop import call_kernel
 from cygrad._core.parallel import set_num_threads
 

@@ -63,7 +63,7 @@ def threads():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("m, k, n", [(1, 1, 1), (3, 5, 4), (1, 7, 5), (6, 7, 1), (33, 17, 65), (130, 70, 258)])
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (3, 5, 4), (1, 7, 5), (6, 7, 1), (33, 17, 65), (130, 70, 258)])
 def test_mm_of_all_layouts(dtype, m, k, n):
     a, b = data((m, k), dtype), data((k, n), dtype, seed=1)
     for (_, x), (_, y) in itertools.product(layouts(a).items(), layouts(b).items()):
@@ -79,7 +79,7 @@ def test_mm_of_expanded_operands(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("m, k, n", [(0, 3, 2), (2, 0, 3), (2, 3, 0), (0, 0, 0), (1, 0, 1)])
+@pytest.mark.parametrize(("m", "k", "n"), [(0, 3, 2), (2, 0, 3), (2, 3, 0), (0, 0, 0), (1, 0, 1)])
 def test_mm_of_nothing_is_zero(dtype, m, k, n):
     a, b = np.zeros((m, k), dtype), np.zeros((k, n), dtype)
     check(call_kernel("mm", a, b)[0], a @ b, dtype)
@@ -87,8 +87,8 @@ def test_mm_of_nothing_is_zero(dtype, m, k, n):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("batch, m, k, n", [(1, 2, 3, 4), (5, 3, 4, 2), (0, 2, 3, 4), (7, 1, 5, 3), (7, 3, 5, 1),
-                                            (300, 4, 4, 4), (3, 40, 30, 50)])
+@pytest.mark.parametrize(("batch", "m", "k", "n"), [(1, 2, 3, 4), (5, 3, 4, 2), (0, 2, 3, 4), (7, 1, 5, 3),
+                                                    (7, 3, 5, 1), (300, 4, 4, 4), (3, 40, 30, 50)])
 def test_bmm(dtype, batch, m, k, n):
     a, b = data((batch, m, k), dtype), data((batch, k, n), dtype, seed=1)
     for (_, x), (_, y) in itertools.product(layouts(a).items(), layouts(b).items()):
@@ -107,7 +107,7 @@ def test_dot_and_vdot(dtype, n):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("m, n", [(3, 5), (1, 4), (4, 1), (0, 3), (3, 0), (700, 900)])
+@pytest.mark.parametrize(("m", "n"), [(3, 5), (1, 4), (4, 1), (0, 3), (3, 0), (700, 900)])
 def test_mv(dtype, m, n):
     a, x = data((m, n), dtype), data((n,), dtype, seed=1)
     for (_, matrix), (_, vector) in itertools.product(layouts(a).items(), layouts(x).items()):
@@ -116,7 +116,7 @@ def test_mv(dtype, m, n):
 
 @pytest.mark.parametrize("dtypes", [*[(d, d) for d in ["bool", *DTYPES]], ("bool", "float32"),
                                     ("int64", "float32"), ("float64", "complex64"), ("uint8", "int8")])
-@pytest.mark.parametrize("m, n", [(3, 5), (0, 3), (3, 0), (300, 400)])
+@pytest.mark.parametrize(("m", "n"), [(3, 5), (0, 3), (3, 0), (300, 400)])
 def test_outer(dtypes, m, n):
     a = data((m,), "uint8").astype(dtypes[0])
     b = data((n,), "uint8", seed=1).astype(dtypes[1])
@@ -130,7 +130,7 @@ def test_outer(dtypes, m, n):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex64", "int32"])
-@pytest.mark.parametrize("a, b", [
+@pytest.mark.parametrize(("a", "b"), [
     ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 3)), ((3, 4), (4, 5)),
     ((2, 3, 4), (4,)), ((2, 3, 4), (4, 5)), ((5, 2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((4,), (2, 4, 5)),
     ((2, 3, 4), (2, 4, 5)), ((1, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (6, 4, 5)), ((7, 1, 3, 4), (1, 6, 4, 1)),
@@ -166,7 +166,7 @@ def test_addmm(dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", FLOATING)
-@pytest.mark.parametrize("m, k, n", [(3, 4, 5), (1, 4, 5), (3, 4, 1), (300, 20, 400)])
+@pytest.mark.parametrize(("m", "k", "n"), [(3, 4, 5), (1, 4, 5), (3, 4, 1), (300, 20, 400)])
 def test_a_factor_of_zero_hides_nan(dtype, m, k, n):
     a, b = data((m, k), dtype), data((k, n), dtype, seed=1)
     nan = np.full((m, n), np.nan, dtype)
@@ -175,7 +175,7 @@ def test_a_factor_of_zero_hides_nan(dtype, m, k, n):
 
 
 @pytest.mark.parametrize("dtype", FLOATING)
-@pytest.mark.parametrize("m, k, n", [(3, 4, 5), (1, 4, 5), (3, 4, 1), (20, 20, 20), (300, 70, 140)])
+@pytest.mark.parametrize(("m", "k", "n"), [(3, 4, 5), (1, 4, 5), (3, 4, 1), (20, 20, 20), (300, 70, 140)])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_nan_and_inf_reach_every_sum_that_they_are_part_of(dtype, m, k, n, value):
     a, b = np.zeros((m, k), dtype), np.zeros((k, n), dtype)
@@ -209,7 +209,7 @@ def test_linear(dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", [*FLOATING, "int16", "int64"])
-@pytest.mark.parametrize("name, shapes", [
+@pytest.mark.parametrize(("name", "shapes"), [
     ("mm", [(512, 300), (300, 700)]),
     ("mm", [(1, 3000), (3000, 900)]),
     ("mm", [(64, 1000), (1000, 1100)]),
@@ -232,8 +232,8 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(name, shapes, dtype, th
         assert result.tobytes() == results[0].tobytes()
 
 
-@pytest.mark.parametrize("name, shapes, error, match", [
-    ("mm", [(2, 3), (2, 3)], RuntimeError, r"mm: mat1 and mat2 shapes cannot be multiplied \(got \(2, 3\) and \(2, 3\)"),
+@pytest.mark.parametrize(("name", "shapes", "error", "match"), [
+    ("mm", [(2, 3), (2, 3)], RuntimeError, r"mm: mat1 and mat2 shapes cannot be multiplied \(got \(2, 3\) and"),
     ("mm", [(2, 3), (3,)], RuntimeError, r"mm: mat2 must be a matrix \(got shape \(3,\), expected 2 dimensions\)"),
     ("bmm", [(2, 3, 4), (2, 3, 4)], RuntimeError, r"first two dimensions of batch2 tensor to be: \[2, 4\]"),
     ("bmm", [(2, 3), (2, 3, 4)], RuntimeError, r"bmm: batch1 must be a 3-D tensor \(got shape \(2, 3\)"),
@@ -264,7 +264,7 @@ def test_shapes_that_do_not_fit(name, shapes, error, match):
         call_kernel(name, *[data(shape, "float64") for shape in shapes])
 
 
-@pytest.mark.parametrize("name, shapes", [("mm", [(2, 2)] * 2), ("bmm", [(2, 2, 2)] * 2), ("mv", [(2, 2), (2,)]),
+@pytest.mark.parametrize(("name", "shapes"), [("mm", [(2, 2)] * 2), ("bmm", [(2, 2, 2)] * 2), ("mv", [(2, 2), (2,)]),
                                           ("dot", [(2,)] * 2), ("vdot", [(2,)] * 2), ("matmul", [(2, 2)] * 2),
                                           ("addmm", [(2, 2)] * 3), ("linear", [(2, 2), (2, 2), (2,)])])
 def test_dtypes_that_do_not_fit(name, shapes):
@@ -279,7 +279,7 @@ def test_dtypes_that_do_not_fit(name, shapes):
         call_kernel(name, None, *operands[1:])
 
 
-@pytest.mark.parametrize("factors, match", [
+@pytest.mark.parametrize(("factors", "match"), [
     ((1j, 1), "beta cannot be a complex number for operands of dtype float64"),
     ((1, 1j), "alpha cannot be a complex number for operands of dtype float64"),
     ((1, "x"), "alpha must be a number"),

@@ -1,9 +1,10 @@
 """Reductions: values against the reference for every dtype and layout, errors, and the same bits for any threads."""
 
-import cygrad._core.reduce
-import cygrad._core.reduce_extrema  # noqa: F401
 import numpy as np
 import pytest
+
+import cygrad._core.reduce
+import cygrad._core.reduce_extrema  # noqa: F401
 from cygrad._core import dtype as dtypes
 from cygrad._core.interop import call_kernel
 from cygrad._core.parallel import set_num_threads
@@ -163,6 +164,12 @@ def test_nan_and_ties_of_extrema():
         columns = np.repeat(x[:, None], 20, axis=1)
         assert (call_kernel("max_dim", columns, 0, False)[1] == n // 2).all()
         assert np.isnan(call_kernel("amax", columns, (0,), False)[0]).all()
+
+
+def test_extrema_of_0_dim():
+    x = np.array(3.0)
+    assert [int(v) for v in call_kernel("max_dim", x, -1, True)] == [3, 0]
+    assert call_kernel("argmin", x, 0, False)[0] == 0
 
 
 def test_results_of_nothing():

@@ -1,9 +1,10 @@
 """Running sums and products against the reference, and the derivatives of products where there are zeros."""
 
-import cygrad._core.reduce_backward
-import cygrad._core.scan  # noqa: F401
 import numpy as np
 import pytest
+
+import cygrad._core.reduce_backward
+import cygrad._core.scan  # noqa: F401
 from cygrad._core import dtype as dtypes
 from cygrad._core.interop import call_kernel
 from cygrad._core.parallel import set_num_threads

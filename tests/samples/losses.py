@@ -15,18 +15,19 @@ def classes(shape, target, with_weight=False, reductions=("mean", "sum", "none")
     """Scores of this shape and the classes that are right."""
     def builder(reduction):
         def build(make, dtype):
-            arguments = dict(kwargs, reduction=reduction)
+            arguments, fixed = dict(kwargs, reduction=reduction), ()
             if with_weight:
                 number = shape[1] if len(shape) > 1 else shape[0]
-                arguments["weight"] = make((number,), 0.5, 2).detach()
-            return Sample((make(shape), integers(target)), arguments)
+                arguments["weight"] = make((number,), 0.5, 2)
+                fixed = ("weight",)
+            return Sample((make(shape), integers(target)), arguments, fixed=fixed)
         return build
     return [builder(reduction) for reduction in reductions]
 
 
 def probabilities(**kwargs):
     def build(make, dtype):
-        return Sample((make((2, 3)), make((2, 3), 0.1, 0.9).detach()), kwargs)
+        return Sample((make((2, 3)), make((2, 3), 0.1, 0.9)), kwargs)
     return build
 
 

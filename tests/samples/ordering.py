@@ -6,7 +6,7 @@ from .sample import Sample, call, fails, without_gradient
 from .indexing import plain
 
 SAMPLES = {
-    "sort": [call((5,)), call((3, 4), 0), call((3, 4), -1, True), call((3, 4), 1, False, stable=True), call(()), call((0, 3), 0),
+    "sort": [call((5,)), call((3, 4), 0), call((3, 4), -1, True), call((3, 4), 1, stable=True), call(()), call((0, 3), 0),
              lambda make, dtype: Sample((make((4, 3)).t(), 1)), fails(IndexError, "dim", (3,), 1)],
     "argsort": without_gradient([call((5,)), call((3, 4), 0), call((3, 4), -1, True), call(())]),
     "topk": [call((5,), 2), call((3, 4), 2, 0), call((3, 4), 3, 1, False), call((3, 4), 3, 1, True, False), call((5,), 0),

@@ -1,4 +1,7 @@
-"""One set of arguments, and builders that many operators share."""
+"""One set of arguments, and builders that many operators share.
+
+A builder gives None for a dtype that its arguments are not meant for.
+"""
 
 from dataclasses import dataclass, field
 
@@ -15,6 +18,7 @@ class Sample:
     check_gradient : compare derivatives with finite differences (False at kinks and jumps).
     gradients : expected gradients of the sum of the result with respect to the floating tensors in `args`, as
         nested lists; for points where finite differences say nothing.
+    fixed : positions and keywords of floating tensors that have no derivative.
     error, match : the exception that the call must raise, and what its text must match.
     """
 
@@ -22,6 +26,7 @@ class Sample:
     kwargs: dict = field(default_factory=dict)
     check_gradient: bool = True
     gradients: tuple | None = None
+    fixed: tuple = ()
     error: type | None = None
     match: str = ""
 
@@ -62,8 +67,10 @@ def binary(low=-2, high=2, other_low=None, other_high=None, number=None, **kwarg
 
 
 def at(values, *expected, **kwargs):
-    """A builder: one tensor with these elements, where the gradients of the sum must be `expected`."""
+    """A builder: real tensors with these elements, where the gradients of the sum must be `expected`."""
     def build(make, dtype):
+        if dtype.is_complex:
+            return None
         tensors = tuple(cygrad.tensor(value, dtype=dtype) for value in values)
         return Sample(tensors, kwargs, check_gradient=False, gradients=expected)
     return build
@@ -82,10 +89,16 @@ def without_gradient(builders):
     def wrapped(builder):
         def build(make, dtype):
             sample = builder(make, dtype)
-            sample.check_gradient = False
+            if sample is not None:
+                sample.check_gradient = False
             return sample
         return build
     return [wrapped(builder) for builder in builders]
+
+
+def only_real(builders):
+    """The same samples, for real tensors only."""
+    return [lambda make, dtype, builder=builder: None if dtype.is_complex else builder(make, dtype) for builder in builders]
 
 
 def integers(values):

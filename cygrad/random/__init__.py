@@ -1,0 +1,20 @@
+"""Random numbers: generators and what is drawn from them.
+
+`FUNCTIONS` are for the package's namespace, `METHODS` for the Tensor type.
+"""
+
+from cygrad.random import generator as _generator
+from cygrad.random import inplace as _inplace
+from cygrad.random import sampling as _sampling
+from cygrad.random.generator import *  # noqa: F403
+from cygrad.random.sampling import *  # noqa: F403
+
+FUNCTIONS = {
+    name: getattr(module, name)
+    for module in (_generator, _sampling)
+    for name in module.__all__
+    if name not in ("default_generator", "dropout_mask", "fork_rng")
+}
+METHODS = {**_inplace.METHODS, "bernoulli": _sampling.bernoulli, "multinomial": _sampling.multinomial}
+
+__all__ = sorted(FUNCTIONS)

@@ -1,0 +1,107 @@
+"""Random numbers in ndarrays: each function makes a new contiguous array of a shape and dtype."""
+
+import math
+
+import numpy as np
+
+# Largest integer up to which a floating dtype holds all integers.
+EXACT = {"f4": 1 << 24, "f8": 1 << 53}
+
+
+def _parts(shape, dtype, draw):
+    """An array from a function that fills real arrays; a complex one from twice as many numbers."""
+    dtype = np.dtype(dtype)
+    array = np.empty(shape, dtype)
+    flat = array.reshape(-1).view(np.float32 if dtype.itemsize // (1 + (dtype.kind == "c")) == 4 else np.float64)
+    draw(flat)
+    return array
+
+
+def uniform(generator, shape, dtype, low=0.0, high=1.0):
+    """Evenly distributed in [low, high), real and imaginary parts alike."""
+    def draw(flat):
+        with generator.lock:
+            generator.numbers.random(out=flat, dtype=flat.dtype)
+        if (low, high) != (0, 1):
+            flat *= high - low
+            flat += low
+            # Rounding may have reached the upper end, which is not included.
+            np.copyto(flat, np.nextafter(flat.dtype.type(high), flat.dtype.type(low)),
+                      where=flat >= high if high > low else False)
+    return _parts(shape, dtype, draw)
+
+
+def normal(generator, shape, dtype, mean=0.0, std=1.0):
+    """Normally distributed; for complex dtypes both parts have half of the variance."""
+    def draw(flat):
+        with generator.lock:
+            generator.numbers.standard_normal(out=flat, dtype=flat.dtype)
+        scale = std / math.sqrt(2) if np.dtype(dtype).kind == "c" else std
+        if scale != 1:
+            flat *= scale
+    array = _parts(shape, dtype, draw)
+    if mean != 0:
+        array += mean
+    return array
+
+
+def exponential(generator, shape, dtype, rate=1.0):
+    """Exponentially distributed with mean 1 / rate, never zero."""
+    def draw(flat):
+        with generator.lock:
+            generator.numbers.standard_exponential(out=flat, dtype=flat.dtype)
+        np.maximum(flat, np.finfo(flat.dtype).tiny, out=flat)
+        if rate != 1:
+            flat /= rate
+    return _parts(shape, dtype, draw)
+
+
+def integers(generator, shape, dtype, low, high):
+    """Integers in [low, high), in any real dtype."""
+    dtype = np.dtype(dtype)
+    drawn = dtype if dtype.kind in "iu" else np.dtype(np.int64)
+    with generator.lock:
+        array = generator.numbers.integers(low, high, size=shape, dtype=drawn)
+    return np.asarray(array).astype(dtype, copy=False).reshape(shape)
+
+
+def limits(dtype):
+    """The range of integers that a dtype holds exactly, both ends included."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind == "f":
+        largest = EXACT[dtype.str[1:]]
+        return -largest, largest
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+def bernoulli(generator, probabilities, shape, dtype):
+    """1 with the probability given, a number or an array that broadcasts to the shape; else 0."""
+    wide = getattr(probabilities, "dtype", np.dtype(np.float64))
+    chance = uniform(generator, shape, wide if wide.kind == "f" else np.float64)
+    return (chance < probabilities).astype(dtype)
+
+
+def permutation(generator, n, dtype):
+    """The integers below n in random order."""
+    with generator.lock:
+        return generator.numbers.permutation(n).astype(dtype, copy=False)
+
+
+def weighted(generator, weights, n, replacement):
+    """Positions drawn with the weights along the last dimension, n for each row."""
+    rows = weights.reshape(-1, weights.shape[-1]).astype(np.float64)
+    if replacement:
+        ends = np.cumsum(rows, axis=1)
+        chances = uniform(generator, (len(rows), n), np.float64) * ends[:, -1:]
+        found = np.stack([np.searchsorted(end, chance, side="right") for end, chance in zip(ends, chances)])
+        # Rounding must not choose what has no weight behind the last that has.
+        last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, axis=1)
+        found = np.minimum(found, last[:, None])
+    else:
+        # The n first of independent waiting times: the same as drawing one after the other.
+        with np.errstate(divide="ignore"):
+            times = exponential(generator, rows.shape, np.float64) / rows
+        found = np.argsort(times, axis=1, kind="stable")[:, :n]
+    return found.astype(np.int64).reshape(weights.shape[:-1] + (n,))

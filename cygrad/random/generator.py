@@ -1,0 +1,311 @@
+"""Sources of random numbers: generators, the default one, and their seeds and states."""
+
+import os
+import struct
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+
+from cygrad._core.access import numpy_view
+from cygrad._core.creation import from_numpy
+from cygrad._core.dtype import uint8
+from cygrad._core.tensor import Tensor
+
+__all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
+           "set_rng_state"]
+
+# Seed of generators that nobody has seeded.
+FIXED_SEED = 67280421310721
+WORD = (1 << 64) - 1
+# A state: initial seed, state and increment of the bit generator (128 bits each), half a draw that waits.
+STATE = struct.Struct("<7Q")
+
+
+class Generator:
+    """A source of random numbers with a seed and a state.
+
+    Parameters
+    ----------
+    device : str, optional
+        Only ``"cpu"``.
+
+    Notes
+    -----
+    Several threads may draw from one generator; which of them gets which numbers is then up to chance.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> generator = cygrad.Generator().manual_seed(0)
+    >>> cygrad.equal(cygrad.rand(2, generator=generator),
+    ...              cygrad.rand(2, generator=cygrad.Generator().manual_seed(0)))
+    True
+    """
+
+    def __init__(self, device="cpu"):
+        if str(device) not in ("cpu", "cpu:0"):
+            raise RuntimeError(f"Generator: no such device (got {device!r}, expected 'cpu').")
+        self.lock = threading.RLock()
+        self.device = "cpu"
+        self.manual_seed(FIXED_SEED)
+
+    def __repr__(self):
+        return f"<cygrad.Generator, initial seed {self._initial_seed}>"
+
+    def __reduce__(self):
+        return _restored, (self._packed(),)
+
+    def manual_seed(self, seed):
+        """Start again from a seed.
+
+        Parameters
+        ----------
+        seed : int
+            In the range of signed or unsigned 64-bit integers; negative ones count from 2**64 - 1 down.
+
+        Returns
+        -------
+        Generator
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If the seed does not fit into 64 bits.
+        RuntimeError
+            If it is no integer.
+        """
+        if isinstance(seed, Tensor) and seed.numel() == 1:
+            seed = seed.item()
+        if not hasattr(seed, "__index__"):
+            raise RuntimeError(f"manual_seed: the seed must be an integer (got {seed!r} of type "
+                               f"{type(seed).__name__}).")
+        seed = seed.__index__()
+        if not -(1 << 63) <= seed <= WORD:
+            raise ValueError(f"manual_seed: the seed does not fit into 64 bits (got {seed}).")
+        with self.lock:
+            self._initial_seed = seed & WORD
+            self.numbers = np.random.Generator(np.random.PCG64(self._initial_seed))
+        return self
+
+    def seed(self):
+        """Start again from a seed that nobody knows, and return it.
+
+        Returns
+        -------
+        int
+        """
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self._initial_seed
+
+    def initial_seed(self):
+        """The seed that the numbers started from.
+
+        Returns
+        -------
+        int
+        """
+        return self._initial_seed
+
+    def _packed(self):
+        """The state as bytes."""
+        with self.lock:
+            state = self.numbers.bit_generator.state
+            initial = self._initial_seed
+        words = state["state"]["state"], state["state"]["inc"]
+        return STATE.pack(initial, *(part for word in words for part in (word & WORD, word >> 64)),
+                          state["has_uint32"], state["uinteger"])
+
+    def _unpack(self, packed):
+        initial, low, high, inc_low, inc_high, waiting, half = STATE.unpack(packed)
+        with self.lock:
+            self._initial_seed = initial
+            self.numbers.bit_generator.state = {
+                "bit_generator": "PCG64",
+                "state": {"state": low | high << 64, "inc": inc_low | inc_high << 64},
+                "has_uint32": waiting,
+                "uinteger": half,
+            }
+
+    def get_state(self):
+        """The state, to come back to with `set_state`.
+
+        Returns
+        -------
+        Tensor
+            Bytes: a uint8 tensor of one dimension.
+        """
+        return from_numpy(np.frombuffer(bytearray(self._packed()), dtype=np.uint8))
+
+    def set_state(self, new_state):
+        """Go back to a state.
+
+        Parameters
+        ----------
+        new_state : Tensor
+            What `get_state` gave.
+
+        Raises
+        ------
+        TypeError
+            If it is no uint8 tensor.
+        RuntimeError
+            If it is not of the size of a state.
+        """
+        if not isinstance(new_state, Tensor) or new_state.dtype is not uint8:
+            raise TypeError("set_state: a state is a uint8 tensor (got "
+                            f"{new_state.dtype if isinstance(new_state, Tensor) else type(new_state).__name__}).")
+        packed = numpy_view(new_state.detach()).tobytes()
+        if len(packed) != STATE.size:
+            raise RuntimeError(f"set_state: not a state of this generator (got {len(packed)} bytes, expected "
+                               f"{STATE.size}).")
+        self._unpack(packed)
+
+    def clone_state(self):
+        """A generator of its own that will give the same numbers.
+
+        Returns
+        -------
+        Generator
+        """
+        return _restored(self._packed())
+
+
+def _restored(packed):
+    generator = Generator()
+    generator._unpack(packed)
+    return generator
+
+
+default_generator = Generator()
+default_generator.seed()
+
+
+def chosen(generator, operation):
+    """The generator that was given, else the default one."""
+    if generator is None:
+        return default_generator
+    if not isinstance(generator, Generator):
+        raise TypeError(f"{operation}: generator must be a Generator (got {type(generator).__name__}).")
+    return generator
+
+
+def manual_seed(seed):
+    """Start the default generator again from a seed.
+
+    Parameters
+    ----------
+    seed : int
+
+    Returns
+    -------
+    Generator
+        The default one.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> _ = cygrad.manual_seed(0)
+    >>> a = cygrad.rand(3)
+    >>> _ = cygrad.manual_seed(0)
+    >>> cygrad.equal(a, cygrad.rand(3))
+    True
+    """
+    return default_generator.manual_seed(seed)
+
+
+def seed():
+    """Start the default generator again from a seed that nobody knows, and return it.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.seed() == cygrad.initial_seed()
+    True
+    """
+    return default_generator.seed()
+
+
+def initial_seed():
+    """The seed that the default generator started from.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> _ = cygrad.manual_seed(7)
+    >>> cygrad.initial_seed()
+    7
+    """
+    return default_generator.initial_seed()
+
+
+def get_rng_state():
+    """The state of the default generator.
+
+    Returns
+    -------
+    Tensor
+        Bytes: a uint8 tensor of one dimension.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> state = cygrad.get_rng_state()
+    >>> a = cygrad.rand(3)
+    >>> cygrad.set_rng_state(state)
+    >>> cygrad.equal(a, cygrad.rand(3))
+    True
+    """
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state):
+    """Bring the default generator back to a state.
+
+    Parameters
+    ----------
+    new_state : Tensor
+        What `get_rng_state` gave.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.set_rng_state(cygrad.get_rng_state())
+    """
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices=None, enabled=True):
+    """Let the default generator be after a block what it was before.
+
+    Parameters
+    ----------
+    devices : optional
+        Without effect; there is only the CPU.
+    enabled : bool, default True
+        False: do nothing.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> with cygrad.random.fork_rng():
+    ...     a = cygrad.rand(3)
+    >>> cygrad.equal(a, cygrad.rand(3))
+    True
+    """
+    state = get_rng_state() if enabled else None
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(state)

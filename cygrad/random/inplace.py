@@ -1,0 +1,211 @@
+"""Methods that fill a tensor with random numbers, whatever its strides.
+
+The numbers are drawn into memory of their own and copied over: so versions, histories and errors are those
+of every in-place operation, and a graph sees that the old values no longer matter.
+"""
+
+import numpy as np
+
+from cygrad._core.creation import from_numpy
+from cygrad._core.tensor import Tensor
+from cygrad.random import draws
+from cygrad.random.generator import chosen
+from cygrad.random.sampling import check_bounds, check_probabilities, check_std
+
+__all__ = ["METHODS"]
+
+
+def _overwrite(tensor, array):
+    return tensor.copy_(from_numpy(np.asarray(array)))
+
+
+def _inexact(tensor, operation):
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        raise NotImplementedError(f"{operation}: not implemented for {tensor.dtype.name} (expected a floating or "
+                                  "complex dtype).")
+    return tensor.dtype.numpy_dtype
+
+
+def normal_(self, mean=0.0, std=1.0, *, generator=None):
+    """Fill with normally distributed numbers: a method of Tensor.
+
+    Parameters
+    ----------
+    mean, std : float, optional
+    generator : Generator, optional
+        Default: the default one.
+
+    Returns
+    -------
+    Tensor
+        Itself.
+
+    Raises
+    ------
+    RuntimeError
+        If `std` is negative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.zeros(2).normal_(3, 0)
+    tensor([3., 3.])
+    """
+    check_std(std, "normal_")
+    kind = _inexact(self, "normal_")
+    return _overwrite(self, draws.normal(chosen(generator, "normal_"), tuple(self.shape), kind, mean, std))
+
+
+def uniform_(self, *bounds, generator=None, **named):
+    """Fill with numbers evenly distributed in [from, to): a method of Tensor.
+
+    Parameters
+    ----------
+    *bounds, **named : float
+        `from` (default 0) and `to` (default 1), by position or name.
+    generator : Generator, optional
+        Default: the default one.
+
+    Returns
+    -------
+    Tensor
+        Itself.
+
+    Raises
+    ------
+    RuntimeError
+        If `from` is above `to`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.zeros(2).uniform_(3, 3)
+    tensor([3., 3.])
+    """
+    low, high = _bounds(bounds, named, (0.0, 1.0), "uniform_")
+    if low > high:
+        raise RuntimeError(f"uniform_: the lower bound must not be above the upper one (got from={low} and to={high}).")
+    kind = _inexact(self, "uniform_")
+    return _overwrite(self, draws.uniform(chosen(generator, "uniform_"), tuple(self.shape), kind, low, high))
+
+
+def _bounds(bounds, named, defaults, operation):
+    """`from` and `to`; the former is a keyword of Python, so it cannot be a parameter."""
+    given = dict(zip(("from", "to"), bounds))
+    if len(bounds) > 2 or set(named) - {"from", "to"} or set(named) & set(given):
+        raise TypeError(f"{operation}: takes from and to (got {bounds} and {sorted(named)}).")
+    given |= named
+    return given.get("from", defaults[0]), given.get("to", defaults[1])
+
+
+def random_(self, *bounds, generator=None, **named):
+    """Fill with integers evenly distributed in [from, to): a method of Tensor.
+
+    Parameters
+    ----------
+    *bounds, **named : int
+        ``random_(to)``, ``random_(from, to)``, or by name. Default: from 0 to the largest integer that
+        the dtype holds exactly.
+    generator : Generator, optional
+        Default: the default one.
+
+    Returns
+    -------
+    Tensor
+        Itself.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no integer between the bounds, or the dtype does not hold them.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.zeros(2).random_(1)
+    tensor([0., 0.])
+    """
+    if self.is_complex():
+        raise NotImplementedError(f"random_: not implemented for {self.dtype.name} (expected a real dtype).")
+    if len(bounds) == 1 and not named:
+        bounds = (0, *bounds)
+    low, high = _bounds(bounds, named, (0, None), "random_")
+    if high is None:
+        high = draws.limits(self.dtype.numpy_dtype)[1] + 1
+    check_bounds(low, high, self.dtype, "random_")
+    return _overwrite(self, draws.integers(chosen(generator, "random_"), tuple(self.shape), self.dtype.numpy_dtype,
+                                           low, high))
+
+
+def bernoulli_(self, p=0.5, *, generator=None):
+    """Fill with 1, with probability p, and 0: a method of Tensor.
+
+    Parameters
+    ----------
+    p : float or Tensor
+        A Tensor holds probabilities that broadcast to this one.
+    generator : Generator, optional
+        Default: the default one.
+
+    Returns
+    -------
+    Tensor
+        Itself.
+
+    Raises
+    ------
+    RuntimeError
+        If a probability is not in [0, 1].
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.zeros(2).bernoulli_(1.)
+    tensor([1., 1.])
+    """
+    probabilities = check_probabilities(p, "bernoulli_")
+    if isinstance(p, Tensor) and not p.is_floating_point():
+        raise RuntimeError(f"bernoulli_: probabilities must be floating (got {p.dtype.name}).")
+    return _overwrite(self, draws.bernoulli(chosen(generator, "bernoulli_"), probabilities, tuple(self.shape),
+                                            self.dtype.numpy_dtype))
+
+
+def exponential_(self, lambd=1.0, *, generator=None):
+    """Fill with exponentially distributed numbers: a method of Tensor.
+
+    Parameters
+    ----------
+    lambd : float, default 1
+        The rate; the mean is its reciprocal.
+    generator : Generator, optional
+        Default: the default one.
+
+    Returns
+    -------
+    Tensor
+        Itself.
+
+    Raises
+    ------
+    RuntimeError
+        If the rate is not positive, or the dtype is not floating.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> bool((cygrad.zeros(10).exponential_() > 0).all())
+    True
+    """
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_: the rate must be positive (got {lambd}).")
+    if not self.is_floating_point():
+        raise RuntimeError(f"exponential_: the distribution is continuous (got {self.dtype.name}, expected a floating "
+                           "dtype).")
+    return _overwrite(self, draws.exponential(chosen(generator, "exponential_"), tuple(self.shape),
+                                              self.dtype.numpy_dtype, lambd))
+
+
+METHODS = {
+    "normal_": normal_, "uniform_": uniform_, "random_": random_, "bernoulli_": bernoulli_,
+    "exponential_": exponential_,
+}

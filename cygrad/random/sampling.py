@@ -1,0 +1,535 @@
+"""New tensors of random numbers."""
+
+from numbers import Number
+
+import numpy as np
+
+from cygrad._core.access import numpy_view
+from cygrad._core.creation import from_numpy
+from cygrad._core.dtype import dtype as Dtype
+from cygrad._core.dtype import get_default_dtype, int64, promote_types
+from cygrad._core.factories import empty
+from cygrad._core.tensor import Tensor
+from cygrad.random import draws
+from cygrad.random.generator import chosen
+
+__all__ = ["bernoulli", "dropout_mask", "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn",
+           "randn_like", "randperm"]
+
+
+# ---- arguments
+
+def _sizes(args, size, operation):
+    """The shape as a tuple, checked as `empty` checks it."""
+    if size is not None:
+        args = (tuple(size) if hasattr(size, "__len__") else (size,),)
+    elif not args:
+        raise TypeError(f"{operation}: missing sizes (got none, expected integers or a tuple of them).")
+    sizes = args[0] if len(args) == 1 and hasattr(args[0], "__len__") and not isinstance(args[0], Tensor) else args
+    if any(not hasattr(n, "__index__") or isinstance(n, bool) for n in sizes):
+        raise TypeError(f"{operation}: sizes must be integers (got {sizes!r}).")
+    sizes = tuple(n.__index__() for n in sizes)
+    if any(n < 0 for n in sizes):
+        raise RuntimeError(f"{operation}: sizes must not be negative (got {sizes}).")
+    return sizes
+
+
+def _plain(dtype):
+    return dtype if isinstance(dtype, Dtype) else promote_types(dtype, dtype)
+
+
+def _dtype(dtype, out, default):
+    if dtype is None:
+        return default if out is None else out.dtype
+    return _plain(dtype)
+
+
+def _inexact(dtype, operation):
+    """The NumPy dtype; integers have no such distribution."""
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise NotImplementedError(f"{operation}: not implemented for {dtype.name} (expected a floating or complex "
+                                  "dtype).")
+    return dtype.numpy_dtype
+
+
+def check_std(std, operation):
+    """Refuse a negative standard deviation."""
+    if std < 0:
+        raise RuntimeError(f"{operation}: std must not be negative (got {std}).")
+
+
+def check_bounds(low, high, dtype, operation):
+    """Refuse bounds that leave nothing to draw, or that the dtype does not hold."""
+    if dtype.is_complex:
+        raise NotImplementedError(f"{operation}: not implemented for {dtype.name} (expected a real dtype).")
+    if low >= high:
+        raise RuntimeError(f"{operation}: the lower bound must be below the upper one (got {low} and {high}).")
+    smallest, largest = draws.limits(dtype.numpy_dtype)
+    if low < smallest or high - 1 > largest:
+        raise RuntimeError(f"{operation}: bounds outside the range of {dtype.name} (got [{low}, {high}), expected "
+                           f"within [{smallest}, {largest}]).")
+
+
+def _check_place(device, layout, pin_memory):
+    if device is not None or layout is not None or pin_memory:
+        empty(0, device=device, layout=layout, pin_memory=pin_memory)      # refuses what we do not have
+
+
+def _finished(array, out, requires_grad):
+    """The tensor over a new array, or `out` with its values."""
+    result = from_numpy(array)
+    if out is not None:
+        if tuple(out.shape) != tuple(result.shape):
+            raise RuntimeError(f"out has another shape (got {tuple(out.shape)}, expected {tuple(result.shape)}).")
+        return out.copy_(result)
+    return result.requires_grad_() if requires_grad else result
+
+
+# ---- distributions
+
+def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+         pin_memory=False):
+    """Numbers evenly distributed in [0, 1).
+
+    Parameters
+    ----------
+    *args, size : int or tuple of int
+        The shape.
+    generator : Generator, optional
+        Default: the default one.
+    out : Tensor, optional
+        Written to instead.
+    dtype : dtype, optional
+        Floating or complex; default: the default floating dtype.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.rand(2, 3)
+    >>> bool(((x >= 0) & (x < 1)).all())
+    True
+    """
+    _check_place(device, layout, pin_memory)
+    kind = _inexact(_dtype(dtype, out, get_default_dtype()), "rand")
+    return _finished(draws.uniform(chosen(generator, "rand"), _sizes(args, size, "rand"), kind), out, requires_grad)
+
+
+def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+          pin_memory=False):
+    """Numbers normally distributed with mean 0 and variance 1.
+
+    Parameters
+    ----------
+    *args, size : int or tuple of int
+        The shape.
+    generator : Generator, optional
+        Default: the default one.
+    out : Tensor, optional
+        Written to instead.
+    dtype : dtype, optional
+        Floating or complex; default: the default floating dtype. The parts of complex numbers have
+        variance 1/2 each.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.randn(2, 3).shape == (2, 3)
+    True
+    """
+    _check_place(device, layout, pin_memory)
+    kind = _inexact(_dtype(dtype, out, get_default_dtype()), "randn")
+    return _finished(draws.normal(chosen(generator, "randn"), _sizes(args, size, "randn"), kind), out, requires_grad)
+
+
+def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
+            requires_grad=False, pin_memory=False):
+    """Integers evenly distributed in [low, high).
+
+    Parameters
+    ----------
+    *args : int, int, tuple of int
+        ``randint(high, size)`` or ``randint(low, high, size)``; all of them also by name.
+    low, high : int
+        `low` is 0 if not given.
+    size : tuple of int
+    generator : Generator, optional
+        Default: the default one.
+    out : Tensor, optional
+        Written to instead.
+    dtype : dtype, optional
+        Real; default int64.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If there is no integer between the bounds, or the dtype does not hold them.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.randint(5, (100,))
+    >>> bool(((x >= 0) & (x < 5)).all())
+    True
+    """
+    _check_place(device, layout, pin_memory)
+    args = list(args)
+    if size is None:
+        if not args or not isinstance(args[-1], (tuple, list)):
+            raise TypeError(f"randint: the last argument must be the size, a tuple of integers (got {tuple(args)}).")
+        size = args.pop()
+    if high is None:
+        if not args:
+            raise TypeError("randint: missing argument 'high'.")
+        high = args.pop()
+    if low is None:
+        low = args.pop() if args else 0
+    if args or not all(hasattr(bound, "__index__") for bound in (low, high)):
+        raise TypeError(f"randint: the bounds must be one or two integers (got {low!r}, {high!r}).")
+    dtype = _dtype(dtype, out, int64)
+    check_bounds(low, high, dtype, "randint")
+    array = draws.integers(chosen(generator, "randint"), _sizes((), size, "randint"), dtype.numpy_dtype,
+                           low.__index__(), high.__index__())
+    return _finished(array, out, requires_grad)
+
+
+def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+             pin_memory=False):
+    """The integers below n in random order.
+
+    Parameters
+    ----------
+    n : int
+    generator : Generator, optional
+        Default: the default one.
+    out : Tensor, optional
+        Written to instead.
+    dtype : dtype, optional
+        Default int64.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If `n` is negative, or too large for the dtype.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.randperm(4).sort().values
+    tensor([0, 1, 2, 3])
+    """
+    _check_place(device, layout, pin_memory)
+    (n,) = _sizes((n,), None, "randperm")
+    dtype = _dtype(dtype, out, int64)
+    if not dtype.is_complex and n - 1 > draws.limits(dtype.numpy_dtype)[1]:
+        raise RuntimeError(f"randperm: n is too large for {dtype.name} (got {n}).")
+    return _finished(draws.permutation(chosen(generator, "randperm"), n, dtype.numpy_dtype), out, requires_grad)
+
+
+def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None,
+           requires_grad=False, pin_memory=False):
+    """Normally distributed numbers, each with a mean and standard deviation of its own.
+
+    Parameters
+    ----------
+    mean, std : Tensor or number
+        Broadcast against each other. With two numbers `size` is needed.
+    size : tuple of int, optional
+    generator : Generator, optional
+        Default: the default one.
+    out : Tensor, optional
+        Written to instead.
+    dtype : dtype, optional
+        With `size` only.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        With `size` only.
+
+    Returns
+    -------
+    Tensor
+        Without a history: no gradient flows to `mean` and `std`.
+
+    Raises
+    ------
+    RuntimeError
+        If a standard deviation is negative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.normal(cygrad.tensor([1., 2.]), 0.)
+    tensor([1., 2.])
+    """
+    generator = chosen(generator, "normal")
+    _check_place(device, layout, pin_memory)
+    if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        if size is None:
+            raise TypeError("normal: with two numbers the size is needed (got none).")
+        check_std(std, "normal")
+        kind = _inexact(_dtype(dtype, out, get_default_dtype()), "normal")
+        return _finished(draws.normal(generator, _sizes((), size, "normal"), kind, mean, std), out, requires_grad)
+    model = mean if isinstance(mean, Tensor) else std
+    kind = _inexact(model.dtype, "normal")
+    means, stds = (numpy_view(x.detach()) if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std))
+    if not (stds >= 0).all():
+        raise RuntimeError("normal: standard deviations must not be negative.")
+    shape = np.broadcast_shapes(means.shape, stds.shape)
+    array = draws.normal(generator, shape, kind) * stds.astype(kind) + means.astype(kind)
+    return _finished(np.asarray(array), out, requires_grad)
+
+
+def bernoulli(input, p=None, *, generator=None, out=None):
+    """1 with the probabilities given, else 0.
+
+    Parameters
+    ----------
+    input : Tensor
+        Probabilities; if `p` is given, only its shape and dtype matter.
+    p : float, optional
+        One probability for all.
+    generator : Generator, optional
+        Default: the default one.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `input`, without a history.
+
+    Raises
+    ------
+    RuntimeError
+        If a probability is not in [0, 1].
+    NotImplementedError
+        If probabilities are no floating numbers.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.bernoulli(cygrad.tensor([0., 1.]))
+    tensor([0., 1.])
+    """
+    if p is None and not input.is_floating_point():
+        raise NotImplementedError(f"bernoulli: probabilities must be floating (got {input.dtype.name}).")
+    probabilities = check_probabilities(input if p is None else p, "bernoulli")
+    array = draws.bernoulli(chosen(generator, "bernoulli"), probabilities, tuple(input.shape), input.dtype.numpy_dtype)
+    return _finished(array, out, False)
+
+
+def check_probabilities(p, operation):
+    """A number or an ndarray, all in [0, 1]."""
+    values = numpy_view(p.detach()) if isinstance(p, Tensor) else p
+    if not np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1)):
+        raise RuntimeError(f"{operation}: probabilities must be in [0, 1]"
+                           + (f" (got {p})." if isinstance(p, Number) else "."))
+    return values
+
+
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+    """Positions drawn with given weights.
+
+    Parameters
+    ----------
+    input : Tensor
+        Weights, floating and not negative, along the last of one or two dimensions; they need not add
+        up to 1.
+    num_samples : int
+        How many for each row.
+    replacement : bool, default False
+        Whether a position may be drawn again.
+    generator : Generator, optional
+        Default: the default one.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of int64.
+
+    Raises
+    ------
+    RuntimeError
+        If the weights are no distribution, or there are too few for so many different samples.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.multinomial(cygrad.tensor([0., 0., 1.]), 2, replacement=True)
+    tensor([2, 2])
+    """
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"multinomial: weights must have 1 or 2 dimensions (got shape {tuple(input.shape)}).")
+    if not input.is_floating_point():
+        raise RuntimeError(f"multinomial: weights must be floating (got {input.dtype.name}).")
+    if num_samples <= 0:
+        raise RuntimeError(f"multinomial: the number of samples must be positive (got {num_samples}).")
+    weights = numpy_view(input.detach())
+    if not replacement and num_samples > weights.shape[-1]:
+        raise RuntimeError(f"multinomial: cannot draw {num_samples} different positions of {weights.shape[-1]}.")
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise RuntimeError("multinomial: weights must be finite and not negative.")
+    possible = (weights > 0).sum(-1)
+    if (possible == 0).any():
+        raise RuntimeError("multinomial: the weights of a row add up to zero.")
+    if not replacement and (possible < num_samples).any():
+        raise RuntimeError(f"multinomial: cannot draw {num_samples} different positions where only {possible.min()} "
+                           "have a weight.")
+    return _finished(draws.weighted(chosen(generator, "multinomial"), weights, num_samples, replacement), out, False)
+
+
+def dropout_mask(input, p, *, generator=None):
+    """What dropout multiplies with: 0 with probability p, else 1 / (1 - p).
+
+    Parameters
+    ----------
+    input : Tensor
+        Its shape and dtype, floating or complex, are those of the mask.
+    p : float
+        In [0, 1].
+    generator : Generator, optional
+        Default: the default one.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If `p` is not in [0, 1].
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.random import dropout_mask
+    >>> dropout_mask(cygrad.ones(3), 0.)
+    tensor([1., 1., 1.])
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: the probability must be in [0, 1] (got {p}).")
+    kind = _inexact(input.dtype, "dropout")
+    chance = draws.uniform(chosen(generator, "dropout"), tuple(input.shape), np.float32)
+    mask = (chance >= p).astype(kind)
+    if 0 < p < 1:
+        mask *= kind.type(1 / (1 - p))
+    return from_numpy(mask)
+
+
+# ---- like another tensor
+
+def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+              memory_format=None):
+    """Numbers evenly distributed in [0, 1), in the shape of another tensor.
+
+    Parameters
+    ----------
+    input : Tensor
+    generator, layout, device, requires_grad, pin_memory : optional
+        As for `rand`.
+    dtype : dtype, optional
+        Default: that of `input`.
+    memory_format : optional
+        Without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.rand_like(cygrad.zeros(2, 3)).shape == (2, 3)
+    True
+    """
+    return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout, device=device,
+                requires_grad=requires_grad, pin_memory=pin_memory)
+
+
+def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+               memory_format=None):
+    """Numbers normally distributed, in the shape of another tensor.
+
+    Parameters
+    ----------
+    input : Tensor
+    generator, layout, device, requires_grad, pin_memory : optional
+        As for `randn`.
+    dtype : dtype, optional
+        Default: that of `input`.
+    memory_format : optional
+        Without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.randn_like(cygrad.zeros(2, 3)).shape == (2, 3)
+    True
+    """
+    return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout, device=device,
+                 requires_grad=requires_grad, pin_memory=pin_memory)
+
+
+def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, layout=None, device=None,
+                 requires_grad=False, pin_memory=False, memory_format=None):
+    """Integers evenly distributed in [low, high), in the shape of another tensor.
+
+    Parameters
+    ----------
+    input : Tensor
+    *args, low, high : int
+        ``high``, or ``low, high``.
+    generator, layout, device, requires_grad, pin_memory : optional
+        As for `randint`.
+    dtype : dtype, optional
+        Default: that of `input`.
+    memory_format : optional
+        Without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.randint_like(cygrad.zeros(2, 3), 1)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    return randint(*args, low=low, high=high, size=tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
+                   layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)

@@ -1,0 +1,204 @@
+"""
+Handwritten digits: train a small network with one thread, then one shared network with several (Hogwild).
+
+Writes the loss curves (losses.png) and the graph of the first batch (graph.svg) into the folder given by --out.
+Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[digits]``.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+# While modules are imported there is nothing to tidy up: leave at once, without a traceback.
+signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
+import matplotlib  # noqa: E402
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+import numpy as np  # noqa: E402
+from sklearn.datasets import load_digits  # noqa: E402
+from sklearn.model_selection import train_test_split  # noqa: E402
+from tqdm import tqdm  # noqa: E402
+
+import cygrad  # noqa: E402
+from cygrad import nn, optim  # noqa: E402
+from cygrad.autograd.drawing import to_svg  # noqa: E402
+
+OPTIMISERS = {
+    "sgd": lambda parameters, lr: optim.SGD(parameters, lr=lr or 0.05, momentum=0.9, nesterov=True),
+    "adam": lambda parameters, lr: optim.Adam(parameters, lr=lr or 1e-3),
+    "adamw": lambda parameters, lr: optim.AdamW(parameters, lr=lr or 1e-3),
+}
+
+
+def arguments():
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
+    parser.add_argument("--threads", type=int, default=2, help="threads of the Hogwild run (default: 2)")
+    parser.add_argument("--epochs", type=int, default=30, help="passes over the training data (default: 30)")
+    parser.add_argument("--batch", type=int, default=32, help="images per step (default: 32)")
+    parser.add_argument("--optimiser", choices=OPTIMISERS, default="adam", help="default: adam")
+    parser.add_argument("--lr", type=float, help="learning rate (default: depends on the optimiser)")
+    parser.add_argument("--seed", type=int, default=0, help="of the split, the order and the weights (default: 0)")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the pictures (default: out)")
+    options = parser.parse_args()
+    if min(options.threads, options.epochs, options.batch) < 1:
+        parser.error("--threads, --epochs and --batch must be at least 1")
+    return options
+
+
+def load(seed):
+    """Images as rows of 64 numbers in [0, 1] and their classes: training part, then the quarter kept for the test."""
+    images, classes = load_digits(return_X_y=True)
+    images = (images / 16).astype(np.float32)
+    split = train_test_split(images, classes, test_size=0.25, stratify=classes, random_state=seed)
+    return [cygrad.from_numpy(np.ascontiguousarray(part)) for part in split]
+
+
+def network():
+    """A perceptron with two hidden layers."""
+    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def sharing_weights(model):
+    """
+    A network over the memory of another one.
+
+    What one thread changes, all see at once. But each has gradients of its own, so that they do not mix; and ``.data``
+    counts changes apart, so that autograd does not object when others change weights between forward and backward:
+    that this makes no difference is the very idea of Hogwild (Niu, Recht, Ré and Wright, 2011).
+    """
+    other = network()
+    for own, shared in zip(other.parameters(), model.parameters(), strict=True):
+        own.data = shared.data
+    return other
+
+
+class Training:
+    """One run: threads take batches from a common supply until none is left."""
+
+    def __init__(self, model, images, classes, options, n_threads):
+        self.images, self.classes, self.options = images, classes, options
+        self.replicas = [model] if n_threads == 1 else [sharing_weights(model) for _ in range(n_threads)]
+        self.total = options.epochs * len(images)
+        self.losses, self.done, self.seconds, self.error = [], 0, 0.0, None
+        self.stop = threading.Event()
+        self._lock = threading.Lock()
+        self._supply = self._batches(np.random.default_rng(options.seed))
+
+    def _batches(self, random):
+        for _ in range(self.options.epochs):
+            order = random.permutation(len(self.images))
+            for start in range(0, len(order), self.options.batch):
+                yield cygrad.from_numpy(order[start:start + self.options.batch])
+
+    def _work(self, model):
+        """What each thread does."""
+        try:
+            optimiser = OPTIMISERS[self.options.optimiser](model.parameters(), self.options.lr)
+            with cygrad.threads(1):            # the threads are ours, no operation needs more of them
+                while not self.stop.is_set():
+                    with self._lock:
+                        batch = next(self._supply, None)
+                    if batch is None:
+                        return
+                    optimiser.zero_grad()
+                    loss = nn.functional.cross_entropy(model(self.images[batch]), self.classes[batch])
+                    loss.backward()
+                    optimiser.step()
+                    with self._lock:
+                        self.losses.append(loss.item())
+                        self.done += len(batch)
+        except BaseException as error:         # reported by the main thread
+            self.error = error
+            self.stop.set()
+
+    def run(self, title):
+        """Train; the main thread shows the progress and listens for Ctrl-C."""
+        threads = [threading.Thread(target=self._work, args=(model,), daemon=True) for model in self.replicas]
+        begin = time.perf_counter()
+        with tqdm(total=self.total, desc=title, unit=" images", unit_scale=True, file=sys.stderr) as bar:
+            try:
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    while thread.is_alive():
+                        thread.join(0.05)
+                        bar.update(self.done - bar.n)
+                self.seconds = time.perf_counter() - begin
+            finally:
+                self.stop.set()
+                for thread in threads:
+                    if thread.ident is not None:
+                        thread.join()
+        if self.error is not None:
+            raise self.error
+        return self
+
+
+def accuracy(model, images, classes):
+    """Share of images whose class gets the highest score."""
+    model.eval()
+    with cygrad.no_grad():
+        right = (model(images).argmax(1) == classes).sum().item()
+    model.train()
+    return right / len(images)
+
+
+def draw_losses(runs, path):
+    """Mean loss of the last 50 batches, for each run."""
+    figure, axes = plt.subplots(figsize=(8, 5))
+    for title, training in runs.items():
+        losses = np.array(training.losses)
+        window = min(50, len(losses))
+        smooth = np.convolve(losses, np.full(window, 1 / window), mode="valid")
+        axes.plot(np.arange(window, window + len(smooth)), smooth, label=title, linewidth=1)
+    axes.set(xlabel="step", ylabel="cross entropy of the training batches", yscale="log")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def draw_graph(model, images, classes, path):
+    """The graph of one batch, from the weights down to the loss."""
+    loss = nn.functional.cross_entropy(model(images), classes)
+    path.write_text(to_svg(loss, dict(model.named_parameters())))
+
+
+def main():
+    """Train both ways, compare, draw."""
+    options = arguments()
+    train_images, test_images, train_classes, test_classes = load(options.seed)
+    options.out.mkdir(parents=True, exist_ok=True)
+    runs, results = {}, []
+    for n_threads in dict.fromkeys([1, options.threads]):
+        title = "1 thread" if n_threads == 1 else f"{n_threads} threads (Hogwild)"
+        cygrad.manual_seed(options.seed)       # both start with the same weights
+        model = network()
+        if not runs:
+            first = slice(0, options.batch)
+            draw_graph(model, train_images[first], train_classes[first], options.out / "graph.svg")
+        runs[title] = Training(model, train_images, train_classes, options, n_threads).run(title)
+        results.append((title, runs[title].total / runs[title].seconds,
+                        accuracy(model, test_images, test_classes)))
+    print(f"\n{'':24}{'images/s':>12}{'test accuracy':>16}")
+    for title, speed, share in results:
+        print(f"{title:24}{speed:12,.0f}{share:15.1%}")
+    draw_losses(runs, options.out / "losses.png")
+    print(f"\nloss curves: {options.out / 'losses.png'}\ngraph of the first batch: {options.out / 'graph.svg'}")
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        sys.exit(130)

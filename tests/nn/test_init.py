@@ -1,0 +1,110 @@
+"""Starting values: their distributions, and that they leave no trace in the graph."""
+
+import math
+
+import numpy as np
+import pytest
+
+import cygrad
+from cygrad import nn
+from cygrad.nn import init
+
+
+def drawn(function, *args, shape=(400, 300), **options):
+    cygrad.manual_seed(0)
+    tensor = nn.Parameter(cygrad.empty(*shape))
+    assert function(tensor, *args, **options) is tensor
+    assert tensor.is_leaf
+    assert tensor.requires_grad
+    return tensor.detach().numpy()
+
+
+def test_constants():
+    assert (drawn(init.zeros_) == 0).all()
+    assert (drawn(init.ones_) == 1).all()
+    assert (drawn(init.constant_, 2.5) == 2.5).all()
+    assert (drawn(init.eye_, shape=(2, 3)) == np.eye(2, 3)).all()
+    with pytest.raises(ValueError, match="only a matrix"):
+        init.eye_(cygrad.empty(3))
+
+
+@pytest.mark.parametrize(("function", "args", "options", "bound"), [
+    (init.uniform_, (-2.0, 2.0), {}, 2.0),
+    (init.xavier_uniform_, (), {}, math.sqrt(6 / 700)),
+    (init.xavier_uniform_, (2.0,), {}, 2 * math.sqrt(6 / 700)),
+    (init.kaiming_uniform_, (), {}, math.sqrt(6 / 300)),
+    (init.kaiming_uniform_, (), {"a": math.sqrt(5)}, 1 / math.sqrt(300)),
+    (init.kaiming_uniform_, (), {"mode": "fan_out", "nonlinearity": "relu"}, math.sqrt(6 / 400)),
+])
+def test_uniform(function, args, options, bound):
+    values = drawn(function, *args, **options)
+    assert values.min() >= -bound
+    assert values.max() <= bound
+    assert abs(values.mean()) < 0.02 * bound
+    assert values.std() == pytest.approx(bound / math.sqrt(3), rel=0.01)
+
+
+@pytest.mark.parametrize(("function", "args", "options", "deviation"), [
+    (init.normal_, (0.0, 3.0), {}, 3.0),
+    (init.xavier_normal_, (), {}, math.sqrt(2 / 700)),
+    (init.kaiming_normal_, (), {}, math.sqrt(2 / 300)),
+    (init.kaiming_normal_, (), {"nonlinearity": "tanh"}, 5 / 3 / math.sqrt(300)),
+])
+def test_normal(function, args, options, deviation):
+    values = drawn(function, *args, **options)
+    assert abs(values.mean()) < 0.02 * deviation
+    assert values.std() == pytest.approx(deviation, rel=0.01)
+
+
+def test_truncated_normal():
+    values = drawn(init.trunc_normal_, 0.0, 1.0, -0.5, 1.0)
+    assert values.min() >= -0.5
+    assert values.max() <= 1
+    assert (values > 0).mean() == pytest.approx(0.3413 / (0.3413 + 0.1915), abs=0.01)
+    with pytest.raises(ValueError, match="interval is empty"):
+        init.trunc_normal_(cygrad.empty(2), a=1.0, b=1.0)
+    far = drawn(init.trunc_normal_, 0.0, 1.0, 30.0, 31.0, shape=(2,))
+    assert ((far >= 30) & (far <= 31)).all()
+
+
+def test_kernels_count_in_the_fans():
+    assert init.fans(cygrad.empty(5, 4, 3, 2), "fans") == (24, 30)
+    with pytest.raises(ValueError, match="at least two dimensions"):
+        init.xavier_normal_(cygrad.empty(3))
+
+
+def test_gains():
+    assert init.calculate_gain("linear") == init.calculate_gain("sigmoid") == 1
+    assert init.calculate_gain("tanh") == pytest.approx(5 / 3)
+    assert init.calculate_gain("leaky_relu", 1.0) == pytest.approx(1.0)
+    assert init.calculate_gain("selu") == 0.75
+    with pytest.raises(ValueError, match="no such non-linearity"):
+        init.calculate_gain("other")
+    with pytest.raises(ValueError, match="must be a number"):
+        init.calculate_gain("leaky_relu", "a")
+    with pytest.raises(ValueError, match="no such mode"):
+        init.kaiming_normal_(cygrad.empty(2, 2), mode="other")
+
+
+def test_nothing_to_fill():
+    with pytest.warns(UserWarning, match="nothing to fill"):
+        init.kaiming_uniform_(cygrad.empty(0, 3))
+
+
+def test_linear_starts_as_documented():
+    cygrad.manual_seed(0)
+    layer = nn.Linear(100, 500)
+    for values in layer.weight.detach().numpy(), layer.bias.detach().numpy():
+        assert abs(values).max() <= 0.1
+        assert values.std() == pytest.approx(0.1 / math.sqrt(3), rel=0.05)
+    assert nn.Linear(3, 2, bias=False).bias is None
+    assert nn.Linear(3, 2, dtype=cygrad.float64).weight.dtype == cygrad.float64
+
+
+def test_embedding_starts_normal_with_zero_padding():
+    cygrad.manual_seed(0)
+    table = nn.Embedding(300, 100, padding_idx=-1)
+    assert table.padding_idx == 299
+    assert table.weight[299].abs().sum().item() == 0
+    assert table.weight[:299].detach().numpy().std() == pytest.approx(1, rel=0.02)
+    assert table.weight.is_leaf
