@@ -67,7 +67,8 @@ cdef int _extremum_dim(const char *name, int operation, const value_t *arguments
     cdef array_t *values = NULL
     cdef array_t *indices = NULL
     cdef int status = read_reduction(name, &arguments[0], &arguments[1], &arguments[2], &reduction)
-    if status == OK and arguments[1].kind != INTEGER and (arguments[1].kind == NOTHING or arguments[1].count != 1):
+    if (status == OK and arguments[1].kind != INTEGER
+            and (arguments[1].kind == NOTHING or arguments[1].count != 1)):
         snprintf(message(), MESSAGE, b"%s: expected one dimension.", name)
         status = TYPE_ERROR
     if status == OK:

@@ -4,8 +4,8 @@
 The dimensions of the array fall into two groups, kept and reduced. Each group is sorted by strides and
 merged where it can be, so that nothing depends on how the array was transposed. A *leaf* reduces a stretch of
 the innermost reduced dimension for a tile of neighbours along the innermost kept one, in the order in
-which they lie in memory. Leaves are joined pairwise, as in a balanced tree, and few long reductions are cut into pieces
-that threads can share. All sizes follow from the problem, none from the number of threads.
+which they lie in memory. Leaves are joined pairwise, as in a balanced tree, and few long reductions are cut
+into pieces that threads can share. All sizes follow from the problem, none from the number of threads.
 """
 
 from libc.stdint cimport int32_t, int64_t

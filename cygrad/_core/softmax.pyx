@@ -1,8 +1,7 @@
 """Softmax, its logarithm, and their derivatives, a row at a time while it is in the cache.
 
 Rows that lie along the last dimension are taken one by one; along another dimension, a tile of neighbouring
-rows
-is taken at once, so that memory is read in order. Rows are independent: threads do not change a bit.
+rows is taken at once, so that memory is read in order. Rows are independent: threads do not change a bit.
 """
 
 from libc.math cimport log

@@ -10,7 +10,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
 from cygrad._core.array cimport MAX_DIMS
 from cygrad._core.atomic cimport atomic_claim
-from cygrad._core.cast cimport number_to_cell
+from cygrad._core.cast cimport cast_loops, number_to_cell
 from cygrad._core.errors cimport MESSAGE, OK, message
 from cygrad._core.iteration cimport nest_pointer
 from cygrad._core.loops cimport loop_status, set_loop_status
@@ -219,6 +219,8 @@ cdef int run_task(task_t *task) noexcept nogil:
     for k in range(1, nest.n):
         task.ready[k] = lies_ready(task, k, task.itemsize[k])
     task.ready[0] = task.move[0] == NULL and lies_ready(task, 0, out_size)
+    if not task.ready[0] and task.move[0] == NULL:       # same dtype, but unevenly strided: moved as it is
+        task.move[0] = cast_loops[program.dtype][program.dtype]
     size = WORK // (program.cost * task.piece)
     parallel_for(run_tiles, task, tiles, size if size > 1 else 1)
     if task.error != OK:

@@ -87,8 +87,8 @@ def _plain_dtype(value):
     return value if isinstance(value, Dtype) else promote_types(value, value)
 
 
-def type(self, dtype=None, non_blocking=False):  # noqa: A001
-    """The tensor in another dtype, or the name of its own: a method of Tensor.
+def as_type(self, dtype=None, non_blocking=False):
+    """The tensor in another dtype, or the name of its own: the method ``Tensor.type``.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ CONVERSIONS = {
 # Functions that are only methods of Tensor; their names would hide built-in ones.
 METHODS = {name: _conversion(name, getattr(dtypes, dtype)) for name, dtype in CONVERSIONS.items()}
 METHODS |= {"half": _refusal("half", "float16"), "bfloat16": _refusal("bfloat16", "bfloat16")}
-METHODS |= {"to": to, "type": type, "type_as": type_as, "cpu": cpu}
+METHODS |= {"to": to, "type": as_type, "type_as": type_as, "cpu": cpu}
 METHODS["__dlpack_device__"] = dlpack_device
 
 
@@ -296,7 +296,7 @@ def _operand(value):
     for kind, dtype in ((bool, dtypes.bool), (int, dtypes.int64), (float, default), (complex, default.to_complex())):
         if isinstance(value, kind):
             return 2, dtype
-    raise TypeError(f"result_type: expected Tensors or numbers (got {value.__class__.__name__}).")
+    raise TypeError(f"result_type: expected Tensors or numbers (got {type(value).__name__}).")
 
 
 def can_cast(from_, to):
@@ -342,7 +342,7 @@ def is_tensor(obj):
 
 def _checked(input, operation):
     if not isinstance(input, Tensor):
-        raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {input.__class__.__name__}).")
+        raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(input).__name__}).")
     return input
 
 

@@ -1,4 +1,4 @@
-"""Reductions: values against the reference for every dtype and layout, errors, and the same bits for any threads."""
+"""Reductions: values against the reference for every dtype and layout, errors, the same bits for any threads."""
 
 import numpy as np
 import pytest
@@ -245,7 +245,8 @@ def test_accuracy_of_long_sums(dtype):
         assert ours <= 2 * np.finfo(dtype).eps * np.abs(exact).max()
     shifted = (x + 1000).astype(dtype)
     np.testing.assert_allclose(call_kernel("var", shifted, None, None, False)[0],
-                               shifted.astype("longdouble").var(ddof=1), rtol=1e-5 if dtype == "float32" else 1e-12)
+                               shifted.astype("longdouble").var(ddof=1),
+                               rtol=1e-5 if dtype == "float32" else 1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])

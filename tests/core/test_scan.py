@@ -71,7 +71,8 @@ def test_dtype_and_errors():
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "float32", "complex64"])
 @pytest.mark.parametrize("zeros", [[], [0], [2], [5], [1, 3], [0, 5]])
 def test_derivatives_of_products(dtype, zeros):
-    for x in (numbers((6,), dtype), numbers((6, 4), dtype), numbers((6, 2, 3), dtype), numbers((2, 6, 3), dtype)):
+    for x in (numbers((6,), dtype), numbers((6, 4), dtype), numbers((6, 2, 3), dtype),
+              numbers((2, 6, 3), dtype)):
         dim = x.shape.index(6)
         for zero in zeros:
             np.moveaxis(x, dim, 0)[zero] = 0
@@ -109,7 +110,8 @@ def test_select_backward_index():
             values, indices = t.max(dim, keepdim=keepdim)
             grad = numbers(tuple(values.shape), "float64", 1)
             values.backward(torch.from_numpy(grad))
-            close(call_kernel("select_backward_index", grad, x.shape, dim, indices.numpy(), keepdim)[0], t.grad)
+            ours = call_kernel("select_backward_index", grad, x.shape, dim, indices.numpy(), keepdim)[0]
+            close(ours, t.grad)
     assert call_kernel("select_backward_index", np.array(2.0), (), 0, np.array(0), False)[0] == 2
     with pytest.raises(IndexError, match="index out of range"):
         call_kernel("select_backward_index", np.ones(2), (2, 3), 1, np.array([0, 3]), False)

@@ -60,7 +60,8 @@ def test_infinities_and_large_numbers(name):
 
 def test_dtype_and_errors():
     x = np.arange(6).reshape(2, 3)
-    close(call_kernel("softmax", x, 1, dtypes.float64)[0], torch.from_numpy(x).softmax(1, dtype=torch.float64))
+    close(call_kernel("softmax", x, 1, dtypes.float64)[0],
+          torch.from_numpy(x).softmax(1, dtype=torch.float64))
     with pytest.raises(NotImplementedError, match="softmax: needs float32 or float64"):
         call_kernel("softmax", x, 1, None)
     with pytest.raises(IndexError, match="out of range"):

