@@ -34,6 +34,7 @@ OPTIMISERS = {
     "adam": lambda parameters, lr: optim.Adam(parameters, lr=lr or 1e-3),
     "adamw": lambda parameters, lr: optim.AdamW(parameters, lr=lr or 1e-3),
 }
+SHIFTS = [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)]
 
 
 def arguments():
@@ -56,8 +57,18 @@ def load(seed):
     """Images as rows of 64 numbers in [0, 1] and their classes: training part, then the quarter kept for the test."""
     images, classes = load_digits(return_X_y=True)
     images = (images / 16).astype(np.float32)
-    split = train_test_split(images, classes, test_size=0.25, stratify=classes, random_state=seed)
-    return [cygrad.from_numpy(np.ascontiguousarray(part)) for part in split]
+    train_images, test_images, train_classes, test_classes = train_test_split(
+        images, classes, test_size=0.25, stratify=classes, random_state=seed)
+    # There are few images; a digit moved by a pixel is the same digit.
+    train_images = np.concatenate([shifted(train_images, *by) for by in SHIFTS])
+    parts = train_images, test_images, np.tile(train_classes, len(SHIFTS)), test_classes
+    return [cygrad.from_numpy(np.ascontiguousarray(part)) for part in parts]
+
+
+def shifted(images, down, right):
+    """The images moved by some pixels; what comes in at the edge is empty."""
+    framed = np.pad(images.reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
+    return framed[:, 1 - down:9 - down, 1 - right:9 - right].reshape(-1, 64)
 
 
 def network():

@@ -14,13 +14,13 @@ DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float6
 
 
 def same(ours, theirs, exact=True):
-    """Equal shape, dtype and values."""
+    """Equal shape, dtype and values; the reference rounds float32 steps in an order that depends on the machine."""
     assert tuple(ours.shape) == tuple(theirs.shape)
     assert ours.dtype.name == str(theirs.dtype).removeprefix("torch.")
     if exact:
         np.testing.assert_array_equal(ours.detach().numpy(), theirs.detach().numpy())
     else:
-        np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=3e-7, atol=1e-7)
+        np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-6, atol=4e-6)
 
 
 def both(text, **names):

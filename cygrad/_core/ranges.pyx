@@ -167,13 +167,13 @@ cdef object _deliver(Tensor result, object out, bint needs_grad, str operation):
 # Both count from the nearer end, so that the last value is the end itself and the row is symmetric.
 
 cdef void _space_reals(real_t *out, int64_t n, double start, double end, bint logarithmic, double base) noexcept nogil:
-    cdef real_t first = <real_t>start, last = <real_t>end, step = 0, value
+    cdef double step = 0, value
     cdef int64_t i
     if n > 1:
-        step = (last - first) / (n - 1)
+        step = (end - start) / (n - 1)
     for i in range(n):
-        value = first + step * i if n == 1 or i < n // 2 else last - step * (n - i - 1)
-        out[i] = <real_t>pow(base, value) if logarithmic else value
+        value = start + step * i if n == 1 or i < n // 2 else end - step * (n - i - 1)
+        out[i] = <real_t>(pow(base, value) if logarithmic else value)
 
 
 cdef void _space_integers(integer_t *out, int64_t n, int64_t start, int64_t end, bint logarithmic,

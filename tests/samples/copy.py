@@ -40,4 +40,4 @@ SAMPLES = {
             wrong(RuntimeError, "pad", (4,), (1,))],
 }
 COMPLEX = {"contiguous", "clone", "flip", "roll", "tril", "triu", "repeat", "cat", "stack"}
-HELPERS = {"cast": "to", "cat_backward": "cat", "pad_backward": "pad"}
+HELPERS = {"cast": "to", "copy": "copy_", "cat_backward": "cat", "pad_backward": "pad"}

@@ -1,0 +1,429 @@
+"""Derivatives compared with finite differences: ``gradcheck`` and, for second derivatives, ``gradgradcheck``.
+
+All tensors are seen as real vectors here. A complex input z = x + iy counts as x and y, a complex output
+w = u + iv as u and v; the gradient of u with respect to z is du/dx + i du/dy, which is what backward gives for the
+vector 1, and that of v what it gives for the vector i. So one comparison serves real and complex functions.
+"""
+
+import warnings
+
+import numpy as np
+
+from cygrad._core.creation import from_numpy
+from cygrad._core.tensor import Tensor
+from cygrad.autograd.run import grad
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+# Directions of fast mode and gradients of gradgradcheck: the same at each call, and nobody else's generator moves.
+SEED = 2718
+
+
+class GradcheckError(RuntimeError):
+    """What `gradcheck` raises if the derivatives of a function are wrong."""
+
+
+def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
+              check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
+              check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True, fast_mode=False,
+              masked=False):
+    """
+    Compare the gradients that backward computes with central differences.
+
+    For each input that requires grad and each output, ``analytical`` from backward and ``numerical`` from
+    ``(func(x + eps) - func(x - eps)) / (2 eps)`` must satisfy ``|analytical - numerical| <= atol + rtol |numerical|``.
+    The defaults are meant for float64 and complex128.
+
+    Parameters
+    ----------
+    func : callable
+        Gives a Tensor or a sequence of Tensors; the same ones for the same inputs.
+    inputs : Tensor or sequence
+        Arguments of `func`; compared are those that are Tensors and require grad, of any strides.
+    eps, atol, rtol : float
+        Step of the differences and tolerances.
+    raise_exception : bool, default True
+        Raise an error that tells what is wrong, or else return False.
+    nondet_tol : float, default 0.0
+        By how much two backward passes through one graph may differ.
+    check_undefined_grad : bool, default True
+        With several outputs: those that get no gradient must count as if they got zeros.
+    check_grad_dtypes : bool, default False
+        Each gradient must have the dtype of its input.
+    check_batched_grad : bool, default False
+        ``grad(..., is_grads_batched=True)`` must agree with one ``grad`` for each vector.
+    check_forward_ad, check_batched_forward_grad : bool, default False
+        Forward mode: not available.
+    check_backward_ad : bool, default True
+        Check backward mode.
+    fast_mode : bool, default False
+        Compare the Jacobian's product with two random vectors instead of each of its entries: one backward for each
+        output. If they differ, the whole Jacobian is computed for the error.
+    masked : bool, default False
+        For sparse tensors: not available.
+
+    Returns
+    -------
+    bool
+        True if all gradients are right.
+
+    Raises
+    ------
+    GradcheckError
+        If a gradient is wrong, is not deterministic, or has the wrong shape or dtype.
+    ValueError
+        If no input requires grad, or an input has elements that share memory.
+    NotImplementedError
+        For forward mode and `masked`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([0.5, 2.0], dtype=cygrad.float64, requires_grad=True)
+    >>> cygrad.autograd.gradcheck(cygrad.sin, x)
+    True
+    """
+    _refuse("gradcheck", check_forward_ad=check_forward_ad, check_batched_forward_grad=check_batched_forward_grad,
+            masked=masked)
+    if not check_backward_ad:
+        raise ValueError("gradcheck: nothing to check (got check_backward_ad=False without forward mode). "
+                         "Leave check_backward_ad out.")
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    checked = _checked_inputs(inputs)
+    try:
+        outputs = _outputs(func(*inputs))
+        recorded = [number for number, output in enumerate(outputs) if output.requires_grad]
+        if not recorded:
+            _check_constant(func, inputs, checked, eps)
+            return True
+        check = _Check(func, inputs, checked, recorded, eps, atol, rtol)
+        check.gradients_of_zero(outputs, check_grad_dtypes)
+        rng = np.random.default_rng(SEED)
+        vectors = {number: _direction(outputs[number], rng) for number in recorded}
+        if fast_mode:
+            check.projections(outputs, vectors, rng)
+            check.determinism(outputs, [(number, vectors[number]) for number in recorded], nondet_tol)
+        else:
+            check.jacobians(outputs)
+            check.determinism(outputs, [pair for number in recorded
+                                        for pair in ((number, v) for _, v in _unit_vectors(outputs[number]))], nondet_tol)
+        if check_batched_grad:
+            check.batches(outputs, rng)
+        if check_undefined_grad:
+            check.undefined(outputs, vectors)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3,
+                  gen_non_contig_grad_outputs=False, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True,
+                  check_grad_dtypes=False, check_batched_grad=False, check_fwd_over_rev=False, check_rev_over_rev=True,
+                  fast_mode=False, masked=False):
+    """
+    Compare the gradients of gradients with central differences of the gradients.
+
+    The function that is checked computes, with ``create_graph=True``, the gradients of `func` from its inputs and
+    from gradients of its outputs, and is differentiated with respect to both.
+
+    Parameters
+    ----------
+    func : callable
+        As for `gradcheck`.
+    inputs : Tensor or sequence
+        As for `gradcheck`.
+    grad_outputs : Tensor or sequence of Tensor, optional
+        Gradients of the outputs that are differentiable. Default: random ones.
+    gen_non_contig_grad_outputs : bool, default False
+        Give the random ones gaps in memory.
+    check_fwd_over_rev : bool, default False
+        Forward mode over backward: not available.
+    check_rev_over_rev : bool, default True
+        Backward over backward.
+    eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, \
+fast_mode, masked
+        As for `gradcheck`.
+
+    Returns
+    -------
+    bool
+        True if all second derivatives are right.
+
+    Raises
+    ------
+    GradcheckError
+        If a second derivative is wrong.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([0.5, 2.0], dtype=cygrad.float64, requires_grad=True)
+    >>> cygrad.autograd.gradgradcheck(cygrad.sin, x)
+    True
+    """
+    _refuse("gradgradcheck", check_fwd_over_rev=check_fwd_over_rev, masked=masked)
+    if not check_rev_over_rev:
+        raise ValueError("gradgradcheck: nothing to check (got check_rev_over_rev=False without forward mode). "
+                         "Leave check_rev_over_rev out.")
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    if grad_outputs is None:
+        outputs = [output for output in _outputs(func(*inputs)) if output.requires_grad]
+        rng = np.random.default_rng(SEED)
+        vectors = [_random(output, rng, gen_non_contig_grad_outputs) for output in outputs]
+    else:
+        vectors = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+    count = len(vectors)
+
+    def gradients(*arguments):
+        first, last = arguments[:len(arguments) - count], arguments[len(arguments) - count:]
+        outputs = [output for output in _outputs(func(*first)) if output.requires_grad]
+        places = [place for place in first if isinstance(place, Tensor) and place.requires_grad]
+        found = grad(outputs, places, last, create_graph=True, allow_unused=True)
+        return tuple(gradient for gradient in found if gradient is not None)
+
+    return gradcheck(gradients, (*inputs, *vectors), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+                     check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad, fast_mode=fast_mode)
+
+
+# ---- what comes in and out
+
+def _refuse(operation, **options):
+    """Options that stand for something that does not exist."""
+    for name, value in options.items():
+        if value:
+            raise NotImplementedError(f"{operation}: {name} is not available (got {name}={value!r}). Leave it out.")
+
+
+def _checked_inputs(inputs):
+    """Positions of the inputs that require grad."""
+    checked = []
+    for number, value in enumerate(inputs):
+        if not isinstance(value, Tensor) or not value.requires_grad:
+            continue
+        if str(value.dtype).rpartition(".")[2] not in ("float64", "complex128"):
+            warnings.warn(f"gradcheck: input {number} is not of double precision (got {value.dtype}). Differences are "
+                          "hardly exact enough; use float64 or complex128.", UserWarning, stacklevel=3)
+        if any(step == 0 and size > 1 for step, size in zip(value.stride(), value.shape, strict=True)):
+            raise ValueError(f"gradcheck: elements of input {number} share memory (got strides {value.stride()} for "
+                             f"shape {tuple(value.shape)}). Call contiguous() on it first.")
+        checked.append(number)
+    if not checked:
+        raise ValueError("gradcheck: no input requires grad. Set requires_grad on at least one Tensor.")
+    return checked
+
+
+def _outputs(result):
+    """The Tensors that a function gave, as a list, those that cannot be differentiated left out."""
+    results = (result,) if isinstance(result, Tensor) else tuple(result)
+    return [value for value in results
+            if isinstance(value, Tensor) and (value.dtype.is_floating_point or value.dtype.is_complex)]
+
+
+def _array(tensor):
+    """The tensor's memory as an ndarray."""
+    return tensor.detach().numpy()
+
+
+def _flat(tensor):
+    """A copy of the elements as a vector."""
+    return np.array(_array(tensor)).reshape(-1)
+
+
+def _components(values):
+    """Complex columns as two real ones: all real parts, then all imaginary parts."""
+    return np.concatenate([values.real, values.imag], axis=-1) if np.iscomplexobj(values) else values
+
+
+def _unit_vectors(output):
+    """(number of the component, vector for backward) for every real component of an output."""
+    array = _array(output)
+    for part, unit in enumerate((1, 1j) if np.iscomplexobj(array) else (1,)):
+        for element in range(array.size):
+            vector = np.zeros(array.shape, array.dtype)
+            vector.reshape(-1)[element] = unit
+            yield part * array.size + element, from_numpy(vector)
+
+
+def _draw(like, rng):
+    """Random numbers between 0.5 and 1 (both parts, if complex): no entry of a Jacobian is lost among others."""
+    array = _array(like)
+    values = rng.uniform(0.5, 1.0, array.shape)
+    if np.iscomplexobj(array):
+        values = values + 1j * rng.uniform(0.5, 1.0, array.shape)
+    return np.asarray(values, dtype=array.dtype)
+
+
+def _direction(like, rng):
+    """A random vector for backward, in the shape of a tensor."""
+    return from_numpy(_draw(like, rng))
+
+
+def _random(like, rng, with_gaps):
+    """A random gradient that requires grad itself."""
+    values = _draw(like, rng) - 0.5
+    if with_gaps and values.ndim:
+        values = np.repeat(values, 2, axis=-1)[..., ::2]
+    return from_numpy(values).requires_grad_()
+
+
+def _evaluate(func, inputs, numbers):
+    """Copies of the outputs of these numbers as vectors."""
+    outputs = _outputs(func(*inputs))
+    return [_flat(outputs[number]) for number in numbers]
+
+
+def _differences(func, inputs, memory, step, eps, numbers):
+    """Central differences of the outputs while `memory`, an input's elements, moves by `step`."""
+    original = memory.copy()
+    try:
+        memory[...] = original + eps * step
+        after = _evaluate(func, inputs, numbers)
+        memory[...] = original - eps * step
+        before = _evaluate(func, inputs, numbers)
+    finally:
+        memory[...] = original
+    return [(late - early) / (2 * eps) for late, early in zip(after, before, strict=True)]
+
+
+def _numerical(func, inputs, number, eps, outputs):
+    """For each output its Jacobian with respect to one input: rows input elements, columns output components."""
+    memory = _array(inputs[number])
+    step = np.zeros_like(memory)
+    rows = []
+    for place in np.ndindex(memory.shape):
+        sides = []
+        for unit in (1, 1j) if np.iscomplexobj(memory) else (1,):
+            step[place] = unit
+            found = _differences(func, inputs, memory, step, eps, outputs)
+            sides.append([_components(values) for values in found])
+        step[place] = 0
+        rows.append([sides[0][j] + 1j * sides[1][j] if len(sides) == 2 else sides[0][j] for j in range(len(outputs))])
+    return [np.array([row[j] for row in rows]) for j in range(len(outputs))]
+
+
+def _check_constant(func, inputs, checked, eps):
+    """No output requires grad: then none may depend on the inputs."""
+    numbers = range(len(_outputs(func(*inputs))))
+    for number in checked:
+        for output, jacobian in enumerate(_numerical(func, inputs, number, eps, numbers)):
+            if jacobian.any():
+                raise GradcheckError(f"gradcheck: output {output} depends on input {number}, but does not require grad "
+                                     f"(got numerical:\n{jacobian}\nexpected zeros). Compute it by recorded operations.")
+
+
+class _Check:
+    """One function at one place: the comparisons that `gradcheck` makes, each an error if it fails."""
+
+    def __init__(self, func, inputs, checked, recorded, eps, atol, rtol):
+        self.func, self.inputs, self.checked, self.recorded = func, inputs, checked, recorded
+        self.eps, self.atol, self.rtol = eps, atol, rtol
+
+    def backward(self, outputs, vectors):
+        """Gradients of all checked inputs as arrays, for {number of an output: vector}."""
+        found = grad([outputs[number] for number in vectors], [self.inputs[number] for number in self.checked],
+                     list(vectors.values()), retain_graph=True, allow_unused=True)
+        return [np.zeros(_array(self.inputs[number]).shape) if gradient is None else np.array(_array(gradient))
+                for number, gradient in zip(self.checked, found, strict=True)]
+
+    def gradients_of_zero(self, outputs, check_dtypes):
+        """Gradients have the shape and kind of their inputs, and are zeros for zeros."""
+        vectors = [from_numpy(np.zeros_like(_array(outputs[number]))) for number in self.recorded]
+        found = grad([outputs[number] for number in self.recorded], [self.inputs[number] for number in self.checked],
+                     vectors, retain_graph=True, allow_unused=True)
+        for number, gradient in zip(self.checked, found, strict=True):
+            if gradient is None:
+                continue
+            place = self.inputs[number]
+            what = f"gradcheck: the gradient of input {number}"
+            if tuple(gradient.shape) != tuple(place.shape):
+                raise GradcheckError(f"{what} has the wrong shape (got {tuple(gradient.shape)}, expected "
+                                     f"{tuple(place.shape)}).")
+            if gradient.dtype != place.dtype and (check_dtypes or gradient.dtype.is_complex != place.dtype.is_complex):
+                raise GradcheckError(f"{what} has the wrong dtype (got {gradient.dtype}, expected {place.dtype}).")
+            if _array(gradient).any():
+                raise GradcheckError(f"{what} is not linear in the gradients of the outputs (got\n{gradient}\nfor zeros, "
+                                     "expected zeros). Multiply by them in backward.")
+
+    def jacobians(self, outputs):
+        """Every entry of every Jacobian."""
+        for position, number in enumerate(self.checked):
+            numerical = _numerical(self.func, self.inputs, number, self.eps, self.recorded)
+            for output, expected in zip(self.recorded, numerical, strict=True):
+                analytical = np.zeros((_array(self.inputs[number]).size, _components(_flat(outputs[output])).size),
+                                      dtype=_array(self.inputs[number]).dtype)
+                for component, vector in _unit_vectors(outputs[output]):
+                    analytical[:, component] = self.backward(outputs, {output: vector})[position].reshape(-1)
+                self.compare(number, output, analytical, expected.reshape(analytical.shape), self.atol)
+
+    def projections(self, outputs, vectors, rng):
+        """One random product with each Jacobian from both sides; all its entries if one is wrong."""
+        analytical = {output: self.backward(outputs, {output: vectors[output]}) for output in self.recorded}
+        for position, number in enumerate(self.checked):
+            step = _draw(self.inputs[number], rng)
+            moved = _differences(self.func, self.inputs, _array(self.inputs[number]), step, self.eps, self.recorded)
+            for output, difference in zip(self.recorded, moved, strict=True):
+                vector = _flat(vectors[output])
+                expected = np.vdot(vector, difference).real
+                found = np.vdot(analytical[output][position], step).real
+                # Each entry of the Jacobian may be off by atol.
+                atol = self.atol * max(np.abs(vector).sum() * np.abs(step).sum(), 1.0)
+                if not abs(found - expected) <= atol + self.rtol * abs(expected):
+                    self.jacobians(outputs)
+                    self.compare(number, output, np.array([[found]]), np.array([[expected]]), atol)
+
+    def compare(self, number, output, analytical, numerical, atol):
+        """An error that shows both if they differ by more than the tolerances."""
+        wrong = ~np.isclose(analytical, numerical, rtol=self.rtol, atol=atol)
+        if not wrong.any():
+            return
+        row, column = np.argwhere(wrong)[0]
+        raise GradcheckError(
+            f"gradcheck: the derivative of output {output} with respect to input {number} is wrong in {wrong.sum()} of "
+            f"{wrong.size} entries (got analytical:\n{analytical}\nexpected numerical:\n{numerical}\nfirst at element "
+            f"{row} of the input, component {column} of the output: {analytical[row, column]} and "
+            f"{numerical[row, column]}). Jacobian mismatch: correct the backward formula.")
+
+    def determinism(self, outputs, pairs, tolerance):
+        """Backward gives the same a second time."""
+        for output, vector in pairs:
+            first = self.backward(outputs, {output: vector})
+            second = self.backward(outputs, {output: vector})
+            for number, before, after in zip(self.checked, first, second, strict=True):
+                if not np.allclose(before, after, rtol=0, atol=tolerance, equal_nan=True):
+                    raise GradcheckError(
+                        f"gradcheck: backward is not deterministic: the gradient of input {number} for output {output} "
+                        f"differs between two runs (got\n{before}\nand\n{after}\nexpected a difference of at most "
+                        f"{tolerance}). Make backward depend on nothing but its arguments, or raise nondet_tol.")
+
+    def batches(self, outputs, rng):
+        """Several vectors at once give what each gives by itself."""
+        for output in self.recorded:
+            vectors = [_draw(outputs[output], rng) for _ in range(3)]
+            places = [self.inputs[number] for number in self.checked]
+            batched = grad(outputs[output], places, from_numpy(np.stack(vectors)), retain_graph=True,
+                           is_grads_batched=True, allow_unused=True)
+            single = [self.backward(outputs, {output: from_numpy(vector)}) for vector in vectors]
+            for position, (number, found) in enumerate(zip(self.checked, batched, strict=True)):
+                expected = np.stack([gradients[position] for gradients in single])
+                if found is not None and not np.allclose(_array(found), expected, self.rtol, self.atol, equal_nan=True):
+                    raise GradcheckError(f"gradcheck: the batched gradient of input {number} for output {output} is "
+                                         f"wrong (got\n{_array(found)}\nexpected\n{expected}).")
+
+    def undefined(self, outputs, vectors):
+        """An output without a gradient counts as one whose gradient is zeros."""
+        if len(self.recorded) < 2:
+            return
+        zeros = {number: from_numpy(np.zeros_like(_array(outputs[number]))) for number in self.recorded}
+        for output in self.recorded:
+            others = {number: vectors[number] for number in self.recorded if number != output}
+            for defined in ({output: vectors[output]}, others):
+                found, expected = self.backward(outputs, defined), self.backward(outputs, {**zeros, **defined})
+                for number, gradient, wanted in zip(self.checked, found, expected, strict=True):
+                    if not np.allclose(gradient, wanted, self.rtol, self.atol, equal_nan=True):
+                        raise GradcheckError(
+                            f"gradcheck: the gradient of input {number} is wrong if only the outputs {list(defined)} get "
+                            f"a gradient (got\n{gradient}\nexpected, as for zeros,\n{wanted}). Take missing gradients "
+                            "for zeros in backward.")
