@@ -8,7 +8,7 @@ from pprint import pformat
 from Cython.Build import cythonize
 from setuptools.command.build_ext import build_ext
 
-from build_tools import openblas
+from build_tools import openblas, stubs
 from build_tools.configuration import Configuration
 from build_tools.files import copy_if_changed, write_if_changed
 from build_tools.modules import CORE, GENERATED_ROOT
@@ -49,6 +49,7 @@ class BuildExt(build_ext):
         write_if_changed(package / "build_config.py", self.facts())
         self.prune(Path(self.build_lib, CORE))
         self.prune(package)
+        self.write_stub(package.parent)
 
     def cythonize(self):
         """Translate what changed, counting changes in any .pxd that is cimported."""
@@ -82,6 +83,12 @@ class BuildExt(build_ext):
         for module in package.rglob("*" + sysconfig.get_config_var("EXT_SUFFIX")):
             if module.name not in wanted:
                 module.unlink()
+
+    def write_stub(self, package: Path):
+        """For editors. Python with a sanitizer, or with a part of the modules, may not import the package."""
+        partial = self.configuration.sanitizer or os.environ.get("CYGRAD_MODULES")
+        if not partial and (package / "__init__.py").exists():
+            stubs.write(package.parent)
 
     def facts(self) -> str:
         facts = {**self.configuration.facts(), "openblas": openblas.facts()}

@@ -41,9 +41,9 @@ def arguments():
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
     parser.add_argument("--threads", type=int, default=2, help="threads of the Hogwild run (default: 2)")
-    parser.add_argument("--epochs", type=int, default=30, help="passes over the training data (default: 30)")
+    parser.add_argument("--epochs", type=int, default=20, help="passes over the training data (default: 20)")
     parser.add_argument("--batch", type=int, default=32, help="images per step (default: 32)")
-    parser.add_argument("--optimiser", choices=OPTIMISERS, default="adam", help="default: adam")
+    parser.add_argument("--optimiser", choices=OPTIMISERS, default="sgd", help="default: sgd")
     parser.add_argument("--lr", type=float, help="learning rate (default: depends on the optimiser)")
     parser.add_argument("--seed", type=int, default=0, help="of the split, the order and the weights (default: 0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the pictures (default: out)")
@@ -180,7 +180,7 @@ def draw_losses(runs, path):
 def draw_graph(model, images, classes, path):
     """The graph of one batch, from the weights down to the loss."""
     loss = nn.functional.cross_entropy(model(images), classes)
-    path.write_text(to_svg(loss, dict(model.named_parameters())))
+    path.write_text(to_svg(loss, {**dict(model.named_parameters()), "loss": loss}))
 
 
 def main():

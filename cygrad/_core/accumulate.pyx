@@ -64,12 +64,6 @@ cdef class AccumulateGrad(Node):
         """The leaf."""
         return self.payload
 
-    cdef list apply(self, list grads, bint keep, bint recorded):
-        # Recorded: the sum is an operation like any other, and .grad a result of it.
-        if grads[0] is not None:
-            self.payload.grad = grads[0] if self.payload.grad is None else self.payload.grad + grads[0]
-        return []
-
 
 install_collector(AccumulateGrad)
 

@@ -15,7 +15,7 @@ from cygrad._core.elementwise cimport copy_into, entries, entry_t, evaluate, pro
 from cygrad._core.errors cimport MEMORY_ERROR, OK, TYPE_ERROR, check
 from cygrad._core.inplace cimport bump_version, check_inplace, rebase_history
 from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
-from cygrad._core.native cimport NativeNode, native_node, set_meta
+from cygrad._core.native cimport NativeNode, native_node, set_meta, version_of
 from cygrad._core.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_ARGUMENTS, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, operator_t, saved_t,
@@ -23,7 +23,7 @@ from cygrad._core.operator cimport (
 from cygrad._core.tensor cimport (
     MULTI_OUTPUT_VIEW, SLOT_ABS, SLOT_ADD, SLOT_AND, SLOT_DIV, SLOT_EQ, SLOT_FLOOR_DIV, SLOT_GE, SLOT_GT, SLOT_INVERT,
     SLOT_LE, SLOT_LSHIFT, SLOT_LT, SLOT_MATMUL, SLOT_MUL, SLOT_NE, SLOT_NEG, SLOT_OR, SLOT_POW, SLOT_REMAINDER,
-    SLOT_RSHIFT, SLOT_SUB, SLOT_XOR, SLOTS, Tensor, describe, gradient_edge, is_inference, protocol, requires_grad,
+    SLOT_RSHIFT, SLOT_SUB, SLOT_XOR, SLOTS, Tensor, describe, grad_fn_of, gradient_edge, is_inference, protocol, requires_grad,
     wrap, wrap_view)
 from cygrad._core.value cimport (
     ARRAY, ARRAYS, BOOLEAN, INTEGER, INTEGERS, NOTHING, clear, copy_value, set_array, set_arrays, value_t)
@@ -37,6 +37,12 @@ cdef enum:
 
 # --------------------------------------------------------------------------------------------------------- recording
 
+cdef inline bint _wants_gradient(Tensor tensor) except -1:
+    if tensor.base is not None:        # it may have another history now, by an in-place change of its base
+        grad_fn_of(tensor)
+    return requires_grad(tensor)
+
+
 cdef uint32_t _needed(const operator_t *op, frame_t *frame) except? 0xffffffff:
     """Bit i: argument i has a derivative formula and requires grad."""
     cdef int i
@@ -46,11 +52,10 @@ cdef uint32_t _needed(const operator_t *op, frame_t *frame) except? 0xffffffff:
             continue
         if op.arguments[i].kind == TENSORS:
             for item in <list>frame.objects[i]:
-                if item is not None and requires_grad(<Tensor>item):
+                if item is not None and _wants_gradient(<Tensor>item):
                     needed |= 1u << i
                     break
-        elif requires_grad(<Tensor>frame.objects[i]) or (<Tensor>frame.objects[i]).base is not None and \
-                (<Tensor>frame.objects[i]).requires_grad:
+        elif _wants_gradient(<Tensor>frame.objects[i]):
             needed |= 1u << i
     return needed
 
@@ -59,6 +64,7 @@ cdef int _keep(NativeNode node, int position, const value_t *value, bint meta) e
     """Save one value for backward."""
     cdef kept_t *kept = &node.c.saved[position]
     cdef array_t *shape
+    cdef int i
     if meta and value.kind == ARRAY:
         shape = array_meta(value.of.array)
         if shape == NULL:
@@ -69,7 +75,13 @@ cdef int _keep(NativeNode node, int position, const value_t *value, bint meta) e
         if value.of.array.version == NULL:
             raise RuntimeError(f"{node.c.op.name.decode()}: an inference tensor cannot be saved for backward (got one "
                                f"as '{node.c.op.saved[position].name.decode()}'). Make a normal one with clone().")
-        kept.version = atomic_load(&value.of.array.version.value)
+    elif value.kind == ARRAYS:
+        for i in range(value.count):
+            if value.of.arrays[i] != NULL and value.of.arrays[i].version == NULL:
+                raise RuntimeError(f"{node.c.op.name.decode()}: an inference tensor cannot be saved for backward (got "
+                                   f"one in '{node.c.op.saved[position].name.decode()}'). Make a normal one with "
+                                   "clone().")
+    kept.version = version_of(value)
     return check(copy_value(&kept.value, value))
 
 
@@ -145,6 +157,29 @@ cdef inline program_t *_program(Operator operator) except NULL:
     return operator.descriptor.program
 
 
+cdef int _hold(frame_t *frame, bint held) noexcept:
+    """
+    Retain or release the arrays of the arguments: without the GIL another thread may give a Tensor another array
+    (``x.data = ...``, ``out=``), and the frame only borrows.
+    """
+    cdef int i, j
+    for i in range(frame.n):
+        if frame.values[i].kind == ARRAY:
+            if held:
+                retain(frame.values[i].of.array)
+            else:
+                release(frame.values[i].of.array)
+        elif frame.values[i].kind == ARRAYS:
+            for j in range(frame.values[i].count):
+                if frame.values[i].of.arrays[j] == NULL:
+                    continue
+                if held:
+                    retain(frame.values[i].of.arrays[j])
+                else:
+                    release(frame.values[i].of.arrays[j])
+    return 0
+
+
 cdef int _run(Operator operator, frame_t *frame, value_t *results, int64_t size) except -1:
     cdef operator_t *op = &operator.descriptor
     cdef program_t *program
@@ -155,16 +190,20 @@ cdef int _run(Operator operator, frame_t *frame, value_t *results, int64_t size)
         if size < LARGE:
             status = evaluate(program, frame.values, 0, NULL, &result)
         else:
+            _hold(frame, True)
             with nogil:
                 status = evaluate(program, frame.values, 0, NULL, &result)
+            _hold(frame, False)
         check(status)
         set_array(&results[0], result)
         return 0
     if size < LARGE:
         status = op.kernel(frame.values, results)
     else:
+        _hold(frame, True)
         with nogil:
             status = op.kernel(frame.values, results)
+        _hold(frame, False)
     return check(status)
 
 
@@ -232,7 +271,8 @@ cdef object _wrap_results(Operator operator, frame_t *frame, value_t *results, N
         for i in range(results[0].count):
             array = results[0].of.arrays[i]
             results[0].of.arrays[i] = NULL
-            tensors.append(_wrap_result(operator, frame, array, node, i, True))
+            # The kernel gives no array where there is nothing to give: a gradient for a tensor that `cat` skips.
+            tensors.append(None if array == NULL else _wrap_result(operator, frame, array, node, i, True))
         return tuple(tensors)
     if op.n_results == 1:
         if results[0].kind != ARRAY:
@@ -330,8 +370,8 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
     if not isinstance(<object>arguments[0], Tensor):
         raise TypeError(f"{name}: can only change a Tensor in place (got {type(<object>arguments[0]).__name__}).")
     tensor = <Tensor>arguments[0]
-    own = tensor.array
     keep_alive = box(operator, arguments, &frame)
+    own = retain(tensor.array)
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING
     try:
@@ -372,6 +412,7 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
             rebase_history(tensor, node)
         return tensor
     finally:
+        release(own)
         release(original)
         for i in range(MAX_RESULTS):
             clear(&results[i])
@@ -396,8 +437,10 @@ cdef int _evaluate_into(Operator operator, frame_t *frame, array_t *own, int64_t
     if size < LARGE:
         status = evaluate(program, frame.values, 0, own, &result)
     else:
+        _hold(frame, True)
         with nogil:
             status = evaluate(program, frame.values, 0, own, &result)
+        _hold(frame, False)
     release(result)
     return check(status)
 
@@ -475,9 +518,9 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
     cdef int i, edge = 0
     if state.grad_disabled or op.flags & NO_GRADIENT:
         return tensor
-    if op.arguments[0].differentiable and requires_grad(x):
+    if op.arguments[0].differentiable and _wants_gradient(x):
         needed = 1
-    if y is not None and op.arguments[1].differentiable and requires_grad(y):
+    if y is not None and op.arguments[1].differentiable and _wants_gradient(y):
         needed |= 2
     if not needed:
         return tensor

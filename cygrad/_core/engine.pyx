@@ -20,7 +20,8 @@ from cygrad._core.run cimport FINISHED, NEEDS_PYTHON, add_part, advance, deliver
 from cygrad._core.storage cimport has_pending, release_pending
 from cygrad._core.team cimport run_with_team, worth_a_team
 from cygrad._core.tensor cimport (
-    SLOT_ADD, Tensor, describe, grad_fn_of, gradient_edge, protocol, requires_grad, set_gradient, wrap)
+    SLOT_ADD, Tensor, describe, grad_fn_of, gradient_edge, protocol, requires_grad, set_gradient, tensor_of,
+    wrap)
 from cygrad._core.value cimport INTEGER, value_t
 
 import threading
@@ -89,7 +90,7 @@ cdef class GraphTask:
             else:
                 array = self.plan.buffers[i].sum
                 self.plan.buffers[i].sum = NULL
-                grads.append(None if array == NULL else _tensor_of(array))
+                grads.append(None if array == NULL else tensor_of(array))
         return grads
 
     cdef int give(self, item_t *target, int64_t input_nr, Tensor gradient) except -1:
@@ -127,13 +128,16 @@ cdef class GraphTask:
             _call_tensor_hooks(node, hooks, grads)
         if item.captured:
             self.capture(item, grads)
-        if not item.executed:
-            return 0
-        if hooks is not None and hooks.before:
+        if item.executed and hooks is not None and hooks.before:
             grads = _call_prehooks(node, hooks, grads)
         if hooks is not None and hooks.retained:
             _retain(hooks, grads, self.recorded)
-        if any([grad is not None for grad in grads]):
+        if not item.executed:
+            return 0
+        if self.recorded and c.gradient != NULL:
+            _accumulate(<Tensor>node.payload, grads[0])
+            results = []
+        elif any([grad is not None for grad in grads]):
             if self.recorded or c.backward == NULL or c.python & HAS_PACKED_TENSORS:
                 results = node.apply(grads, self.keep, self.recorded)
             else:
@@ -175,20 +179,25 @@ cdef class GraphTask:
         cdef list results = [None] * c.n_edges
         for i in range(c.n_edges):
             if out[i] != NULL:
-                results[i] = _tensor_of(out[i])
+                results[i] = tensor_of(out[i])
         free(out)
         check(status)
         return results
 
 
-cdef Tensor _tensor_of(array_t *array):
-    """The Tensor that wraps the array, or a new one; takes `array` over."""
-    cdef Tensor tensor
-    if array.tensor == NULL:
-        return wrap(array)
-    tensor = <Tensor>array.tensor
-    release(array)
-    return tensor
+cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
+    """Recorded: the sum is an operation like any other, and .grad a result of it."""
+    cdef Tensor former, total
+    cdef array_t *seen
+    while gradient is not None:
+        former = leaf.grad
+        total = gradient if former is None else protocol.binary(SLOT_ADD, former, gradient)
+        # Another thread may have added its own while the sum was computed.
+        seen = NULL if leaf.gradient == NULL else leaf.gradient.value
+        if seen == (NULL if former is None else former.array):
+            set_gradient(leaf, total)
+            break
+    return 0
 
 
 cdef int _python_item(void *task, item_t *item) noexcept with gil:
@@ -281,7 +290,7 @@ cdef class GradientEdge:
     cdef readonly Node node
     cdef readonly int64_t output_nr
 
-    def __init__(self, Node node not None, output_nr):
+    def __cinit__(self, Node node not None, output_nr):
         if not 0 <= output_nr < node.c.n_outputs:
             raise ValueError(f"GradientEdge: {node.name()} has no such output (got {output_nr}, expected less than "
                              f"{node.c.n_outputs}).")
@@ -534,7 +543,7 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
             else:
                 array = task.plan.buffers[item.buffers + edge.output_nr].captured
                 if array != NULL:
-                    result = _tensor_of(retain(array))
+                    result = tensor_of(retain(array))
         if result is None and not allow_unused:
             raise RuntimeError(f"{operation}: input {position} was not used to compute the outputs, so it has no gradient. "
                                "Pass allow_unused=True for None in its place, or materialize_grads=True for zeros.")

@@ -143,7 +143,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
     --------
     >>> import cygrad
     >>> cygrad.empty(2, 3).shape
-    Size([2, 3])
+    (2, 3)
     """
     check_place(device, layout, pin_memory, "empty")
     cdef object sizes = sizes_of(args, size, "empty")
@@ -345,7 +345,7 @@ def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
     --------
     >>> import cygrad
     >>> cygrad.empty_like(cygrad.tensor([1, 2])).shape
-    Size([2])
+    (2,)
     """
     check_place(device, layout, pin_memory, "empty_like")
     return filled_like(input, None, dtype, requires_grad, "empty_like")
@@ -387,7 +387,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint r
 # ---- new ones of another tensor's dtype: methods of Tensor ---------------------------------------
 
 
-def new_zeros(Tensor self, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
+def new_zeros(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
     A tensor of zeros with the dtype of this one: a method of Tensor.
@@ -419,7 +419,7 @@ def new_zeros(Tensor self, *args, size=None, dtype=None, layout=None, device=Non
     return finish(full_tensor(sizes, 0, code, "new_zeros"), requires_grad)
 
 
-def new_ones(Tensor self, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
+def new_ones(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
     A tensor of ones with the dtype of this one: a method of Tensor.
@@ -451,7 +451,7 @@ def new_ones(Tensor self, *args, size=None, dtype=None, layout=None, device=None
     return finish(full_tensor(sizes, 1, code, "new_ones"), requires_grad)
 
 
-def new_empty(Tensor self, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
+def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
     A tensor with the dtype of this one whose elements are not set: a method of Tensor.
@@ -475,7 +475,7 @@ def new_empty(Tensor self, *args, size=None, dtype=None, layout=None, device=Non
     --------
     >>> import cygrad
     >>> cygrad.tensor([1, 2]).new_empty(3).shape
-    Size([3])
+    (3,)
     """
     check_place(device, layout, pin_memory, "new_empty")
     cdef object sizes = sizes_of(args, size, "new_empty")
@@ -483,7 +483,7 @@ def new_empty(Tensor self, *args, size=None, dtype=None, layout=None, device=Non
     return finish(empty_tensor(sizes, code, "new_empty"), requires_grad)
 
 
-def new_full(Tensor self, size, fill_value, *, dtype=None, layout=None, device=None, bint requires_grad=False,
+def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None, device=None, bint requires_grad=False,
              pin_memory=False):
     """
     A tensor with the dtype of this one and the same number everywhere: a method of Tensor.
@@ -514,7 +514,7 @@ def new_full(Tensor self, size, fill_value, *, dtype=None, layout=None, device=N
     return finish(full_tensor(tuple(size), fill_value, code, "new_full"), requires_grad)
 
 
-def new_tensor(Tensor self, data, *, dtype=None, layout=None, device=None, bint requires_grad=False,
+def new_tensor(Tensor self not None, data, *, dtype=None, layout=None, device=None, bint requires_grad=False,
                pin_memory=False):
     """
     A tensor with a copy of data and the dtype of this one: a method of Tensor.

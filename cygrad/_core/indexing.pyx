@@ -31,6 +31,7 @@ from cygrad._core.tensor cimport Tensor, protocol, requires_grad, wrap, wrap_vie
 cnp.import_array()
 
 cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int *overflow) except? -1
     int PySlice_Unpack(object, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step)
 
@@ -107,9 +108,13 @@ cdef object put(Tensor self, list indices, object values, object accumulate):
 
 # ---- one entry of a key --------------------------------------------------------------------------
 
-cdef int64_t wrapped_index(int64_t index, int64_t size, int dim) except -1:
+cdef int64_t wrapped_index(object given, int64_t size, int dim) except -1:
+    cdef int overflow = 0
+    cdef int64_t index = PyLong_AsLongLongAndOverflow(given, &overflow)
+    if overflow:
+        index = size             # out of bounds in any case
     if index < -size or index >= size:
-        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+        raise IndexError(f"index {given} is out of bounds for dimension {dim} with size {size}")
     return index + size if index < 0 else index
 
 
@@ -185,6 +190,11 @@ cdef inline void keep_dimension(geometry_t *view, int64_t size, int64_t stride) 
     view.ndim += 1
 
 
+cdef inline int64_t new_stride(Tensor self, int dim) noexcept:
+    """The step of a new dimension in front of `dim`, as `unsqueeze` chooses it."""
+    return self.array.shape[dim] * self.array.strides[dim] if dim < self.array.ndim else 1
+
+
 cdef int consumed_by(object item) except -1:
     """How many dimensions of the tensor an entry of the key stands for."""
     if item is None or item is Ellipsis:
@@ -242,7 +252,7 @@ cdef Tensor basic_view(Tensor self, tuple key, list indices):
             changed = True
             if recorded:
                 current = unsqueeze(current, view.ndim)
-            keep_dimension(&view, 1, 1)
+            keep_dimension(&view, 1, new_stride(self, dim))
         elif item is Ellipsis:
             skip = ndim - consumed
             for i in range(skip):
@@ -263,7 +273,7 @@ cdef Tensor basic_view(Tensor self, tuple key, list indices):
                 changed = True
                 if recorded:
                     current = unsqueeze(current, view.ndim)
-                keep_dimension(&view, 1, 1)
+                keep_dimension(&view, 1, new_stride(self, dim))
                 advanced = advanced.reshape(1)
             for i in range(skip):
                 keep_dimension(&view, self.array.shape[dim], self.array.strides[dim])
@@ -371,7 +381,7 @@ cdef int setitem(Tensor self, object key, object value) except -1:
     return 0
 
 
-def get_item(Tensor self, key):
+def get_item(Tensor self not None, key):
     """
     The elements of a tensor that a key names: ``x[key]``.
 
@@ -405,7 +415,7 @@ def get_item(Tensor self, key):
     return getitem(self, key)
 
 
-def set_item(Tensor self, key, value):
+def set_item(Tensor self not None, key, value):
     """
     Write to the elements of a tensor that a key names: ``x[key] = value``.
 
@@ -437,7 +447,7 @@ def set_item(Tensor self, key, value):
     setitem(self, key, value)
 
 
-def index_put_(Tensor input, indices, values, accumulate=False):
+def index_put_(Tensor input not None, indices, values, accumulate=False):
     """
     Write values to the places that index tensors name, in place.
 

@@ -15,11 +15,11 @@ from cygrad._core.dtype cimport itemsize
 from cygrad._core.elementwise cimport copy_into, fill
 from cygrad._core.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
-from cygrad._core.node cimport Node, install_collector, kept_t, node_new, node_t, set_edge
+from cygrad._core.node cimport HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, install_collector, kept_t, node_new, node_t, set_edge
 from cygrad._core.storage cimport storage_new, storage_t
 from cygrad._core.tensor cimport (
-    CUSTOM_VIEW, DIFFERENTIABLE_VIEW, INFERENCE_VIEW, MULTI_OUTPUT_VIEW, NO_GRAD_VIEW, Tensor, describe,
-    gradient_edge, is_inference, protocol, requires_grad)
+    CUSTOM_VIEW, DIFFERENTIABLE_VIEW, INFERENCE_VIEW, MULTI_OUTPUT_VIEW, NO_GRAD_VIEW, Tensor, as_tensor,
+    describe, gradient_edge, is_inference, protocol, requires_grad)
 from cygrad._core.value cimport ARRAY, INTEGER, NOTHING, set_integers, value_t
 
 import numpy as np
@@ -68,18 +68,31 @@ cdef int bump_version(Tensor tensor) noexcept:
 
 cdef int rebase_history(Tensor tensor, Node node) except -1:
     if tensor.base is None or tensor.view_kind != DIFFERENTIABLE_VIEW:
-        tensor.node = node
-        tensor.output_nr = 0
-        tensor.leaf_requires_grad = False
+        _move(tensor, node, 0)
         return 0
     cdef Tensor base = tensor.base
     cdef int64_t input_nr
     cdef Node target = gradient_edge(base, &input_nr)
     cdef Node copy = _copy_slices(node, target, input_nr, base, tensor)
-    base.node = copy
-    base.output_nr = 0
-    base.leaf_requires_grad = False
+    _move(base, copy, 0)
     tensor.view_version = tensor.array.version.value - 1      # out of date: ask for the view of the new base
+    return 0
+
+
+cdef int _move(Tensor tensor, Node node, int output_nr) except -1:
+    """
+    Make the tensor an output of another node. Hooks stay with the old one, but retain_grad() goes along: it asks for
+    the gradient of the tensor, not of a value that it had.
+    """
+    cdef Node former = tensor.node
+    if former is not None and former.hooks is not None and tensor.output_nr in former.hooks.retained:
+        reference = former.hooks.retained[tensor.output_nr]
+        if reference() is tensor:
+            del former.hooks.retained[tensor.output_nr]
+            node.ensure_hooks().retained[output_nr] = reference
+    tensor.node = node
+    tensor.output_nr = output_nr
+    tensor.leaf_requires_grad = False
     return 0
 
 
@@ -93,9 +106,7 @@ cdef int _refresh_view(Tensor view) except -1:
         fresh = functions["as_strided"](view.base, view.shape, view.stride(), view.storage_offset())
     finally:
         state.grad_disabled = disabled
-    view.node = fresh.node
-    view.output_nr = fresh.output_nr
-    view.leaf_requires_grad = False
+    _move(view, fresh.node, fresh.output_nr)
     return 0
 
 
@@ -115,7 +126,9 @@ cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, T
     node.payload = inner
     node.c.inner = inner.c
     node.c.n_saved = KEPT
-    node.c.backward = _backward
+    if inner.c.backward != NULL:             # else it can run as Python code only, and so can this one
+        node.c.backward = _backward
+    node.c.python |= inner.c.python & (HAS_PYTHON_BACKWARD | HAS_PACKED_TENSORS)
     node.c.work = base.array.size
     # Its first edge goes to the base's old history; the others are those of the operation on the slice.
     set_edge(node.c, 0, NULL if target is None else target.c, input_nr)
@@ -206,16 +219,19 @@ cdef class CopySlices(Node):
             return [None] * self.c.n_edges
         cdef kept_t *kept = self.c.saved
         shape = plain_object(&kept[SHAPE].value)
-        places = functions["from_numpy"](_places(
-            plain_object(&kept[BASE_SHAPE].value), plain_object(&kept[BASE_STRIDES].value), shape,
-            plain_object(&kept[STRIDES].value), kept[OFFSET].value.of.integer))
+        base_shape = plain_object(&kept[BASE_SHAPE].value)
+        inside = _places(base_shape, plain_object(&kept[BASE_STRIDES].value), shape,
+                         plain_object(&kept[STRIDES].value), kept[OFFSET].value.of.integer)
+        mask = np.zeros(int(np.prod(base_shape, dtype=np.int64)), dtype=bool)
+        mask[inside] = True
+        places = as_tensor(inside, "CopySlices")
         flat = functions["reshape"](grads[0], (-1,))
         region = functions["reshape"](functions["index_select"](flat, 0, places), shape)
         cdef list gradients = (<Node>self.payload).apply([region], keep, recorded)
-        outside = functions["index_fill_zero"](flat, places)
+        outside = functions["masked_fill"](flat, as_tensor(mask, "CopySlices"), 0)
         if gradients[0] is not None:
             outside = functions["index_add"](outside, 0, places, functions["reshape"](gradients[0], (-1,)))
-        gradients[0] = functions["reshape"](outside, plain_object(&kept[BASE_SHAPE].value))
+        gradients[0] = functions["reshape"](outside, base_shape)
         if self.c.edges[0].node == NULL:
             gradients[0] = None
         return gradients

@@ -1,10 +1,11 @@
 """The node of an operator of the table: running its formulas, natively or recorded."""
 
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.array cimport array_t
 from cygrad._core.node cimport Node, node_t
 from cygrad._core.operator cimport Operator, operator_t
 from cygrad._core.tensor cimport Tensor
+from cygrad._core.value cimport value_t
 
 cdef class NativeNode(Node):
     """A node of an operator of the table."""
@@ -12,6 +13,8 @@ cdef class NativeNode(Node):
     # The Tensor that was saved if it still exists, or one like it over the same memory.
     cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge)
 
+# The version that `kept_t.version` remembers for a saved value.
+cdef int64_t version_of(const value_t *value) noexcept nogil
 # A node of the operator's own type (MulBackward0), with room for its saved values.
 cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs)
 # Note that the gradient of edge `i` must be brought to the shape and dtype of `array`.

@@ -17,11 +17,11 @@ from cygrad._core.dtype cimport dtype_name, dtype_object, is_complex, itemsize
 from cygrad._core.elementwise cimport as_dtype
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.node cimport (
-    HAS_PACKED_TENSORS, Node, install_collector, kept_t, node_new, node_t, node_type, release_saved)
+    HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved)
 from cygrad._core.operator cimport (
     MAX_ARGUMENTS, MAX_SAVED, TENSORS, Operator, differentiate, operator_t, saved_t, table)
 from cygrad._core.storage cimport allocate
-from cygrad._core.tensor cimport Tensor, requires_grad, wrap
+from cygrad._core.tensor cimport Tensor, known_tensor, tensor_of
 from cygrad._core.value cimport (
     ARRAY, ARRAYS, INTEGERS, NOTHING, clear, copy_value, find_kernel, kernel_t, set_array, set_integers, value_t)
 
@@ -92,20 +92,49 @@ cdef int fit(array_t *meta, array_t **gradient) noexcept nogil:
     return OK
 
 
+cdef int64_t version_of(const value_t *value) noexcept nogil:
+    """The version of a saved array; of a list, the sum (versions only grow); 0 for everything else."""
+    cdef int i
+    cdef int64_t version = 0
+    if value.kind == ARRAY and value.of.array.version != NULL and value.of.array.storage != NULL:
+        version = atomic_load(&value.of.array.version.value)
+    elif value.kind == ARRAYS:
+        for i in range(value.count):
+            if value.of.arrays[i] != NULL and value.of.arrays[i].version != NULL:
+                version += atomic_load(&value.of.arrays[i].version.value)
+    return version
+
+
 cdef int _check_version(const node_t *node, int position) noexcept nogil:
     cdef const kept_t *kept = &node.saved[position]
     cdef array_t *array = kept.value.of.array
-    if kept.value.kind != ARRAY or array.version == NULL or array.storage == NULL:
-        return OK
-    cdef int64_t found = atomic_load(&array.version.value)
+    cdef int64_t found = version_of(&kept.value)
     if found == kept.version:
         return OK
+    if kept.value.kind == ARRAYS:
+        snprintf(message(), MESSAGE,
+                 b"%s: a tensor that backward needs was changed in place (got one of the %d tensors saved as '%s' with "
+                 b"versions that add up to %lld, expected %lld). Use an operation that makes a new tensor, or clone() "
+                 b"before the change.", node.op.node_name, <int>kept.value.count, node.op.saved[position].name,
+                 <long long>found, <long long>kept.version)
+        return RUNTIME_ERROR
     snprintf(message(), MESSAGE,
              b"%s: a tensor that backward needs was changed in place (got the %s tensor of shape %s saved as '%s' "
              b"at version %lld, expected version %lld). Use an operation that makes a new tensor, or clone() before "
              b"the change.", node.op.node_name, dtype_name(array.dtype), shape_text(array),
              node.op.saved[position].name, <long long>found, <long long>kept.version)
     return RUNTIME_ERROR
+
+
+cdef bint _holds_arrays(const node_t *node) noexcept nogil:
+    """Does the node keep the memory of any tensor? One that does not can run again and again."""
+    cdef int i
+    cdef const value_t *value
+    for i in range(node.n_saved):
+        value = &node.saved[i].value
+        if value.kind == ARRAYS or value.kind == ARRAY and value.of.array.storage != NULL:
+            return True
+    return False
 
 
 cdef int _take_saved(node_t *node, value_t *saved, bint keep) noexcept nogil:
@@ -128,6 +157,7 @@ cdef int _take_saved(node_t *node, value_t *saved, bint keep) noexcept nogil:
     if status != OK:
         unlock(&node.lock)
         return status
+    keep = keep or not _holds_arrays(node)
     for i in range(n):
         if keep:
             saved[i].kind = NOTHING
@@ -253,6 +283,15 @@ cdef int _first_edge(const node_t *node, int argument) noexcept nogil:
     return edge
 
 
+cdef bint _is_at(Tensor tensor, const edge_t *edge):
+    """Does the tensor still belong where the edge leads? Not after detach_(), for example."""
+    if edge.node == NULL:
+        return True
+    if tensor.node is None:
+        return tensor.leaf_requires_grad and tensor.gradient != NULL and tensor.gradient.accumulator == edge.node
+    return tensor.node.c == edge.node and tensor.output_nr == edge.input_nr
+
+
 cdef class NativeNode(Node):
     """A node of an operator of the table."""
 
@@ -265,8 +304,9 @@ cdef class NativeNode(Node):
         if self.packed is not None and self.packed[position] is not None:
             return self.packed[position].unpack()
         if c.released:
-            raise RuntimeError(f"{self.name()}: its saved values are freed already (after a backward without "
-                               "retain_graph=True).")
+            raise RuntimeError(f"{self.name()}: its saved values are freed already (got a second backward through this "
+                               "node, or a look at what it saved, after a backward). Call the first backward or grad "
+                               "with retain_graph=True to go through the graph again.")
         if value.kind == ARRAY:
             if value.of.array.storage == NULL:
                 return _meta_object(value.of.array)
@@ -279,11 +319,14 @@ cdef class NativeNode(Node):
         return plain_object(value)
 
     cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge):
-        cdef Tensor tensor
-        if array.tensor != NULL and not from_result:
-            return <Tensor>array.tensor
+        cdef Tensor tensor = None if from_result else known_tensor(array)
+        if tensor is not None and (edge < 0 or _is_at(tensor, &self.c.edges[edge])):
+            return tensor
         # A second array over the same memory: the first one belongs to the Tensor that the user has.
-        tensor = wrap(array_view(array, array.dtype, array.ndim, array.shape, array.strides, 0))
+        array = array_view(array, array.dtype, array.ndim, array.shape, array.strides, 0)
+        if array == NULL:
+            check(MEMORY_ERROR)
+        tensor = tensor_of(array)
         if from_result:
             tensor.node = self
             tensor.output_nr = result
@@ -299,11 +342,7 @@ cdef class NativeNode(Node):
         cdef int i, j, edge = 0, single = 0, listed
         cdef tuple saved = tuple([self.unpack(i) if c.saved[i].value.kind != NOTHING or self.packed is not None
                                   else None for i in range(op.n_saved)])
-        if c.released:
-            raise RuntimeError(f"{self.name()}: its saved values are freed already (got a second backward through "
-                               "this node, expected one). Call the first backward or grad with retain_graph=True "
-                               "to go through the graph again.")
-        if not keep:
+        if not keep and (self.packed is not None or _holds_arrays(c)):
             release_saved(c)
             self.packed = None
         cdef Operator row = <Operator>op.object
@@ -337,7 +376,7 @@ cdef class NativeNode(Node):
             wanted = name[11 if raw else 7:].encode()
             for i in range(self.c.op.n_saved):
                 if self.c.op.saved[i].name == wanted:
-                    return SavedTensor(self, i) if raw else self.unpack(i)
+                    return _saved_tensor(self, i) if raw else self.unpack(i)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __dir__(self):
@@ -371,17 +410,26 @@ def set_functions(dict functions):
     _recorded_functions.update(functions)
 
 
-class SavedTensor:
+cdef class SavedTensor:
     """
     A value that a node keeps for backward, as ``node._raw_saved_<name>``.
-
-    It can be given a pair of hooks that decide how it is stored.
     """
 
-    def __init__(self, node, position):
-        self._node = node
-        self._position = position
+    cdef NativeNode node
+    cdef int position
+
+    def __init__(self, *arguments, **options):
+        raise TypeError("SavedTensor: it cannot be made directly. Nodes have them as node._raw_saved_<name>.")
 
     def unpack(self):
         """The saved tensor."""
-        return (<NativeNode>self._node).unpack(self._position)
+        if self.node is None:
+            raise RuntimeError("SavedTensor: it belongs to no node.")
+        return self.node.unpack(self.position)
+
+
+cdef SavedTensor _saved_tensor(NativeNode node, int position):
+    cdef SavedTensor saved = SavedTensor.__new__(SavedTensor)
+    saved.node = node
+    saved.position = position
+    return saved

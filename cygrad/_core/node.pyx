@@ -25,12 +25,14 @@ cdef extern from "Python.h":
         unsigned long tp_flags
         const char *tp_name
         const char *tp_doc
+        PyObject *tp_dict
         _Type *tp_base
         object (*tp_new)(_Type *, object, PyObject *)
         int (*tp_traverse)(PyObject *, visitproc, void *) noexcept
         int (*tp_clear)(PyObject *) noexcept
     unsigned long Py_TPFLAGS_DEFAULT, Py_TPFLAGS_BASETYPE
     int PyType_Ready(_Type *) except -1
+    void PyType_Modified(type)
     _Type PyType_Type
     void Py_SET_REFCNT(PyObject *, Py_ssize_t)
     void Py_SET_TYPE(PyObject *, _Type *)
@@ -87,6 +89,9 @@ cdef void set_edge(node_t *node, int i, node_t *target, int64_t input_nr) noexce
     node.edges[i].input_nr = input_nr
     if target != NULL:
         Py_INCREF(<object>target.object)
+        # Backward runs by decreasing numbers. The history of a view may be made only now, when it is asked for.
+        if target.sequence_nr >= node.sequence_nr and target.gradient == NULL:
+            node.sequence_nr = next_sequence_nr()
 
 
 cdef void release_saved(node_t *node) noexcept nogil:
@@ -201,6 +206,9 @@ cdef class Node:
 
     Users meet nodes as ``tensor.grad_fn`` and follow them by `next_functions`.
     """
+
+    def __init__(self, *arguments, **options):
+        _refuse(type(self))
 
     def __dealloc__(self):
         cdef node_t *c = self.c
@@ -318,10 +326,22 @@ cdef int (*_node_traverse)(PyObject *, visitproc, void *) noexcept
 cdef int (*_node_clear)(PyObject *) noexcept
 
 
+def _refuse(cls, *arguments, **options):
+    """What Python code gets that tries to make a node by itself."""
+    raise TypeError(f"{cls.__name__}: nodes are made by operations on tensors that require grad; the type cannot be "
+                    "called or subclassed.")
+
+
 cdef void install_collector(type cls) noexcept:
-    """Let the collector see the edges of this class (it must add no object attributes to Node's)."""
+    """
+    Let the collector see the edges of this class (it must add no object attributes to Node's), and close the ways
+    by which Python code would get a node without its C block.
+    """
     (<_Type *>cls).tp_traverse = _traverse
     (<_Type *>cls).tp_clear = _clear
+    (<_Type *>cls).tp_flags &= ~Py_TPFLAGS_BASETYPE
+    (<dict>(<_Type *>cls).tp_dict)["__new__"] = staticmethod(_refuse)
+    PyType_Modified(cls)
 
 
 _node_traverse = (<_Type *>Node).tp_traverse

@@ -52,6 +52,7 @@ cdef extern from "optimise_rules.h" nogil:
 cdef enum:
     ROLES = 5                 # parameter, gradient, three of state: the places of update_range_t.memory
     STEP_GRAIN = 1 << 16      # elements of one piece of a parallel step
+    LARGE = 1 << 14           # elements from which the GIL is given up: getting it back takes a while
 
 # What happens to one parameter.
 cdef struct update_t:
@@ -113,15 +114,16 @@ cdef class Batch:
         return update
 
     cdef int run(self) except -1:
-        """Do all updates, then count the change of each parameter."""
+        """Do all updates."""
         cdef int i, status
-        if self.n == 0:
-            return 0
-        with nogil:
+        cdef int64_t total = 0
+        for i in range(self.n):
+            total += self.updates[i].given[0].size
+        if total < LARGE:
             status = run_updates(self.updates, self.n, &self.rule)
-            for i in range(self.n):
-                if self.updates[i].given[0].version != NULL:
-                    atomic_increment(&self.updates[i].given[0].version.value)
+        else:
+            with nogil:
+                status = run_updates(self.updates, self.n, &self.rule)
         check(status)
         return 0
 
@@ -135,7 +137,7 @@ cdef struct run_t:
 
 
 cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogil:
-    """Contiguous arrays first, then the rule over all elements, then what has to be copied back."""
+    """Contiguous arrays first, then the rule over all elements, then what has to be copied back or counted."""
     cdef run_t run
     cdef int i, role, status
     cdef int64_t total = 0
@@ -153,6 +155,8 @@ cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogi
                 status = copy_into(updates[i].given[role], updates[i].work[role])
                 if status != OK:
                     return status
+        if updates[i].given[0].version != NULL:
+            atomic_increment(&updates[i].given[0].version.value)
     return OK
 
 

@@ -119,7 +119,7 @@ cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
     while place[0] < plan.n_items:
         item = &plan.items[plan.order[place[0]]]
         if item.needed:
-            if item.python:
+            if item.python or item.node.python:      # a hook may have been registered since the plan was made
                 return NEEDS_PYTHON
             status = run_item(plan, item, keep)
             if status != OK:

@@ -36,6 +36,8 @@ ctypedef struct team_t:
     int64_t remaining           # items that have not finished
     int64_t *python_places      # items for the calling thread, in order
     int64_t n_python, next_python
+    int64_t *late               # items that were native when the team started and have got a hook since
+    int64_t n_late
     int status
     char text[1024]             # the message of the first failure
 
@@ -92,8 +94,9 @@ cdef int _set_up(team_t *team) noexcept nogil:
         edges += plan.items[k].node.n_edges
     team.ready = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
     team.python_places = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
+    team.late = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
     plan.ranks = <int32_t *>malloc((edges + 1) * sizeof(int32_t))
-    if team.ready == NULL or team.python_places == NULL or plan.ranks == NULL:
+    if team.ready == NULL or team.python_places == NULL or team.late == NULL or plan.ranks == NULL:
         snprintf(message(), MESSAGE, b"backward: no memory for the queue of %lld nodes", <long long>plan.n_items)
         return MEMORY_ERROR
     for k in range(plan.n_items):
@@ -189,6 +192,9 @@ cdef item_t *_next_python(team_t *team) noexcept nogil:
         if item.waiting == 0:
             team.next_python += 1
             return item
+    if team.n_late:
+        team.n_late -= 1
+        return &team.plan.items[team.plan.order[team.late[team.n_late]]]
     return NULL
 
 
@@ -209,6 +215,10 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
                 item = _next_python(team)
             if item == NULL:
                 place = _pop(team)
+                while place >= 0 and plan.items[plan.order[place]].node.python:
+                    team.late[team.n_late] = place
+                    team.n_late += 1
+                    place = _pop(team)
         unlock(&team.lock)
         if done:
             return
@@ -247,4 +257,5 @@ cdef int run_with_team(plan_t *plan, bint keep, python_item_t python_item, void 
             memcpy(message(), team.text, MESSAGE)
     free(team.ready)
     free(team.python_places)
+    free(team.late)
     return team.status

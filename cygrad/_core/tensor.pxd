@@ -25,13 +25,23 @@ cdef class Tensor:
     cdef gradient_t *gradient     # made with the accumulator or the first .grad, else NULL
     cdef Tensor grad_tensor       # the object for gradient.value that the user has seen, or None
     cdef Hooks leaf_hooks         # hooks registered on a leaf, or None
-    cdef dict __dict__            # attributes that users set
+    cdef PyObject *attributes     # the dict of attributes that users set, made at the first one, else NULL
     cdef object __weakref__
 
 # The Tensor for an array; takes over the caller's reference. Raises with this thread's message if array is NULL.
 cdef Tensor wrap(array_t *array)
 # The same, for a view of `base` (keeps it, notes the grad mode).
 cdef Tensor wrap_view(array_t *array, Tensor base)
+
+# The Tensor of an array that is there already (a gradient, a saved value), made if it has none at the moment; takes
+# over the caller's reference. Unlike `wrap` it does not make an inference tensor in inference mode.
+cdef Tensor tensor_of(array_t *array)
+# The living Tensor that wraps the array, or None. One that is being destroyed does not count: the callbacks of weak
+# references run while the array still points to it.
+cdef inline Tensor known_tensor(const array_t *array):
+    if array.tensor != NULL and (<PyObject *>array.tensor).ob_refcnt > 0:
+        return <Tensor>array.tensor
+    return None
 
 cdef inline bint requires_grad(Tensor tensor) noexcept:
     return tensor.leaf_requires_grad or tensor.node is not None

@@ -6,12 +6,13 @@ is made of functions in other modules, which `install` puts into the type.
 """
 
 cimport cython
-from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject
+from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject, visitproc
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t
 from cygrad._core.accumulate cimport accumulator_of
-from cygrad._core.array cimport array_t, array_view, release, retain, same_shape, shape_text
+from cygrad._core.array cimport array_empty, array_t, array_view, release, retain, same_shape, shape_text
 from cygrad._core.atomic cimport atomic_load, lock_patiently, unlock
-from cygrad._core.dtype cimport dtype_name, dtype_object, is_complex, is_differentiable, is_floating, itemsize
+from cygrad._core.dtype cimport default_float, dtype_name, dtype_object, is_complex, is_differentiable, is_floating, itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.modes cimport grad_enabled, thread_state
 from cygrad._core.node cimport Hooks, Node, gradient_new, gradient_release, gradient_t
@@ -23,6 +24,10 @@ cdef extern from "Python.h":
     void PyType_Modified(type)
     ctypedef struct _Type "PyTypeObject":
         PyObject *tp_dict
+        Py_ssize_t tp_dictoffset
+        int (*tp_traverse)(PyObject *, visitproc, void *) noexcept
+        int (*tp_clear)(PyObject *) noexcept
+        object (*tp_new)(_Type *, object, PyObject *)
 
 
 cdef Tensor wrap(array_t *array):
@@ -36,6 +41,17 @@ cdef Tensor wrap(array_t *array):
         return tensor
     if has_pending():
         release_pending()
+    return tensor
+
+
+cdef Tensor tensor_of(array_t *array):
+    cdef Tensor tensor = known_tensor(array)
+    if tensor is not None:
+        release(array)
+        return tensor
+    tensor = Tensor.__new__(Tensor)
+    tensor.array = array
+    array.tensor = <void *>tensor
     return tensor
 
 
@@ -88,10 +104,17 @@ cdef Node gradient_edge(Tensor tensor, int64_t *input_nr):
         if tensor.gradient == NULL:
             raise MemoryError("backward: no memory for a gradient slot")
     node = accumulator_of(tensor, tensor.gradient)
-    if tensor.leaf_hooks is not None and node.hooks is None:
-        node.hooks = tensor.leaf_hooks
-        node.ensure_hooks()
+    if tensor.leaf_hooks is not None:
+        _share_hooks(tensor, node)
     return node
+
+
+cdef int _share_hooks(Tensor leaf, Node accumulator) except -1:
+    """Tensor hooks live with the leaf and outlast its accumulator; the node's own hooks die with the node."""
+    cdef Hooks hooks = accumulator.ensure_hooks()
+    hooks.tensor = leaf.leaf_hooks.tensor
+    hooks.accumulated = leaf.leaf_hooks.accumulated
+    return 0
 
 
 cdef Hooks hooks_of(Tensor tensor):
@@ -102,9 +125,7 @@ cdef Hooks hooks_of(Tensor tensor):
     if tensor.leaf_hooks is None:
         tensor.leaf_hooks = Hooks()
     if tensor.gradient != NULL and tensor.gradient.accumulator != NULL:
-        node = <Node>tensor.gradient.accumulator.object
-        node.hooks = tensor.leaf_hooks
-        node.ensure_hooks()
+        _share_hooks(tensor, <Node>tensor.gradient.accumulator.object)
     return tensor.leaf_hooks
 
 
@@ -135,7 +156,7 @@ cdef class Tensor:
     __array_ufunc__ = None
 
     def __init__(self, *data, **options):
-        if self.array == NULL:
+        if data or options:
             initialise(self, data, options)
 
     def __dealloc__(self):
@@ -146,6 +167,7 @@ cdef class Tensor:
             self.array = NULL
         gradient_release(self.gradient)
         self.gradient = NULL
+        _drop_attributes(<PyObject *>self)
 
     # ------------------------------------------------------------------------------------------------------ metadata
 
@@ -201,7 +223,9 @@ cdef class Tensor:
         """Bytes per element."""
         return itemsize(self.array.dtype)
 
-    element_size = lambda self: self.itemsize
+    def element_size(self):
+        """Bytes per element."""
+        return itemsize(self.array.dtype)
 
     @property
     def nbytes(self):
@@ -288,11 +312,7 @@ cdef class Tensor:
             _warn_of_missing_grad(self)
             return None
         if self.grad_tensor is None or self.grad_tensor.array != value:
-            if value.tensor != NULL:
-                self.grad_tensor = <Tensor>value.tensor
-                release(value)
-            else:
-                self.grad_tensor = wrap(value)
+            self.grad_tensor = tensor_of(value)
         else:
             release(value)
         return self.grad_tensor
@@ -355,19 +375,10 @@ cdef class Tensor:
     @data.setter
     def data(self, value):
         cdef Tensor source = as_tensor(value, "data")
-        cdef array_t *replaced = self.array
-        if source.array.dtype != replaced.dtype and (requires_grad(self) and not is_differentiable(source.array.dtype)):
+        if source.array.dtype != self.array.dtype and (requires_grad(self) and not is_differentiable(source.array.dtype)):
             raise RuntimeError("data: a tensor that requires grad needs floating point or complex elements (got a "
                                f"{describe(source)}).")
-        cdef array_t *own = source.array
-        cdef array_t *view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
-        if view == NULL:
-            check(MEMORY_ERROR)
-        view.tensor = <void *>self
-        if replaced.tensor == <void *>self:
-            replaced.tensor = NULL
-        self.array = view
-        release(replaced)
+        adopt(self, source)
 
     @property
     def _version(self):
@@ -446,9 +457,13 @@ cdef class Tensor:
         return protocol.inplace(SLOT_REMAINDER, self, other)
 
     def __pow__(self, other, modulo):
+        if modulo is not None:
+            return NotImplemented
         return protocol.binary(SLOT_POW, self, other)
 
     def __rpow__(self, other, modulo):
+        if modulo is not None:
+            return NotImplemented
         return protocol.binary(SLOT_POW, other, self)
 
     def __ipow__(self, other):
@@ -541,6 +556,54 @@ cdef class Tensor:
         protocol.setitem(self, key, value)
 
 
+# ------------------------------------------------------------------------------------------- attributes that users set
+
+# Cython would make a dict for every tensor; most never get an attribute. So the type gets a dict slot of its own, which
+# CPython fills at the first attribute and the collector sees through these two functions.
+
+cdef void _drop_attributes(PyObject *self) noexcept:
+    cdef PyObject *attributes = (<Tensor>self).attributes
+    (<Tensor>self).attributes = NULL
+    Py_XDECREF(attributes)
+
+
+cdef int (*_tensor_traverse)(PyObject *, visitproc, void *) noexcept
+cdef int (*_tensor_clear)(PyObject *) noexcept
+
+
+cdef int _traverse(PyObject *self, visitproc visit, void *argument) noexcept:
+    cdef int status
+    if (<Tensor>self).attributes != NULL:
+        status = visit((<Tensor>self).attributes, argument)
+        if status:
+            return status
+    return _tensor_traverse(self, visit, argument)
+
+
+cdef int _clear(PyObject *self) noexcept:
+    _drop_attributes(self)
+    return _tensor_clear(self)
+
+
+def attributes_of(Tensor tensor):
+    """The dict of attributes that users set on the tensor."""
+    if tensor.attributes == NULL:
+        made = {}
+        Py_INCREF(made)
+        tensor.attributes = <PyObject *>made
+    return <dict>tensor.attributes
+
+
+def _install_attributes():
+    cdef Tensor any_tensor = Tensor.__new__(Tensor)
+    cdef _Type *cls = <_Type *>Tensor
+    global _tensor_traverse, _tensor_clear
+    _tensor_traverse, _tensor_clear = cls.tp_traverse, cls.tp_clear
+    cls.tp_traverse, cls.tp_clear = _traverse, _clear
+    cls.tp_dictoffset = <char *>&any_tensor.attributes - <char *><void *>any_tensor
+    install({"__dict__": property(attributes_of)})
+
+
 cdef dict _slot_functions = {name: None for name in (
     "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__")}
 
@@ -607,22 +670,45 @@ cdef object initialise(Tensor self, tuple data, dict options):
 
 
 cdef object adopt(Tensor self, Tensor source):
-    """Give a new Tensor (of a subclass) the memory of another one, outside the graph."""
+    """Give a Tensor the memory of another one, outside the graph."""
     cdef array_t *own = source.array
-    self.array = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
-    if self.array == NULL:
+    cdef array_t *replaced = self.array
+    cdef array_t *view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
+    if view == NULL:
         check(MEMORY_ERROR)
-    self.array.tensor = <void *>self
+    view.tensor = <void *>self
+    self.array = view
+    if replaced != NULL:
+        if replaced.tensor == <void *>self:
+            replaced.tensor = NULL
+        release(replaced)
 
 
-def make_subclass(type cls, Tensor data, requires_grad=False):
+cdef object (*_bare_new)(_Type *, object, PyObject *)
+_bare_new = (<_Type *>Tensor).tp_new
+
+
+cdef object _new(_Type *cls, object arguments, PyObject *options):
+    """``Tensor.__new__`` as Python code sees it: what it makes has an array from the start, an empty one."""
+    cdef Tensor tensor = <Tensor>_bare_new(cls, arguments, options)
+    cdef int64_t nothing = 0
+    tensor.array = array_empty(default_float(), 1, &nothing)
+    if tensor.array == NULL:
+        check(MEMORY_ERROR)
+    tensor.array.tensor = <void *>tensor
+    return tensor
+
+
+(<_Type *>Tensor).tp_new = _new
+
+
+def make_subclass(type cls not None, Tensor data not None, requires_grad=False):
     """A tensor of the subclass `cls` over the memory of `data`, a leaf."""
     cdef Tensor tensor
     if not issubclass(cls, Tensor):
         raise TypeError(f"make_subclass: expected a subclass of Tensor (got {cls!r}).")
-    tensor = cls.__new__(cls)
-    if tensor.array == NULL:
-        adopt(tensor, data)
+    tensor = <Tensor>_bare_new(<_Type *>cls, (), NULL)
+    adopt(tensor, data)
     tensor.requires_grad = requires_grad
     return tensor
 
@@ -643,3 +729,6 @@ def install(attributes):
         else:
             namespace[name] = attribute
     PyType_Modified(Tensor)
+
+
+_install_attributes()

@@ -8,7 +8,7 @@ import weakref
 from cygrad._core.node import RemovableHandle
 
 
-def retains_grad(Tensor self):
+def retains_grad(Tensor self not None):
     """Whether backward will keep the gradient of this non-leaf."""
     cdef Node node = self.node
     if node is None or node.hooks is None:
@@ -17,7 +17,7 @@ def retains_grad(Tensor self):
     return kept is not None and kept() is self
 
 
-def retain_grad(Tensor self):
+def retain_grad(Tensor self not None):
     """Keep the gradient of this non-leaf in ``.grad`` during backward (nothing to do for a leaf)."""
     cdef Node node = grad_fn_of(self)
     if not requires_grad(self):
@@ -27,7 +27,7 @@ def retain_grad(Tensor self):
         node.ensure_hooks().retained[self.output_nr] = weakref.ref(self)
 
 
-def register_hook(Tensor self, hook):
+def register_hook(Tensor self not None, hook):
     """
     Call ``hook(grad)`` whenever a gradient for this tensor has been computed.
 
@@ -62,7 +62,7 @@ def register_hook(Tensor self, hook):
     return RemovableHandle(hooks_of(self).tensor.setdefault(self.output_nr, {}), hook)
 
 
-def register_post_accumulate_grad_hook(Tensor self, hook):
+def register_post_accumulate_grad_hook(Tensor self not None, hook):
     """
     Call ``hook(tensor)`` after a gradient has been added to this leaf's ``.grad``.
 

@@ -17,6 +17,6 @@ from cygrad.autograd.gradcheck import gradcheck, gradgradcheck
 from cygrad.autograd.run import backward, grad
 
 __all__ = [
-    "backward", "enable_grad", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled",
-    "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
+    "backward", "enable_grad", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
+    "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
 ]

@@ -108,7 +108,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     """
     outputs, inputs = _sequence(outputs), list(_sequence(inputs))
     if not inputs:
-        raise ValueError("grad: inputs is empty (got an empty sequence, expected Tensors).")
+        raise RuntimeError("grad: inputs is empty (got an empty sequence, expected Tensors).")
     if allow_unused is None:
         allow_unused = materialize_grads
     elif materialize_grads and not allow_unused:

@@ -3,8 +3,25 @@
 from cygrad.nn import functional as F
 from cygrad.nn.module import Module
 
-__all__ = ["ELU", "GELU", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "ReLU", "ReLU6", "Hardtanh", "SELU",
-           "SiLU", "Sigmoid", "Softmax", "Softmin", "Softplus", "Softsign", "Tanh"]
+__all__ = [
+    "ELU",
+    "GELU",
+    "SELU",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmin",
+    "Softplus",
+    "Softsign",
+    "Tanh",
+]
 
 
 class _Plain(Module):

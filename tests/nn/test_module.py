@@ -32,7 +32,7 @@ NAMES = ["scale", "first.weight", "first.bias", "second.1.weight"]
 def test_assignment_registers():
     net = Net()
     assert [name for name, _ in net.named_parameters()] == NAMES
-    assert list(net.parameters())[0] is net.scale
+    assert next(net.parameters()) is net.scale
     assert [name for name, _ in net.named_buffers()] == ["seen", "scratch"]
     assert [name for name, _ in net.named_children()] == ["first", "second"]
     assert list(net._parameters) == ["scale"]
@@ -96,7 +96,7 @@ def test_registration_is_checked():
             register(3, value)
         with pytest.raises(TypeError, match="expected a"):
             register("x", "value")
-    with pytest.raises(TypeError, match="Wrap it in nn.Parameter"):
+    with pytest.raises(TypeError, match="Wrap it in nn"):
         net.register_parameter("x", cygrad.ones(1))
     with pytest.raises(ValueError, match="must be a leaf"):
         net.register_parameter("x", _non_leaf())
@@ -115,7 +115,7 @@ def test_assignment_before_init_is_refused():
             self.number = 3
             self.child = nn.ReLU()
 
-    with pytest.raises(AttributeError, match="before Module.__init__"):
+    with pytest.raises(AttributeError, match="before Module"):
         Early()
 
 
@@ -263,7 +263,7 @@ def test_state_dict_shares_memory_and_loads_back():
     assert not state["scale"].requires_grad
     assert state["scale"].data_ptr() == net.scale.data_ptr()
     assert net.state_dict(keep_vars=True)["scale"] is net.scale
-    assert list(net.state_dict(prefix="net."))[0] == "net.scale"
+    assert next(iter(net.state_dict(prefix="net."))) == "net.scale"
     weight = other.first.weight
     result = other.load_state_dict(state)
     assert str(result) == "<All keys matched successfully>"

@@ -11,8 +11,8 @@ def lists(*shapes, **kwargs):
     return lambda make, dtype: Sample(([make(shape) for shape in shapes],), kwargs)
 
 
-def wrong_lists(match, *shapes, **kwargs):
-    return lambda make, dtype: Sample(([make(shape) for shape in shapes],), kwargs, error=RuntimeError, match=match)
+def wrong_lists(error, match, *shapes, **kwargs):
+    return lambda make, dtype: Sample(([make(shape) for shape in shapes],), kwargs, error=error, match=match)
 
 
 PADS = [((4,), (1, 2)), ((4,), (-1, 2)), ((2, 3, 4), (1, 1, 0, 2)), ((2, 3, 4), (3, 2))]
@@ -31,9 +31,9 @@ SAMPLES = {
                wrong(RuntimeError, "repeat", (2, 3), (2,))],
     "cat": [lists((2, 3), (1, 3)), lists((2, 3), (2, 1), dim=1), lists((2,)), lists((2,), (0,)), lists((0, 3), (2, 3)),
             lambda make, dtype: Sample(([make((3, 2)).t(), make((2, 2))], 1)), lists((1, 2), (1, 2), dim=-2),
-            wrong_lists("cat|size", (2, 3), (2, 2)), wrong_lists("cat|non-empty|empty")],
+            wrong_lists(RuntimeError, "cat|size", (2, 3), (2, 2)), wrong_lists(ValueError, "empty")],
     "stack": [lists((2, 3), (2, 3)), lists((2, 3), (2, 3), dim=1), lists((), ()), lists((2,), (2,), dim=-1), lists((0,), (0,)),
-              wrong_lists("stack|shape|size", (2,), (3,))],
+              wrong_lists(RuntimeError, "stack|shape|size", (2,), (3,))],
     "pad": [*(sizes(shape, pad) for shape, pad in PADS), sizes((4,), (1, 2), value=3.0),
             *(sizes((1, 2, 4), (1, 2), mode=mode) for mode in ("reflect", "replicate", "circular")),
             *(sizes((1, 2, 3, 4), (1, 2, 2, 1), mode=mode) for mode in ("reflect", "replicate", "circular")),

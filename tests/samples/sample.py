@@ -19,6 +19,7 @@ class Sample:
     gradients : expected gradients of the sum of the result with respect to the floating tensors in `args`, as
         nested lists; for points where finite differences say nothing.
     fixed : positions and keywords of floating tensors that have no derivative.
+    any_layout : the result depends on the elements only, not on where in memory they lie.
     error, match : the exception that the call must raise, and what its text must match.
     """
 
@@ -27,6 +28,7 @@ class Sample:
     check_gradient: bool = True
     gradients: tuple | None = None
     fixed: tuple = ()
+    any_layout: bool = True
     error: type | None = None
     match: str = ""
 
@@ -104,3 +106,15 @@ def only_real(builders):
 def integers(values):
     """An int64 tensor."""
     return cygrad.tensor(values, dtype=cygrad.int64)
+
+
+def of_one_layout(builders):
+    """The same samples, whose calls depend on how their tensors lie in memory."""
+    def wrapped(builder):
+        def build(make, dtype):
+            sample = builder(make, dtype)
+            if sample is not None:
+                sample.any_layout = False
+            return sample
+        return build
+    return [wrapped(builder) for builder in builders]

@@ -1,6 +1,6 @@
 """Samples: other shapes of the same memory."""
 
-from .sample import Sample, call, fails
+from .sample import Sample, call, fails, of_one_layout
 
 
 def transposed(*arguments, shape=(2, 3)):
@@ -17,9 +17,10 @@ def wrong(error, match, shape, *arguments):
 
 
 SAMPLES = {
-    "view": [sizes((2, 3), (3, 2)), sizes((2, 3), (-1,)), sizes((), (1, 1)), sizes((0, 3), (3, 0)),
-             wrong(RuntimeError, "view|shape", (2, 3), (4, 2)),
-             lambda make, dtype: Sample((make((2, 3)).t(), (6,)), error=RuntimeError, match="reshape")],
+    "view": of_one_layout([
+        sizes((2, 3), (3, 2)), sizes((2, 3), (-1,)), sizes((), (1, 1)), sizes((0, 3), (3, 0)),
+        wrong(RuntimeError, "view|shape", (2, 3), (4, 2)),
+        lambda make, dtype: Sample((make((2, 3)).t(), (6,)), error=RuntimeError, match="reshape")]),
     "reshape": [sizes((2, 3), (3, 2)), sizes((2, 3), (2, -1, 1)), transposed((6,)), sizes((), (1,)), sizes((0, 3), (0,)),
                 wrong(RuntimeError, "shape", (2, 3), (4, 2))],
     "flatten": [call((2, 3, 2)), call((2, 3, 2), 1), call((2, 3, 2), 0, 1), call(()), call((0, 3)), transposed(),

@@ -1,0 +1,162 @@
+"""What operators must give: NumPy expressions by name, and calls of the same functions of PyTorch."""
+
+import inspect
+
+import numpy as np
+
+import cygrad
+from tests.operator_cases import convert, dtype_name
+from tests.samples import FUNCTIONAL
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+def _axes(kwargs):
+    """NumPy's keywords for dim and keepdim."""
+    names = {"dim": "axis", "keepdim": "keepdims", "correction": "ddof"}
+    return {names[key]: value for key, value in kwargs.items()}
+
+
+def _reduction(function, **defaults):
+    return lambda x, **kwargs: function(x, **{**defaults, **_axes(kwargs)})
+
+
+def _softmax(x, dim, log=False):
+    if not x.size:
+        return x
+    shifted = x - np.max(x, axis=dim if x.ndim else None, keepdims=True)
+    sums = np.sum(np.exp(shifted), axis=dim if x.ndim else None, keepdims=True)
+    return shifted - np.log(sums) if log else np.exp(shifted) / sums
+
+
+def _norm(x, p=2, dim=None, keepdim=False):
+    axes = {"axis": tuple(dim) if isinstance(dim, (tuple, list)) else dim, "keepdims": keepdim}
+    size = np.abs(x)
+    if p == 0:
+        return np.sum(size != 0, **axes)
+    if np.isinf(p):
+        return np.max(size, **axes) if p > 0 else np.min(size, **axes)
+    return np.sum(size ** p, **axes) ** (1 / p)
+
+
+def _sgn(x):
+    return np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x)))
+
+
+# Functions that NumPy has under the same name, with operands as only arguments.
+SAME = """abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_or bitwise_xor ceil conj copysign cos cosh
+    exp exp2 expm1 floor fmax fmin fmod hypot imag isfinite isinf isnan log log10 log1p log2 logaddexp logical_and
+    logical_not logical_or logical_xor maximum minimum mul positive pow real reciprocal remainder round sign signbit sin
+    sinc sinh sqrt square sub tan tanh trunc matmul dot vdot outer floor_divide argmax argmin where angle""".split()
+OTHER_NAMES = {"mul": "multiply", "sub": "subtract"}
+
+NUMPY = {name: getattr(np, OTHER_NAMES.get(name, name)) for name in SAME}
+NUMPY |= {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "neg": np.negative, "bitwise_not": np.invert, "bitwise_left_shift": np.left_shift,
+    "bitwise_right_shift": np.right_shift, "frac": lambda x: x - np.trunc(x), "rsqrt": lambda x: x ** -0.5,
+    "rsub": lambda x, y: y - x, "div": np.true_divide, "sgn": _sgn,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "relu": lambda x: np.maximum(x, 0), "silu": lambda x: x / (1 + np.exp(-x)),
+    "softplus": lambda x, beta=1.0, threshold=20.0: np.logaddexp(0, beta * x) / beta,
+    "xlogy": lambda x, y: x * np.log(y), "lerp": lambda x, y, weight: x + weight * (y - x),
+    "addcmul": lambda x, y, z, value=1: x + value * y * z, "addcdiv": lambda x, y, z, value=1: x + value * y / z,
+    "argmax": _reduction(np.argmax), "argmin": _reduction(np.argmin),
+    "clamp_min": np.maximum, "clamp_max": np.minimum, "complex": lambda x, y: x + 1j * y,
+    "polar": lambda x, y: x * np.exp(1j * y), "sum": _reduction(np.sum), "mean": _reduction(np.mean),
+    "prod": _reduction(np.prod), "var": _reduction(np.var, ddof=1), "std": _reduction(np.std, ddof=1),
+    "amax": _reduction(np.max), "amin": _reduction(np.min), "all": _reduction(np.all), "any": _reduction(np.any),
+    "norm": _norm, "logsumexp": lambda x, dim, keepdim=False: np.logaddexp.reduce(x, axis=dim, keepdims=keepdim)
+    if isinstance(dim, int) and x.ndim else np.log(np.sum(np.exp(x), axis=dim if x.ndim else None, keepdims=keepdim)),
+    "cumsum": lambda x, dim: np.cumsum(x, dim).reshape(x.shape), "cumprod": lambda x, dim: np.cumprod(x, dim).reshape(x.shape),
+    "softmax": _softmax, "log_softmax": lambda x, dim: _softmax(x, dim, log=True),
+    "mm": np.matmul, "bmm": np.matmul, "mv": np.matmul,
+    "addmm": lambda c, a, b, beta=1, alpha=1: beta * c + alpha * (a @ b),
+    "linear": lambda x, weight, bias=0: x @ weight.T + bias,
+    "cat": lambda arrays, dim=0: np.concatenate([part for part in arrays if part.shape != (0,)], dim),
+    "stack": lambda arrays, dim=0: np.stack(arrays, dim), "flip": np.flip, "roll": np.roll, "tril": np.tril,
+    "triu": np.triu, "repeat": np.tile, "clone": np.copy, "contiguous": np.copy,
+    "view": np.reshape, "reshape": np.reshape, "permute": np.transpose, "movedim": np.moveaxis, "broadcast_to": np.broadcast_to,
+    "transpose": lambda x, first, second: x.swapaxes(first, second) if x.ndim else x,
+    "unsqueeze": np.expand_dims, "unbind": lambda x, dim=0: list(np.moveaxis(x, dim, 0)),
+    "diagonal": lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),
+    "select": lambda x, dim, index: np.take(x, index, dim), "__getitem__": lambda x, key: x[key],
+    "narrow": lambda x, dim, start, length: np.take(x, np.arange(start, start + length), dim),
+    "masked_select": lambda x, mask: x[np.broadcast_to(mask, x.shape)],
+    "gather": lambda x, dim, index: np.take_along_axis(x.reshape(x.shape or (1,)), index, dim)
+    if all(n == m for i, (n, m) in enumerate(zip(x.shape, index.shape, strict=False)) if i != dim % max(x.ndim, 1)) else None,
+    "nonzero": lambda x: np.stack(np.nonzero(x), -1), "searchsorted": lambda x, values, right=False:
+    np.searchsorted(x, values, "right" if right else "left") if x.ndim == 1 else None,
+    "embedding": lambda index, weight, padding_idx=None: weight[index],
+    "one_hot": lambda index, count=None: np.eye(count or index.max() + 1, dtype=np.int64)[index],
+    "argsort": lambda x, dim=-1, descending=False: np.argsort(-x if descending else x, axis=dim if x.ndim else None),
+    "mse_loss": lambda x, y, reduction: {"none": lambda z: z, "sum": np.sum, "mean": np.mean}[reduction]((x - y) ** 2),
+    "l1_loss": lambda x, y, reduction: {"none": lambda z: z, "sum": np.sum, "mean": np.mean}[reduction](np.abs(x - y)),
+}
+
+
+def to_numpy(value):
+    """Arguments with ndarrays instead of tensors."""
+    return convert(value, lambda tensor: tensor.detach().numpy())
+
+
+def numpy_result(name, sample):
+    """What NumPy gives as a list of arrays; None where it has nothing of the kind."""
+    reference = NUMPY.get(name)
+    if reference is None:
+        return None
+    try:
+        inspect.signature(reference).bind(*sample.args, **sample.kwargs)
+    except TypeError:
+        return None                       # arguments that the NumPy expression does not know
+    except ValueError:                    # a ufunc tells no signature
+        if sample.kwargs:
+            return None
+    if isinstance(reference, np.ufunc) and len(sample.args) != reference.nin:
+        return None
+    with np.errstate(all="ignore"):
+        value = reference(*to_numpy(sample.args), **to_numpy(sample.kwargs))
+    if value is None:
+        return None
+    return [np.asarray(part) for part in (value if isinstance(value, (list, tuple)) else [value])]
+
+
+# ---- PyTorch
+
+def torch_function(name):
+    """PyTorch's function of that name, found in the order of `samples.find`; None if there is none."""
+    if torch is None:
+        return None
+    places = (torch, torch.Tensor, torch.nn.functional)
+    for place in reversed(places) if name in FUNCTIONAL else places:
+        if hasattr(place, name):
+            return getattr(place, name)
+    return None
+
+
+def to_torch(value, requires_grad=()):
+    """Arguments with PyTorch's tensors over the same memory; those in `requires_grad` (by id) as such leaves."""
+    leaves = {}
+
+    def leaf(tensor):
+        made = torch.from_numpy(tensor.detach().numpy())
+        if any(tensor is wanted for wanted in requires_grad):
+            made.requires_grad_()
+            leaves[id(tensor)] = made
+        return made
+
+    def dtypes(item):
+        if isinstance(item, cygrad.dtype):
+            return getattr(torch, dtype_name(item))
+        if isinstance(item, (list, tuple)):
+            return type(item)(map(dtypes, item))
+        return {key: dtypes(part) for key, part in item.items()} if isinstance(item, dict) else item
+
+    return dtypes(convert(value, leaf)), leaves
+
+
+def from_torch(tensor):
+    """A copy of the elements."""
+    return np.array(tensor.detach().resolve_conj().resolve_neg().numpy())
