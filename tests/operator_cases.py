@@ -159,20 +159,25 @@ def array(tensor):
 
 # ---- layouts: the same elements, elsewhere in memory
 
+def plain(values):
+    """One after the other."""
+    return values.copy()
+
+
 def transposed(values):
     """The last two dimensions stored the other way round."""
-    return values if values.ndim < 2 else np.ascontiguousarray(values.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return values if values.ndim < 2 else values.swapaxes(-1, -2).copy().swapaxes(-1, -2)
 
 
 def with_gaps(values):
     """Every second element of the memory in the last dimension."""
-    return np.repeat(values, 2, axis=-1)[..., ::2] if values.ndim else np.stack([values, values])[1]
+    return np.repeat(values, 2, axis=-1)[..., ::2] if values.ndim else np.stack([values, values])[1:].reshape(())
 
 
 def backwards(values):
     """Negative strides in all dimensions."""
     turned = tuple(slice(None, None, -1) for _ in values.shape)
-    return np.ascontiguousarray(values[turned])[turned]
+    return values[turned].copy()[turned]
 
 
 LAYOUTS = (transposed, with_gaps, backwards)
@@ -181,6 +186,6 @@ LAYOUTS = (transposed, with_gaps, backwards)
 def in_layout(sample, layout):
     """A copy of the sample's arguments with all tensors in that layout."""
     def leaf(tensor):
-        return cygrad.from_numpy(layout(array(tensor)))
+        return cygrad.from_numpy(np.asarray(layout(array(tensor))))
 
     return type(sample)(convert(sample.args, leaf), convert(sample.kwargs, leaf), fixed=sample.fixed)

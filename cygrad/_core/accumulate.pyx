@@ -13,6 +13,7 @@ from cygrad._core.elementwise cimport accumulate, copy_into
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.node cimport Node, gradient_t, install_collector, node_new, node_t
 from cygrad._core.value cimport ARRAY, NOTHING, value_t
+from cygrad._core.versions cimport forget_place
 
 
 cdef int add_gradient(gradient_t *gradient, array_t *array) noexcept nogil:
@@ -24,6 +25,7 @@ cdef int add_gradient(gradient_t *gradient, array_t *array) noexcept nogil:
             status = accumulate(gradient.value, array)
             if gradient.value.version != NULL:
                 gradient.value.version.value += 1
+                forget_place(gradient.value.version)
         else:
             snprintf(message(), MESSAGE, b"backward: the gradient does not fit .grad (got shape %s, expected %s "
                      b"and the same dtype). Set .grad to None first.", shape_text(array), shape_text(gradient.value))

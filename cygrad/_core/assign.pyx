@@ -34,9 +34,10 @@ register_kernel("copy", _copy_kernel)
 
 cdef object _recorded_copy(Tensor input, Tensor source):
     cdef PyObject *arguments[3]
+    cdef object non_blocking = False          # a variable: the literal would be cast as the C number 0
     arguments[0] = <PyObject *>input
     arguments[1] = <PyObject *>source
-    arguments[2] = <PyObject *>False
+    arguments[2] = <PyObject *>non_blocking
     return call_inplace(<Operator>table["copy"], arguments)
 
 

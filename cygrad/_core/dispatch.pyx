@@ -15,11 +15,12 @@ from cygrad._core.elementwise cimport copy_into, entries, entry_t, evaluate, pro
 from cygrad._core.errors cimport MEMORY_ERROR, OK, TYPE_ERROR, check
 from cygrad._core.inplace cimport bump_version, check_inplace, rebase_history
 from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
-from cygrad._core.native cimport NativeNode, native_node, set_meta, version_of
+from cygrad._core.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_ARGUMENTS, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, operator_t, saved_t,
     table)
+from cygrad._core.saved cimport SavedHooks, saved_hooks
 from cygrad._core.tensor cimport (
     MULTI_OUTPUT_VIEW, SLOT_ABS, SLOT_ADD, SLOT_AND, SLOT_DIV, SLOT_EQ, SLOT_FLOOR_DIV, SLOT_GE, SLOT_GT, SLOT_INVERT,
     SLOT_LE, SLOT_LSHIFT, SLOT_LT, SLOT_MATMUL, SLOT_MUL, SLOT_NE, SLOT_NEG, SLOT_OR, SLOT_POW, SLOT_REMAINDER,
@@ -64,6 +65,7 @@ cdef int _keep(NativeNode node, int position, const value_t *value, bint meta) e
     """Save one value for backward."""
     cdef kept_t *kept = &node.c.saved[position]
     cdef array_t *shape
+    cdef SavedHooks hooks
     cdef int i
     if meta and value.kind == ARRAY:
         shape = array_meta(value.of.array)
@@ -81,6 +83,9 @@ cdef int _keep(NativeNode node, int position, const value_t *value, bint meta) e
                 raise RuntimeError(f"{node.c.op.name.decode()}: an inference tensor cannot be saved for backward (got "
                                    f"one in '{node.c.op.saved[position].name.decode()}'). Make a normal one with "
                                    "clone().")
+    if thread_state().saved_hooks != NULL and (value.kind == ARRAY or value.kind == ARRAYS):
+        hooks = saved_hooks()
+        return pack_saved(node, position, value, False, hooks.pack, hooks.unpack)
     kept.version = version_of(value)
     return check(copy_value(&kept.value, value))
 
@@ -514,7 +519,7 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
     cdef kept_t *kept
     cdef uint32_t needed = 0
     cdef array_t *source
-    cdef value_t refused
+    cdef value_t special
     cdef int i, edge = 0
     if state.grad_disabled or op.flags & NO_GRADIENT:
         return tensor
@@ -551,10 +556,11 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
                     kept.value.kind = NOTHING
                     check(MEMORY_ERROR)
                 continue
-            if source.version == NULL:
+            if source.version == NULL or state.saved_hooks != NULL:
                 kept.value.kind = NOTHING
-                set_array(&refused, source)
-                _keep(node, i, &refused, False)      # raises
+                set_array(&special, source)
+                _keep(node, i, &special, False)      # raises, or has it packed
+                continue
             kept.value.of.array = retain(source)
             kept.version = atomic_load(&source.version.value)
     tensor.node = node

@@ -6,7 +6,7 @@ without the GIL, nodes with hooks or Python code in between, on the calling thre
 recorded: the same plan, the gradients being Tensors and the formulas operations on them.
 """
 
-from cpython.object cimport PyObject
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from cygrad._core.array cimport array_empty_like, array_t, release, retain, same_shape, shape_text
@@ -16,7 +16,7 @@ from cygrad._core.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.modes cimport thread_state, thread_state_t
 from cygrad._core.node cimport HAS_PACKED_TENSORS, Hooks, Node, node_t
 from cygrad._core.plan cimport buffer_t, item_t, plan_build, plan_find, plan_free, plan_restrict, plan_t
-from cygrad._core.run cimport FINISHED, NEEDS_PYTHON, add_part, advance, deliver, run_node
+from cygrad._core.run cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, add_part, advance, deliver, run_node
 from cygrad._core.storage cimport has_pending, release_pending
 from cygrad._core.team cimport run_with_team, worth_a_team
 from cygrad._core.tensor cimport (
@@ -62,10 +62,13 @@ cdef class GraphTask:
                 status = advance(&self.plan, &place, self.keep)
             if status == FINISHED:
                 return 0
-            if status != NEEDS_PYTHON:
+            if status == LOOK_FOR_SIGNALS:
+                PyErr_CheckSignals()
+            elif status == NEEDS_PYTHON:
+                self.run_python(&self.plan.items[self.plan.order[place]])
+                place += 1
+            else:
                 check(status)
-            self.run_python(&self.plan.items[self.plan.order[place]])
-            place += 1
 
     cdef int run_team(self) except -1:
         cdef int status
@@ -203,7 +206,10 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
 cdef int _python_item(void *task, item_t *item) noexcept with gil:
     # Only the calling thread gets here, without any lock.
     try:
-        (<GraphTask>task).run_python(item)
+        if item == NULL:
+            PyErr_CheckSignals()
+        else:
+            (<GraphTask>task).run_python(item)
         return 0
     except BaseException as error:
         (<GraphTask>task).error = error

@@ -21,6 +21,7 @@ from cygrad._core.tensor cimport (
     CUSTOM_VIEW, DIFFERENTIABLE_VIEW, INFERENCE_VIEW, MULTI_OUTPUT_VIEW, NO_GRAD_VIEW, Tensor, as_tensor,
     describe, gradient_edge, is_inference, protocol, requires_grad)
 from cygrad._core.value cimport ARRAY, INTEGER, NOTHING, set_integers, value_t
+from cygrad._core.versions cimport remember_place
 
 import numpy as np
 
@@ -63,6 +64,7 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
 cdef int bump_version(Tensor tensor) noexcept:
     if tensor.array.version != NULL:
         atomic_increment(&tensor.array.version.value)
+        remember_place(tensor.array.version)
     return 0
 
 

@@ -8,6 +8,13 @@ ctypedef struct thread_state_t:
     int32_t depth              # how many backward calls this thread is inside
     int32_t draining           # this thread is destroying a chain of nodes (cygrad._core.node)
     int64_t sequence           # sequence number of the next node made by this thread's work
+    void *saved_hooks          # the innermost SavedHooks (a strong reference) or NULL (cygrad._core.saved)
+    int32_t anomaly            # ANOMALY_... flags
+    int32_t guarded            # in-place changes first ask cygrad._core.saved (allow_mutation_on_saved_tensors)
+
+cdef enum:
+    ANOMALY_ON = 1             # nodes remember the Python stack that made them
+    ANOMALY_NAN = 2            # backward looks for nan in every gradient
 
 cdef thread_state_t *thread_state() noexcept nogil
 

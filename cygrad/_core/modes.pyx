@@ -8,6 +8,8 @@ cdef extern from * nogil:
     static __thread struct {
         int grad_disabled, inference, depth, draining;
         long long sequence;
+        void *saved_hooks;
+        int anomaly, guarded;
     } this_thread;
     """
     thread_state_t this_thread

@@ -12,6 +12,9 @@ cdef class NativeNode(Node):
     cdef object unpack(self, int position)
     # The Tensor that was saved if it still exists, or one like it over the same memory.
     cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge)
+    cdef Tensor placed(self, Tensor tensor, bint from_result, int result, int edge)
+    cdef object unpack_packed(self, int position)
+    cdef list apply_natively(self, list grads, bint keep)
 
 # The version that `kept_t.version` remembers for a saved value.
 cdef int64_t version_of(const value_t *value) noexcept nogil
@@ -21,3 +24,8 @@ cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs)
 cdef int set_meta(node_t *node, int i, const array_t *array) except -1
 # gradient -> the shape and dtype of meta: undoes broadcasting, takes the real part, casts. Takes `gradient` over.
 cdef int fit(array_t *meta, array_t **gradient) noexcept nogil
+# What `fit` does, as operations that are recorded in grad mode.
+cdef object fit_recorded(const array_t *meta, Tensor gradient)
+# Save a tensor or a list of them as the hooks say instead of as it is. `detached`: what pack gets has no history.
+cdef int pack_saved(NativeNode node, int position, const value_t *value, bint detached, object pack,
+                    object unpack) except -1

@@ -9,6 +9,7 @@ the one place where broadcasting and complex-to-real are undone.
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from cygrad._core.array cimport array_meta, array_t, array_view, release, retain, same_shape, shape_text
 from cygrad._core.atomic cimport atomic_load, lock, unlock
@@ -20,11 +21,14 @@ from cygrad._core.node cimport (
     HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved)
 from cygrad._core.operator cimport (
     MAX_ARGUMENTS, MAX_SAVED, TENSORS, Operator, differentiate, operator_t, saved_t, table)
+from cygrad._core.saved cimport PackedTensor, alias, attach_edge, pack_tensor
 from cygrad._core.storage cimport allocate
 from cygrad._core.tensor cimport Tensor, known_tensor, tensor_of
 from cygrad._core.value cimport (
-    ARRAY, ARRAYS, INTEGERS, NOTHING, clear, copy_value, find_kernel, kernel_t, set_array, set_integers, value_t)
+    ARRAY, ARRAYS, INTEGERS, NOTHING, clear, copy_value, find_kernel, kernel_t, set_array, set_arrays, value_t)
+from cygrad._core.versions cimport version_error
 
+from cygrad._core.saved import saved_tensor
 import cygrad._core.complex_view  # registers real_view
 import cygrad._core.reduce  # registers sum_to
 
@@ -109,6 +113,8 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
     cdef const kept_t *kept = &node.saved[position]
     cdef array_t *array = kept.value.of.array
     cdef int64_t found = version_of(&kept.value)
+    cdef const saved_t *layout = &node.op.saved[position]
+    cdef int edge
     if found == kept.version:
         return OK
     if kept.value.kind == ARRAYS:
@@ -118,12 +124,13 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
                  b"before the change.", node.op.node_name, <int>kept.value.count, node.op.saved[position].name,
                  <long long>found, <long long>kept.version)
         return RUNTIME_ERROR
-    snprintf(message(), MESSAGE,
-             b"%s: a tensor that backward needs was changed in place (got the %s tensor of shape %s saved as '%s' "
-             b"at version %lld, expected version %lld). Use an operation that makes a new tensor, or clone() before "
-             b"the change.", node.op.node_name, dtype_name(array.dtype), shape_text(array),
-             node.op.saved[position].name, <long long>found, <long long>kept.version)
-    return RUNTIME_ERROR
+    if layout.from_result:
+        return version_error(node.op.node_name, layout.name, array, kept.version, node, layout.index)
+    edge = _first_edge(node, layout.index)
+    if edge < 0:
+        return version_error(node.op.node_name, layout.name, array, kept.version, NULL, 0)
+    return version_error(node.op.node_name, layout.name, array, kept.version, node.edges[edge].node,
+                         node.edges[edge].input_nr)
 
 
 cdef bint _holds_arrays(const node_t *node) noexcept nogil:
@@ -137,8 +144,12 @@ cdef bint _holds_arrays(const node_t *node) noexcept nogil:
     return False
 
 
-cdef int _take_saved(node_t *node, value_t *saved, bint keep) noexcept nogil:
-    """Move the saved values out of the node, or copy them if the graph is kept."""
+cdef int _take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexcept nogil:
+    """
+    Move the saved values out of the node, or copy them if the graph is kept.
+
+    `packed`: the caller unpacks what hooks have packed, and adds it.
+    """
     cdef int i, status = OK, n = node.op.n_saved
     lock(&node.lock)
     if node.released:
@@ -147,8 +158,9 @@ cdef int _take_saved(node_t *node, value_t *saved, bint keep) noexcept nogil:
                  b"Call the first backward or grad with retain_graph=True to go through the graph again.",
                  node.op.node_name)
         status = RUNTIME_ERROR
-    elif node.python & HAS_PACKED_TENSORS:
-        snprintf(message(), MESSAGE, b"%s: packed tensors need the Python execution", node.op.node_name)
+    elif node.python & HAS_PACKED_TENSORS and not packed:
+        snprintf(message(), MESSAGE, b"%s: hooks were registered on a saved tensor while another thread ran backward "
+                 b"through it. Register them before.", node.op.node_name)
         status = RUNTIME_ERROR
     else:
         for i in range(n):
@@ -210,15 +222,21 @@ cdef int _scatter(node_t *node, value_t *out, array_t **gradients) noexcept nogi
 
 cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep) noexcept nogil:
     cdef value_t[MAX_SAVED] saved
-    cdef value_t[MAX_ARGUMENTS] out
     cdef int i, status
-    for i in range(node.op.n_arguments):
-        out[i].kind = NOTHING
-    status = _take_saved(node, saved, keep)
+    status = _take_saved(node, saved, keep, False)
     if status != OK:
         for i in range(node.n_outputs):
             clear(&grads[i])
         return status
+    return _compute(node, saved, grads, gradients)
+
+
+cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradients) noexcept nogil:
+    """Run the formulas on saved values and gradients, both of which are taken over."""
+    cdef value_t[MAX_ARGUMENTS] out
+    cdef int i, status
+    for i in range(node.op.n_arguments):
+        out[i].kind = NOTHING
     status = differentiate(node.op, saved, grads, node.n_outputs, node.needed, out)
     for i in range(node.op.n_saved):
         clear(&saved[i])
@@ -302,7 +320,7 @@ cdef class NativeNode(Node):
         cdef value_t *value = &c.saved[position].value
         cdef int edge
         if self.packed is not None and self.packed[position] is not None:
-            return self.packed[position].unpack()
+            return self.unpack_packed(position)
         if c.released:
             raise RuntimeError(f"{self.name()}: its saved values are freed already (got a second backward through this "
                                "node, or a look at what it saved, after a backward). Call the first backward or grad "
@@ -323,23 +341,73 @@ cdef class NativeNode(Node):
         if tensor is not None and (edge < 0 or _is_at(tensor, &self.c.edges[edge])):
             return tensor
         # A second array over the same memory: the first one belongs to the Tensor that the user has.
-        array = array_view(array, array.dtype, array.ndim, array.shape, array.strides, 0)
-        if array == NULL:
-            check(MEMORY_ERROR)
-        tensor = tensor_of(array)
+        return self.placed(alias(array), from_result, result, edge)
+
+    cdef Tensor placed(self, Tensor tensor, bint from_result, int result, int edge):
+        """Give a tensor without history the place in the graph of the one that was saved."""
         if from_result:
             tensor.node = self
             tensor.output_nr = result
-        elif edge >= 0 and self.c.edges[edge].node != NULL:
-            target = <Node>self.c.edges[edge].node.object
-            tensor.node = <Node>target
-            tensor.output_nr = <int>self.c.edges[edge].input_nr
+        elif edge >= 0:
+            attach_edge(tensor, &self.c.edges[edge])
         return tensor
+
+    cdef object unpack_packed(self, int position):
+        cdef const saved_t *layout = &self.c.op.saved[position]
+        cdef int edge = -1 if layout.from_result else _first_edge(self.c, layout.index)
+        packed = self.packed[position]
+        if isinstance(packed, list):
+            return [None if item is None else (<PackedTensor>item).unpack() for item in packed]
+        return self.placed((<PackedTensor>packed).unpack(), layout.from_result, layout.index, edge)
+
+    cdef list apply_natively(self, list grads, bint keep):
+        """The native execution of a node of which hooks have packed something."""
+        cdef node_t *c = self.c
+        cdef value_t[MAX_SAVED] saved
+        cdef list unpacked = [None if item is None else self.unpack_packed(i) for i, item in enumerate(self.packed)]
+        cdef list gradients = [None] * c.n_edges
+        cdef int i, status
+        cdef value_t *arrays = <value_t *>calloc(c.n_outputs, sizeof(value_t))
+        cdef array_t **out = <array_t **>calloc(c.n_edges, sizeof(array_t *))
+        for i in range(c.op.n_saved):
+            saved[i].kind = NOTHING
+        try:
+            if arrays == NULL or out == NULL:
+                raise MemoryError(f"{self.name()}: no memory for its gradients")
+            check(_take_saved(c, saved, keep, True))
+            if not keep:
+                c.released = 1
+                self.packed = None
+            for i in range(c.op.n_saved):
+                if unpacked[i] is not None:
+                    box_saved(&saved[i], unpacked[i])
+            for i in range(c.n_outputs):
+                if grads[i] is not None:
+                    set_array(&arrays[i], retain((<Tensor>grads[i]).array))
+            with nogil:
+                status = _compute(c, saved, arrays, out)
+            for i in range(c.n_outputs):
+                arrays[i].kind = NOTHING
+            check(status)
+            for i in range(c.n_edges):
+                if out[i] != NULL:
+                    gradients[i] = tensor_of(out[i])
+            return gradients
+        finally:
+            for i in range(c.op.n_saved):
+                clear(&saved[i])
+            if arrays != NULL:
+                for i in range(c.n_outputs):
+                    clear(&arrays[i])
+            free(arrays)
+            free(out)
 
     cdef list apply(self, list grads, bint keep, bint recorded):
         cdef node_t *c = self.c
         cdef const operator_t *op = c.op
         cdef int i, j, edge = 0, single = 0, listed
+        if not recorded and self.packed is not None:
+            return self.apply_natively(grads, keep)
         cdef tuple saved = tuple([self.unpack(i) if c.saved[i].value.kind != NOTHING or self.packed is not None
                                   else None for i in range(op.n_saved)])
         if not keep and (self.packed is not None or _holds_arrays(c)):
@@ -366,7 +434,7 @@ cdef class NativeNode(Node):
             if gradients[i] is not None and c.edges[i].node == NULL:
                 gradients[i] = None
             if gradients[i] is not None and c.metas != NULL and c.metas[i] != NULL:
-                gradients[i] = _fit_recorded(c.metas[i], gradients[i])
+                gradients[i] = fit_recorded(c.metas[i], gradients[i])
         return gradients
 
     def __getattr__(self, str name):
@@ -376,8 +444,28 @@ cdef class NativeNode(Node):
             wanted = name[11 if raw else 7:].encode()
             for i in range(self.c.op.n_saved):
                 if self.c.op.saved[i].name == wanted:
-                    return _saved_tensor(self, i) if raw else self.unpack(i)
+                    return saved_tensor(self, i) if raw else self.unpack(i)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _unpack(self, int position):
+        """What is saved at `position`."""
+        return self.unpack(position)
+
+    def _pack(self, int position, pack, unpack):
+        """Store what is saved at `position` as the hooks say."""
+        cdef value_t *value = &self.c.saved[position].value
+        if self.packed is not None and self.packed[position] is not None:
+            raise RuntimeError(f"register_hooks: there are hooks already (got a second pair for what "
+                               f"{self.name()} saved, expected one).")
+        if self.c.released:
+            raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
+                               "backward, or call backward with retain_graph=True.")
+        if value.kind != ARRAY and value.kind != ARRAYS or value.kind == ARRAY and value.of.array.storage == NULL:
+            raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor there (got "
+                               f"{plain_object(value)!r}). Its formula does not need one.")
+        check(_check_version(self.c, position))
+        pack_saved(self, position, value, True, pack, unpack)
+        release_packed(self.c, position)
 
     def __dir__(self):
         cdef int i
@@ -389,7 +477,7 @@ cdef class NativeNode(Node):
 install_collector(NativeNode)
 
 
-cdef object _fit_recorded(const array_t *meta, Tensor gradient):
+cdef object fit_recorded(const array_t *meta, Tensor gradient):
     """What `fit` does, as recorded operations."""
     cdef int i
     functions = _recorded_functions
@@ -410,26 +498,48 @@ def set_functions(dict functions):
     _recorded_functions.update(functions)
 
 
-cdef class SavedTensor:
-    """
-    A value that a node keeps for backward, as ``node._raw_saved_<name>``.
-    """
+# ---------------------------------------------------------------------------------------------- hooks for saved tensors
 
-    cdef NativeNode node
-    cdef int position
+cdef int pack_saved(NativeNode node, int position, const value_t *value, bint detached, object pack,
+                    object unpack) except -1:
+    cdef str name = node.c.op.saved[position].name.decode()
+    cdef int i
+    cdef object packed
+    # A result would close a cycle with its node: the hook gets an alias without history.
+    detached = detached or node.c.op.saved[position].from_result
+    if value.kind == ARRAY:
+        packed = _pack_array(node, name, value.of.array, detached, pack, unpack)
+    else:
+        packed = [None if value.of.arrays[i] == NULL
+                  else _pack_array(node, name, value.of.arrays[i], detached, pack, unpack)
+                  for i in range(value.count)]
+    if node.packed is None:
+        node.packed = [None] * node.c.op.n_saved
+    node.packed[position] = packed
+    node.c.python |= HAS_PACKED_TENSORS
+    return 0
 
-    def __init__(self, *arguments, **options):
-        raise TypeError("SavedTensor: it cannot be made directly. Nodes have them as node._raw_saved_<name>.")
 
-    def unpack(self):
-        """The saved tensor."""
-        if self.node is None:
-            raise RuntimeError("SavedTensor: it belongs to no node.")
-        return self.node.unpack(self.position)
+cdef PackedTensor _pack_array(NativeNode node, str name, array_t *array, bint detached, object pack, object unpack):
+    cdef Tensor tensor = None if detached else known_tensor(array)
+    return pack_tensor(node, name, alias(array) if tensor is None else tensor, pack, unpack)
 
 
-cdef SavedTensor _saved_tensor(NativeNode node, int position):
-    cdef SavedTensor saved = SavedTensor.__new__(SavedTensor)
-    saved.node = node
-    saved.position = position
-    return saved
+cdef int release_packed(node_t *node, int position) noexcept nogil:
+    """The value of its own that a node kept, now that it is packed."""
+    lock(&node.lock)
+    clear(&node.saved[position].value)
+    unlock(&node.lock)
+    return 0
+
+
+cdef int box_saved(value_t *value, object unpacked) except -1:
+    cdef int i
+    if isinstance(unpacked, Tensor):
+        set_array(value, retain((<Tensor>unpacked).array))
+        return 0
+    check(set_arrays(value, <int>len(unpacked)))
+    for i in range(len(unpacked)):
+        if unpacked[i] is not None:
+            value.of.arrays[i] = retain((<Tensor>unpacked[i]).array)
+    return 0

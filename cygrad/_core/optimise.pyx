@@ -66,9 +66,11 @@ cdef class Batch:
     """The updates of one step; holds all their arrays."""
     cdef update_t *updates
     cdef int n
+    cdef int capacity
     cdef rule_t rule
 
-    def __cinit__(self, Py_ssize_t capacity):
+    def __cinit__(self, int capacity):
+        self.capacity = capacity
         self.updates = <update_t *>calloc(max(capacity, 1), sizeof(update_t))
         if self.updates == NULL:
             raise MemoryError("step: no memory for the list of updates")
@@ -96,6 +98,9 @@ cdef class Batch:
         unlock(&parameter.gradient.lock)
         if gradient == NULL:
             return NULL
+        if self.n == self.capacity:
+            release(gradient)
+            raise RuntimeError(f"{operation}: the list of parameters changed during the step.")
         update = &self.updates[self.n]
         self.n += 1
         update.given[0] = retain(parameter.array)

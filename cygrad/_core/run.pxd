@@ -7,8 +7,17 @@ from cygrad._core.plan cimport item_t, plan_t
 cdef enum:
     FINISHED = -1             # the plan is done
     NEEDS_PYTHON = -2         # the item at *place has to run on the calling thread, under the GIL
+    LOOK_FOR_SIGNALS = -3     # some time has passed: the caller may want to be interrupted
 
-# Run from *place on; returns FINISHED, NEEDS_PYTHON or the status of what failed.
+# When to look for signals next.
+ctypedef struct patience_t:
+    int64_t work              # elements touched since the clock was read
+    int64_t deadline          # nanoseconds; 0 before the first look at the clock
+
+# Count a node that has run; True once in a few hundredths of a second.
+cdef bint run_out(patience_t *patience, int64_t work) noexcept nogil
+
+# Run from *place on; returns one of the above, or the status of what failed.
 cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil
 # Run an item and deliver what it gives.
 cdef int run_item(plan_t *plan, item_t *item, bint keep) noexcept nogil

@@ -15,6 +15,36 @@ cdef enum:
     FEW = 8                   # inputs or edges of a node for which the stack has room
 
 
+cdef extern from "<time.h>" nogil:
+    struct timespec:
+        int64_t tv_sec
+        int64_t tv_nsec
+    int clock_gettime(int clock, timespec *time)
+    int CLOCK_MONOTONIC
+
+cdef enum:
+    NODE_WORK = 64            # elements that a node counts for even if it has none
+    CLOCK_WORK = 1 << 18      # elements between two looks at the clock
+    PATIENCE = 30000000       # nanoseconds between two looks for signals
+
+
+cdef bint run_out(patience_t *patience, int64_t work) noexcept nogil:
+    cdef timespec time
+    cdef int64_t now
+    cdef bint first
+    patience.work += work + NODE_WORK
+    if patience.work < CLOCK_WORK:
+        return False
+    patience.work = 0
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    now = time.tv_sec * 1000000000 + time.tv_nsec
+    if patience.deadline and now < patience.deadline:
+        return False
+    first = patience.deadline == 0
+    patience.deadline = now + PATIENCE
+    return not first
+
+
 cdef int add_part(array_t **sum, array_t *part) noexcept nogil:
     cdef array_t *fresh
     cdef int status
@@ -115,6 +145,7 @@ cdef int run_item(plan_t *plan, item_t *item, bint keep) noexcept nogil:
 
 cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
     cdef item_t *item
+    cdef patience_t patience = patience_t(0, 0)
     cdef int status
     while place[0] < plan.n_items:
         item = &plan.items[plan.order[place[0]]]
@@ -125,4 +156,6 @@ cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
             if status != OK:
                 return status
         place[0] += 1
+        if run_out(&patience, item.node.work):
+            return LOOK_FOR_SIGNALS
     return FINISHED

@@ -2,7 +2,8 @@
 
 from cygrad._core.plan cimport item_t, plan_t
 
-# Runs one item under the GIL on the calling thread; not zero if Python code raised (it has kept the exception).
+# Runs one item under the GIL on the calling thread, or looks for signals if it is NULL; not zero if that raised (the
+# exception is kept).
 ctypedef int (*python_item_t)(void *task, item_t *item) noexcept with gil
 
 # Does the plan have enough work, and this thread the budget, to pay for opening a team?

@@ -17,12 +17,13 @@ from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, messa
 from cygrad._core.node cimport node_t
 from cygrad._core.parallel cimport help_team, run_team, thread_limit
 from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
-from cygrad._core.run cimport add_part, run_item
+from cygrad._core.run cimport add_part, patience_t, run_item, run_out
 
 cdef extern from "<sched.h>" nogil:
     int sched_yield()
 
 cdef enum:
+    LONG = 1 << 18              # elements: what a piece of a kernel, or a wait for one, counts for
     WORTHWHILE = 262144         # elements of work in the plan; opening a team costs some 10 microseconds
 
 ctypedef struct team_t:
@@ -203,9 +204,14 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
     cdef plan_t *plan = team.plan
     cdef int64_t place
     cdef item_t *item
+    cdef patience_t patience = patience_t(0, 0)
+    cdef int64_t work = 0           # of what this member ran last
     cdef int status
     cdef bint done
     while True:
+        if rank == 0 and run_out(&patience, work) and team.python_item(team.task, NULL) != 0:
+            _fail(team, RUNTIME_ERROR)
+        work = 0
         item = NULL
         place = -1
         lock(&team.lock)
@@ -234,11 +240,15 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
         elif place >= 0:
             item = &plan.items[plan.order[place]]
             status = _run_native(team, item)
+            work = item.node.work
             if status != OK:
                 _fail(team, status)
             else:
                 _finish(team, item)
-        elif not help_team():
+        elif help_team():
+            work = LONG
+        else:
+            work = LONG
             sched_yield()
 
 

@@ -53,7 +53,7 @@ class Drawing:
             self._boxes[node] = self._box(*_describe(node, names))
             stack.extend(child for child, _ in reversed(node.next_functions) if child is not None)
         # Arrows last: all boxes of this root are there now.
-        drawn = {edge for edge in self.edges}
+        drawn = set(self.edges)
         for node, box in list(self._boxes.items()):
             for child, _ in node.next_functions:
                 if child is not None and (edge := (self._boxes[child], box)) not in drawn:

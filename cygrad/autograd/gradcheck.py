@@ -105,8 +105,8 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
             check.determinism(outputs, [(number, vectors[number]) for number in recorded], nondet_tol)
         else:
             check.jacobians(outputs)
-            check.determinism(outputs, [pair for number in recorded
-                                        for pair in ((number, v) for _, v in _unit_vectors(outputs[number]))], nondet_tol)
+            check.determinism(outputs, [(number, vector) for number in recorded
+                                        for _, vector in _unit_vectors(outputs[number])], nondet_tol)
         if check_batched_grad:
             check.batches(outputs, rng)
         if check_undefined_grad:
@@ -263,7 +263,7 @@ def _direction(like, rng):
 
 def _random(like, rng, with_gaps):
     """A random gradient that requires grad itself."""
-    values = _draw(like, rng) - 0.5
+    values = np.asarray(_draw(like, rng) - 0.5)
     if with_gaps and values.ndim:
         values = np.repeat(values, 2, axis=-1)[..., ::2]
     return from_numpy(values).requires_grad_()
@@ -310,8 +310,9 @@ def _check_constant(func, inputs, checked, eps):
     for number in checked:
         for output, jacobian in enumerate(_numerical(func, inputs, number, eps, numbers)):
             if jacobian.any():
-                raise GradcheckError(f"gradcheck: output {output} depends on input {number}, but does not require grad "
-                                     f"(got numerical:\n{jacobian}\nexpected zeros). Compute it by recorded operations.")
+                raise GradcheckError(f"gradcheck: output {output} depends on input {number}, but does not require "
+                                     f"grad (got numerical:\n{jacobian}\nexpected zeros). Compute it by recorded "
+                                     "operations.")
 
 
 class _Check:
@@ -344,8 +345,8 @@ class _Check:
             if gradient.dtype != place.dtype and (check_dtypes or gradient.dtype.is_complex != place.dtype.is_complex):
                 raise GradcheckError(f"{what} has the wrong dtype (got {gradient.dtype}, expected {place.dtype}).")
             if _array(gradient).any():
-                raise GradcheckError(f"{what} is not linear in the gradients of the outputs (got\n{gradient}\nfor zeros, "
-                                     "expected zeros). Multiply by them in backward.")
+                raise GradcheckError(f"{what} is not linear in the gradients of the outputs (got\n{gradient}\nfor "
+                                     "zeros, expected zeros). Multiply by them in backward.")
 
     def jacobians(self, outputs):
         """Every entry of every Jacobian."""
@@ -424,6 +425,6 @@ class _Check:
                 for number, gradient, wanted in zip(self.checked, found, expected, strict=True):
                     if not np.allclose(gradient, wanted, self.rtol, self.atol, equal_nan=True):
                         raise GradcheckError(
-                            f"gradcheck: the gradient of input {number} is wrong if only the outputs {list(defined)} get "
-                            f"a gradient (got\n{gradient}\nexpected, as for zeros,\n{wanted}). Take missing gradients "
-                            "for zeros in backward.")
+                            f"gradcheck: the gradient of input {number} is wrong if only the outputs {list(defined)} "
+                            f"get a gradient (got\n{gradient}\nexpected, as for zeros,\n{wanted}). Take missing "
+                            "gradients for zeros in backward.")

@@ -10,6 +10,9 @@ __all__ = ["apply_to_all", "caster", "dtype_of"]
 
 def dtype_of(args, kwargs):
     """The dtype that the arguments of ``Module.to`` ask for, or None."""
+    unknown = set(kwargs) - {"device", "dtype", "non_blocking", "tensor"}
+    if unknown:
+        raise TypeError(f"to: unknown keyword arguments (got {', '.join(sorted(unknown))}).")
     wanted = None
     for value in [*args, *kwargs.values()]:
         if isinstance(value, cygrad.dtype):
@@ -18,9 +21,6 @@ def dtype_of(args, kwargs):
             wanted = value.dtype
         elif value is not None and not isinstance(value, bool) and str(value) not in ("cpu", "cpu:0"):
             raise RuntimeError(f"to: expected a dtype, a tensor or the device 'cpu' (got {value!r}).")
-    unknown = set(kwargs) - {"device", "dtype", "non_blocking", "tensor", "copy"}
-    if unknown:
-        raise TypeError(f"to: unknown keyword arguments (got {', '.join(sorted(unknown))}).")
     if wanted is not None and not (wanted.is_floating_point or wanted.is_complex):
         raise TypeError(f"to: parameters can only become floating point or complex (got {wanted}).")
     if wanted is not None and wanted.is_complex:

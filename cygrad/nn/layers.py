@@ -5,6 +5,7 @@ import math
 import cygrad
 from cygrad.nn import functional as F
 from cygrad.nn import init
+from cygrad.nn.functional.layers import check_probability
 from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
 
@@ -153,7 +154,7 @@ class Dropout(Module):
 
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
-        F.check_probability(p, "Dropout")
+        check_probability(p, "Dropout")
         self.p = p
         self.inplace = inplace
 

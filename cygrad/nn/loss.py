@@ -1,6 +1,7 @@
 """Losses as modules."""
 
 from cygrad.nn import functional as F
+from cygrad.nn.functional.loss import resolve_reduction
 from cygrad.nn.module import Module
 
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss",
@@ -21,7 +22,7 @@ class _Loss(Module):
 
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
-        self.reduction = F.resolve_reduction(size_average, reduce, reduction, type(self).__name__)
+        self.reduction = resolve_reduction(size_average, reduce, reduction, type(self).__name__)
 
 
 class _WeightedLoss(_Loss):

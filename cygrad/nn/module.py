@@ -1,20 +1,14 @@
-"""The module: parameters, buffers and child modules under names, and a forward function."""
+"""The module: a tree of parameters, buffers and child modules, and a forward function."""
 
 import cygrad
-from cygrad import Tensor
 from cygrad._core.optimise import forget_gradients
 from cygrad.nn import conversion, state
+from cygrad.nn.attributes import Attributes
 from cygrad.nn.hooks import ModuleHooks, register
-from cygrad.nn.parameter import Buffer, Parameter
-from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, TRANSIENT, Registered
 
 __all__ = ["Module"]
 
-_EXPECTED = {PARAMETER: "a Parameter or None", BUFFER: "a Tensor or None", TRANSIENT: "a Tensor or None",
-             MODULE: "a Module or None"}
-
-
-class Module:
+class Module(Attributes):
     """
     The base of all networks and layers.
 
@@ -47,7 +41,7 @@ class Module:
     _hooks = None            # ModuleHooks once there are any
 
     def __init__(self):
-        self.__dict__["_kinds"] = {}
+        super().__init__()
         self.__dict__["training"] = True
 
     def __call__(self, *args, **kwargs):
@@ -57,162 +51,8 @@ class Module:
 
     def forward(self, *args, **kwargs):
         """What the module computes; every subclass defines it."""
-        raise NotImplementedError(f"forward: {type(self).__name__} does not define it. Add a method forward(self, ...).")
-
-    # ---- attributes
-
-    @property
-    def _parameters(self):
-        """The module's own parameters by name; None where one is left out."""
-        return Registered(self, PARAMETER)
-
-    @property
-    def _buffers(self):
-        """The module's own buffers by name."""
-        return Registered(self, BUFFER, TRANSIENT)
-
-    @property
-    def _modules(self):
-        """The module's children by name."""
-        return Registered(self, MODULE)
-
-    def __setattr__(self, name, value):
-        kinds = self.__dict__.get("_kinds")
-        if kinds is None:
-            if isinstance(value, (Parameter, Buffer, Module)):
-                raise AttributeError(f"cannot assign {type(value).__name__} {name!r} before Module.__init__() call. "
-                                     "Call super().__init__() first.")
-            object.__setattr__(self, name, value)
-        elif isinstance(value, Parameter):
-            if kinds.get(name) != PARAMETER:
-                self._forget(name)
-            self.register_parameter(name, value)
-        elif kinds.get(name) == PARAMETER:
-            self._replace(name, value, value is None)
-        elif isinstance(value, Module):
-            if kinds.get(name) != MODULE:
-                self._forget(name)
-                kinds[name] = MODULE
-            self.__dict__[name] = value
-        elif kinds.get(name) == MODULE:
-            self._replace(name, value, value is None)
-        elif isinstance(value, Buffer):
-            if kinds.get(name) not in (BUFFER, TRANSIENT):
-                self._forget(name)
-            self.register_buffer(name, value, value.persistent)
-        elif name in kinds:
-            self._replace(name, value, value is None or isinstance(value, Tensor))
-        else:
-            object.__setattr__(self, name, value)
-
-    def __delattr__(self, name):
-        if name in self.__dict__.get("_kinds", ()):
-            del self.__dict__["_kinds"][name]
-        object.__delattr__(self, name)
-
-    def __dir__(self):
-        return sorted(name for name in super().__dir__() if not name[:1].isdigit())
-
-    def _forget(self, name):
-        """Make room for an attribute of another kind."""
-        self.__dict__["_kinds"].pop(name, None)
-        self.__dict__.pop(name, None)
-
-    def _replace(self, name, value, fits):
-        """Another value for a registered attribute, which keeps its kind."""
-        kind = self.__dict__["_kinds"][name]
-        if not fits:
-            raise TypeError(f"cannot assign {type(value).__name__!r} object as {kind} {name!r} "
-                            f"({_EXPECTED[kind]} expected). Delete the attribute first.")
-        self.__dict__[name] = value
-
-    def _check_name(self, name, kinds, operation):
-        if "_kinds" not in self.__dict__:
-            raise AttributeError(f"{operation}: cannot be called before Module.__init__() call. "
-                                 "Call super().__init__() first.")
-        if not isinstance(name, str):
-            raise TypeError(f"{operation}: the name must be a string (got {type(name).__name__}).")
-        if name == "" or "." in name:
-            raise KeyError(f"{operation}: the name cannot be empty or contain a dot (got {name!r}).")
-        if hasattr(self, name) and self.__dict__["_kinds"].get(name) not in kinds:
-            raise KeyError(f"{operation}: attribute {name!r} already exists.")
-
-    def register_parameter(self, name, param):
-        """
-        Add a parameter under `name`.
-
-        Parameters
-        ----------
-        name : str
-        param : Parameter or None
-            None keeps the name for a parameter that is left out.
-
-        Raises
-        ------
-        KeyError
-            If the name is taken, empty or has a dot.
-        TypeError
-            If `param` is not a Parameter.
-        ValueError
-            If it is not a leaf.
-        """
-        self._check_name(name, (PARAMETER,), "register_parameter")
-        if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"register_parameter: expected a Parameter or None for {name!r} "
-                            f"(got {type(param).__name__}). Wrap it in nn.Parameter.")
-        if param is not None and param.grad_fn is not None:
-            raise ValueError(f"register_parameter: a parameter must be a leaf (got {name!r} made by "
-                             f"{param.grad_fn.name()}). Compute it in forward() instead.")
-        self.__dict__["_kinds"][name] = PARAMETER
-        self.__dict__[name] = param
-
-    def register_buffer(self, name, tensor, persistent=True):
-        """
-        Add a buffer: a tensor that belongs to the module's state but is not learned.
-
-        Parameters
-        ----------
-        name : str
-        tensor : Tensor or None
-        persistent : bool, default True
-            Whether `state_dict` includes it.
-
-        Raises
-        ------
-        KeyError
-            If the name is taken, empty or has a dot.
-        TypeError
-            If `tensor` is not a Tensor.
-        """
-        self._check_name(name, (BUFFER, TRANSIENT), "register_buffer")
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"register_buffer: expected a Tensor or None for {name!r} (got {type(tensor).__name__}).")
-        self.__dict__["_kinds"][name] = BUFFER if persistent else TRANSIENT
-        self.__dict__[name] = tensor
-
-    def add_module(self, name, module):
-        """
-        Add a child module under `name`.
-
-        Parameters
-        ----------
-        name : str
-        module : Module or None
-
-        Raises
-        ------
-        KeyError
-            If the name is taken, empty or has a dot.
-        TypeError
-            If `module` is not a Module.
-        """
-        self._check_name(name, (MODULE,), "add_module")
-        if module is not None and not isinstance(module, Module):
-            raise TypeError(f"add_module: expected a Module or None for {name!r} (got {type(module).__name__}).")
-        self.__dict__["_kinds"][name] = MODULE
-        self.__dict__[name] = module
-
-    register_module = add_module
+        raise NotImplementedError(f"forward: {type(self).__name__} does not define it. "
+                                  "Add a method forward(self, ...).")
 
     # ---- the tree of modules
 

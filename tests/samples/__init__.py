@@ -13,9 +13,28 @@ import cygrad
 
 from .sample import Sample
 
-FAMILIES = ("activation", "arithmetic", "combination", "comparison", "complex", "copy", "exponential", "extrema",
-            "indexing", "logic", "losses", "ordering", "part", "power", "products", "reduction", "rounding", "scan",
-            "trigonometric", "view")
+FAMILIES = (
+    "activation",
+    "arithmetic",
+    "combination",
+    "comparison",
+    "complex",
+    "copy",
+    "exponential",
+    "extrema",
+    "indexing",
+    "logic",
+    "losses",
+    "ordering",
+    "part",
+    "power",
+    "products",
+    "reduction",
+    "rounding",
+    "scan",
+    "trigonometric",
+    "view",
+)
 
 # Functions of the functional interface that have another signature than the operator of their name.
 FUNCTIONAL = {"linear", "pad", "one_hot", "embedding"}

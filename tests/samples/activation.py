@@ -3,12 +3,16 @@
 from .sample import at, call, unary
 
 SAMPLES = {
-    "sigmoid": unary(), "silu": unary(), "mish": unary(), "logsigmoid": [*unary(), call((3,), low=-200, high=-100)],
+    "sigmoid": unary(),
+    "silu": unary(),
+    "mish": unary(),
+    "logsigmoid": [*unary(), call((3,), low=-200, high=-100)],
     "relu": [*unary(), at([[-1.0, 0.0, 1.0]], [0.0, 0.0, 1.0])],
     "relu6": [*unary(), call((4,), low=5, high=8), at([[0.0, 6.0, 3.0]], [0.0, 0.0, 1.0])],
     "hardtanh": [*unary(), call((4,), -0.5, 0.7), at([[-1.0, 1.0, 0.5]], [0.0, 0.0, 1.0])],
     "leaky_relu": [*unary(), call((4,), 0.2), at([[0.0]], [0.01])],
-    "elu": [*unary(), call((4,), 1.5), call((3,), low=800, high=1000)], "celu": [*unary(), call((4,), 1.5)],
+    "elu": [*unary(), call((4,), 1.5), call((3,), low=800, high=1000)],
+    "celu": [*unary(), call((4,), 1.5)],
     "selu": [*unary(), call((3,), low=800, high=1000)],
     "gelu": [*unary(), *unary(approximate="tanh")],
     "softplus": [*unary(), call((4,), 2.0, 1.0), call((3,), low=800, high=1000)],

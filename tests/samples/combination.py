@@ -18,13 +18,31 @@ def transposed(make, dtype):
 
 
 SAMPLES = {
-    "addcmul": [call((2, 3), (2, 1), (3,)), call((2,), (2,), (2,), value=2.5), call((), (), ()), call((0, 2), (2,), (0, 2))],
-    "addcdiv": [call((2, 3), (2, 1), (3,), low=0.5), call((2,), (2,), (2,), low=0.5, value=2.5), call((), (), (), low=0.5),
-                call((0, 2), (2,), (0, 2))],
-    "lerp": [call((2, 3), (2, 3), 0.25), call((2, 3), (2, 3), 0.75), call((2, 1), (3,), (2, 3), low=0.6, high=0.9),
-             call((2, 1), (3,), (), low=0.1, high=0.4), call((0,), (0,), 0.5)],
-    "where": [condition, numbers, transposed,
-              fails(RuntimeError, "size|shape", cygrad.tensor([True, False]), (2,), (3,))],
+    "addcmul": [
+        call((2, 3), (2, 1), (3,)),
+        call((2,), (2,), (2,), value=2.5),
+        call((), (), ()),
+        call((0, 2), (2,), (0, 2)),
+    ],
+    "addcdiv": [
+        call((2, 3), (2, 1), (3,), low=0.5),
+        call((2,), (2,), (2,), low=0.5, value=2.5),
+        call((), (), (), low=0.5),
+        call((0, 2), (2,), (0, 2)),
+    ],
+    "lerp": [
+        call((2, 3), (2, 3), 0.25),
+        call((2, 3), (2, 3), 0.75),
+        call((2, 1), (3,), (2, 3), low=0.6, high=0.9),
+        call((2, 1), (3,), (), low=0.1, high=0.4),
+        call((0,), (0,), 0.5),
+    ],
+    "where": [
+        condition,
+        numbers,
+        transposed,
+        fails(RuntimeError, "size|shape", cygrad.tensor([True, False]), (2,), (3,)),
+    ],
     "hypot": binary(0.5, 2),
     "copysign": [*binary(0.5, 2), call((3,), -1.0, low=0.5), at([[0.0], [-1.0]], [0.0], [0.0])],
     "logaddexp": binary(),

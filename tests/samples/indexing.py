@@ -7,12 +7,15 @@ from .sample import Sample, integers
 
 def with_index(shape, *arguments, **kwargs):
     """Lists of integers become int64 tensors; of bools, masks; tuples, random tensors of that shape."""
+
     def build(make, dtype):
         def argument(value):
             if isinstance(value, tuple):
                 return make(value)
             return cygrad.tensor(value) if isinstance(value, list) else value
+
         return Sample((make(shape), *map(argument, arguments)), kwargs)
+
     return build
 
 
@@ -21,13 +24,15 @@ def wrong(error, match, shape, *arguments):
         sample = with_index(shape, *arguments)(make, dtype)
         sample.error, sample.match = error, match
         return sample
+
     return build
 
 
 def plain(*arguments):
     """Arguments without anything to differentiate."""
-    return lambda make, dtype: Sample(tuple(cygrad.tensor(value) if isinstance(value, list) else value
-                                            for value in arguments), check_gradient=False)
+    return lambda make, dtype: Sample(
+        tuple(cygrad.tensor(value) if isinstance(value, list) else value for value in arguments), check_gradient=False
+    )
 
 
 def transposed_gather(make, dtype):
@@ -42,7 +47,9 @@ def table(*arguments, **kwargs):
 def padding(make, dtype):
     """The row that stands for padding gets no gradient."""
     rows = [[1.0] * 3, [0.0] * 3, [2.0] * 3, [0.0] * 3]
-    return Sample((integers([0, 1, 1, 2, 2]), make((4, 3))), {"padding_idx": 1}, check_gradient=False, gradients=(None, rows))
+    return Sample(
+        (integers([0, 1, 1, 2, 2]), make((4, 3))), {"padding_idx": 1}, check_gradient=False, gradients=(None, rows)
+    )
 
 
 def without_entries(make, dtype):
@@ -52,30 +59,72 @@ def without_entries(make, dtype):
 MASK = [[True, False, True], [False, False, True]]
 
 SAMPLES = {
-    "gather": [with_index((2, 3), 1, [[0, 0], [2, 1]]), with_index((2, 3), 0, [[0, 1, 1]]), with_index((3,), 0, [2, 2, 0, 1]),
-               with_index((), 0, [0]), with_index((3,), -1, [1]), transposed_gather,
-               wrong((RuntimeError, IndexError), "index|bounds|range", (2, 3), 1, [[3], [0]])],
-    "scatter": [with_index((2, 3), 1, [[0, 1], [2, 1]], (2, 2)), with_index((3,), 0, [2, 0], (2,)), with_index((3,), 0, [1], 2.5),
-                wrong((RuntimeError, IndexError), "index|bounds|range", (3,), 0, [3], (1,))],
-    "scatter_add": [with_index((2, 3), 1, [[0, 0], [2, 1]], (2, 2)), with_index((3,), 0, [2, 2], (2,)),
-                    wrong((RuntimeError, IndexError), "index|bounds|range", (3,), 0, [3], (1,))],
-    "index_select": [with_index((2, 3), 1, [2, 0, 2]), with_index((2, 3), 0, [1]), with_index((3,), -1, [1, 1]), without_entries,
-                     with_index((), 0, [0]), wrong((IndexError, RuntimeError), "index|range|bounds", (3,), 0, [3])],
-    "index_add": [with_index((2, 3), 1, [2, 2], (2, 2)), with_index((3,), 0, [1], (1,), alpha=2.5),
-                  wrong((IndexError, RuntimeError), "index|range|bounds", (3,), 0, [3], (1,))],
-    "masked_fill": [with_index((2, 3), MASK, 1.5), with_index((2, 3), [True, False, True], 0), with_index((2, 3), MASK, ()),
-                    with_index((3,), MASK, 2.0),
-                    wrong(RuntimeError, "mask|value", (2, 3), MASK, (2,))],
-    "masked_select": [with_index((2, 3), MASK), with_index((3,), MASK), with_index((2, 3), [True, False, False]),
-                      with_index((2, 3), [False, False, False])],
-    "take_along_dim": [with_index((2, 3), [[1], [0]], 1), with_index((2, 3), [[2, 0]], 1), with_index((2, 3), [5, 0, 0]),
-                       with_index((1, 3), [[0, 2], [1, 1]], 1)],
+    "gather": [
+        with_index((2, 3), 1, [[0, 0], [2, 1]]),
+        with_index((2, 3), 0, [[0, 1, 1]]),
+        with_index((3,), 0, [2, 2, 0, 1]),
+        with_index((), 0, [0]),
+        with_index((3,), -1, [1]),
+        transposed_gather,
+        wrong((RuntimeError, IndexError), "index|bounds|range", (2, 3), 1, [[3], [0]]),
+    ],
+    "scatter": [
+        with_index((2, 3), 1, [[0, 1], [2, 1]], (2, 2)),
+        with_index((3,), 0, [2, 0], (2,)),
+        with_index((3,), 0, [1], 2.5),
+        wrong((RuntimeError, IndexError), "index|bounds|range", (3,), 0, [3], (1,)),
+    ],
+    "scatter_add": [
+        with_index((2, 3), 1, [[0, 0], [2, 1]], (2, 2)),
+        with_index((3,), 0, [2, 2], (2,)),
+        wrong((RuntimeError, IndexError), "index|bounds|range", (3,), 0, [3], (1,)),
+    ],
+    "index_select": [
+        with_index((2, 3), 1, [2, 0, 2]),
+        with_index((2, 3), 0, [1]),
+        with_index((3,), -1, [1, 1]),
+        without_entries,
+        with_index((), 0, [0]),
+        wrong((IndexError, RuntimeError), "index|range|bounds", (3,), 0, [3]),
+    ],
+    "index_add": [
+        with_index((2, 3), 1, [2, 2], (2, 2)),
+        with_index((3,), 0, [1], (1,), alpha=2.5),
+        wrong((IndexError, RuntimeError), "index|range|bounds", (3,), 0, [3], (1,)),
+    ],
+    "masked_fill": [
+        with_index((2, 3), MASK, 1.5),
+        with_index((2, 3), [True, False, True], 0),
+        with_index((2, 3), MASK, ()),
+        with_index((3,), MASK, 2.0),
+        wrong(RuntimeError, "mask|value", (2, 3), MASK, (2,)),
+    ],
+    "masked_select": [
+        with_index((2, 3), MASK),
+        with_index((3,), MASK),
+        with_index((2, 3), [True, False, False]),
+        with_index((2, 3), [False, False, False]),
+    ],
+    "take_along_dim": [
+        with_index((2, 3), [[1], [0]], 1),
+        with_index((2, 3), [[2, 0]], 1),
+        with_index((2, 3), [5, 0, 0]),
+        with_index((1, 3), [[0, 2], [1, 1]], 1),
+    ],
     "nonzero": [plain([[0, 1], [2, 0]]), plain([0, 0]), plain([True, False])],
-    "embedding": [table([0, 3, 3]), table([[0, 1], [1, 2]]), padding,
-                  lambda make, dtype: Sample((cygrad.tensor([4]), make((4, 3))), error=(IndexError, RuntimeError),
-                                             match="index|range|bounds")],
-    "one_hot": [plain([0, 2, 1]), plain([[0, 1]], 4),
-                lambda make, dtype: Sample((cygrad.tensor([3]), 2), error=RuntimeError, match="class")],
+    "embedding": [
+        table([0, 3, 3]),
+        table([[0, 1], [1, 2]]),
+        padding,
+        lambda make, dtype: Sample(
+            (cygrad.tensor([4]), make((4, 3))), error=(IndexError, RuntimeError), match="index|range|bounds"
+        ),
+    ],
+    "one_hot": [
+        plain([0, 2, 1]),
+        plain([[0, 1]], 4),
+        lambda make, dtype: Sample((cygrad.tensor([3]), 2), error=RuntimeError, match="class"),
+    ],
     "__getitem__": [
         lambda make, dtype: Sample((make((4, 3)), (slice(1, None, 2), -1))),
         lambda make, dtype: Sample((make((4, 3)), (Ellipsis, None, slice(0, 2)))),
@@ -87,5 +136,9 @@ SAMPLES = {
     ],
 }
 COMPLEX = set(SAMPLES) - {"one_hot", "nonzero"}
-HELPERS = {"index": "__getitem__", "index_backward": "__getitem__", "index_put_into": "__setitem__",
-           "embedding_backward": "embedding"}
+HELPERS = {
+    "index": "__getitem__",
+    "index_backward": "__getitem__",
+    "index_put_into": "__setitem__",
+    "embedding_backward": "embedding",
+}

@@ -27,13 +27,19 @@ def one_integer(make, dtype):
 
 def reductions(name):
     cases = [{}, {"dim": 0}, {"dim": -1, "keepdim": True}, {"dim": (0, 1)}]
-    return [lambda make, dtype, kwargs=kwargs: Sample((cygrad.tensor([[True, False], [True, True]]),), kwargs,
-                                                      check_gradient=False) for kwargs in cases] + without_gradient(unary())
+    return [
+        lambda make, dtype, kwargs=kwargs: Sample(
+            (cygrad.tensor([[True, False], [True, True]]),), kwargs, check_gradient=False
+        )
+        for kwargs in cases
+    ] + without_gradient(unary())
 
 
 SAMPLES = {name: [*without_gradient(binary()), flags, bits] for name in ("logical_and", "logical_or", "logical_xor")}
-SAMPLES |= {name: [flags, bits, bits_and_number, fails(RuntimeError, name, (2,), (2,))]
-            for name in ("bitwise_and", "bitwise_or", "bitwise_xor")}
+SAMPLES |= {
+    name: [flags, bits, bits_and_number, fails(RuntimeError, name, (2,), (2,))]
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor")
+}
 SAMPLES |= {name: [bits, bits_and_number] for name in ("bitwise_left_shift", "bitwise_right_shift")}
 SAMPLES["logical_not"] = [*without_gradient(unary()), one_flag, one_integer]
 SAMPLES["bitwise_not"] = [one_flag, one_integer, fails(RuntimeError, "bitwise_not", (2,))]

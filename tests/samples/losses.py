@@ -1,8 +1,7 @@
 """Samples: losses."""
 
-import cygrad
 
-from .sample import Sample, at, call, fails, integers
+from .sample import Sample, at, call, integers
 
 
 def reduced(*shapes, **kwargs):
@@ -13,6 +12,7 @@ def reduced(*shapes, **kwargs):
 
 def classes(shape, target, with_weight=False, reductions=("mean", "sum", "none"), **kwargs):
     """Scores of this shape and the classes that are right."""
+
     def builder(reduction):
         def build(make, dtype):
             arguments, fixed = dict(kwargs, reduction=reduction), ()
@@ -21,19 +21,26 @@ def classes(shape, target, with_weight=False, reductions=("mean", "sum", "none")
                 arguments["weight"] = make((number,), 0.5, 2)
                 fixed = ("weight",)
             return Sample((make(shape), integers(target)), arguments, fixed=fixed)
+
         return build
+
     return [builder(reduction) for reduction in reductions]
 
 
 def probabilities(**kwargs):
     def build(make, dtype):
         return Sample((make((2, 3)), make((2, 3), 0.1, 0.9)), kwargs)
+
     return build
 
 
 CLASS_CASES = [
-    *classes((2, 3), [0, 2]), *classes((2, 3), [0, 2], with_weight=True), *classes((2, 3), [0, -100]), *classes((3,), 1),
-    *classes((2, 3, 2), [[0, 1], [2, 2]], with_weight=True), *classes((3, 2), [0, 1, 1], ignore_index=1),
+    *classes((2, 3), [0, 2]),
+    *classes((2, 3), [0, 2], with_weight=True),
+    *classes((2, 3), [0, -100]),
+    *classes((3,), 1),
+    *classes((2, 3, 2), [[0, 1], [2, 2]], with_weight=True),
+    *classes((3, 2), [0, 1, 1], ignore_index=1),
 ]
 
 
@@ -44,21 +51,39 @@ def bad_class(make, dtype):
 SAMPLES = {
     "mse_loss": [*reduced((2, 3), (2, 3)), *reduced((), ()), *reduced((0,), (0,))],
     "l1_loss": [*reduced((2, 3), (2, 3)), at([[1.0, 2.0], [1.0, 3.0]], [0.0, -1.0], [0.0, 1.0], reduction="sum")],
-    "smooth_l1_loss": [*reduced((2, 3), (2, 3)), *reduced((2, 3), (2, 3), beta=0.5), *reduced((2, 3), (2, 3), beta=0.0)],
+    "smooth_l1_loss": [
+        *reduced((2, 3), (2, 3)),
+        *reduced((2, 3), (2, 3), beta=0.5),
+        *reduced((2, 3), (2, 3), beta=0.0),
+    ],
     "huber_loss": [*reduced((2, 3), (2, 3)), *reduced((2, 3), (2, 3), delta=0.5)],
-    "kl_div": [*reduced((2, 3), (2, 3), low=0.1, high=0.9), call((2, 3), (2, 3), low=0.1, high=0.9, reduction="batchmean")],
+    "kl_div": [
+        *reduced((2, 3), (2, 3), low=0.1, high=0.9),
+        call((2, 3), (2, 3), low=0.1, high=0.9, reduction="batchmean"),
+    ],
     "binary_cross_entropy": [*reduced((2, 3), (2, 3), low=0.1, high=0.9), call((), (), low=0.1, high=0.9)],
     "binary_cross_entropy_with_logits": [
         *reduced((2, 3), (2, 3), low=0.1, high=0.9),
-        lambda make, dtype: Sample((make((2, 3)), make((2, 3), 0.1, 0.9)), {"pos_weight": make((3,), 0.5, 2)})],
+        lambda make, dtype: Sample((make((2, 3)), make((2, 3), 0.1, 0.9)), {"pos_weight": make((3,), 0.5, 2)}),
+    ],
     "nll_loss": [*CLASS_CASES, bad_class],
-    "cross_entropy": [*CLASS_CASES, *classes((2, 3), [0, 2], label_smoothing=0.1, with_weight=True),
-                      *(probabilities(reduction=reduction) for reduction in ("mean", "sum", "none")),
-                      probabilities(label_smoothing=0.1), bad_class],
+    "cross_entropy": [
+        *CLASS_CASES,
+        *classes((2, 3), [0, 2], label_smoothing=0.1, with_weight=True),
+        *(probabilities(reduction=reduction) for reduction in ("mean", "sum", "none")),
+        probabilities(label_smoothing=0.1),
+        bad_class,
+    ],
 }
 COMPLEX = set()
-HELPERS = {"mse_elementwise": "mse_loss", "l1_elementwise": "l1_loss", "smooth_l1_elementwise": "smooth_l1_loss",
-           "huber_elementwise": "huber_loss", "kl_div_elementwise": "kl_div",
-           "binary_cross_entropy_elementwise": "binary_cross_entropy",
-           "binary_cross_entropy_with_logits_elementwise": "binary_cross_entropy_with_logits",
-           "nll_loss_backward": "nll_loss", "cross_entropy_backward": "cross_entropy"}
+HELPERS = {
+    "mse_elementwise": "mse_loss",
+    "l1_elementwise": "l1_loss",
+    "smooth_l1_elementwise": "smooth_l1_loss",
+    "huber_elementwise": "huber_loss",
+    "kl_div_elementwise": "kl_div",
+    "binary_cross_entropy_elementwise": "binary_cross_entropy",
+    "binary_cross_entropy_with_logits_elementwise": "binary_cross_entropy_with_logits",
+    "nll_loss_backward": "nll_loss",
+    "cross_entropy_backward": "cross_entropy",
+}

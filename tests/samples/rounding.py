@@ -1,6 +1,5 @@
 """Samples: rounding and signs."""
 
-import cygrad
 
 from .sample import Sample, at, call, unary, without_gradient
 

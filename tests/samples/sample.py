@@ -35,8 +35,10 @@ class Sample:
 
 def call(*shapes, low=-2, high=2, **kwargs):
     """A builder: tensors of these shapes; whatever is no tuple is passed on as it is."""
+
     def build(make, dtype):
         return Sample(tuple(make(shape, low, high) if isinstance(shape, tuple) else shape for shape in shapes), kwargs)
+
     return build
 
 
@@ -59,7 +61,11 @@ def binary(low=-2, high=2, other_low=None, other_high=None, number=None, **kwarg
         return lambda make, dtype: Sample((make(first_shape, low, high), make(second_shape, *second)), kwargs)
 
     builders = [
-        pair((2, 3), (2, 3)), pair((2, 1, 3), (4, 1)), pair((), (3,)), pair((2, 2), ()), pair((), ()),
+        pair((2, 3), (2, 3)),
+        pair((2, 1, 3), (4, 1)),
+        pair((), (3,)),
+        pair((2, 2), ()),
+        pair((), ()),
         pair((0, 3), (1, 3)),
         lambda make, dtype: Sample((make((3, 2), low, high).t(), make((2, 3), *second)), kwargs),
     ]
@@ -70,37 +76,46 @@ def binary(low=-2, high=2, other_low=None, other_high=None, number=None, **kwarg
 
 def at(values, *expected, **kwargs):
     """A builder: real tensors with these elements, where the gradients of the sum must be `expected`."""
+
     def build(make, dtype):
         if dtype.is_complex:
             return None
         tensors = tuple(cygrad.tensor(value, dtype=dtype) for value in values)
         return Sample(tensors, kwargs, check_gradient=False, gradients=expected)
+
     return build
 
 
 def fails(error, match, *arguments, **kwargs):
     """A builder: a call that must raise; arguments that are tuples become tensors of that shape."""
+
     def build(make, dtype):
         made = tuple(make(value) if isinstance(value, tuple) else value for value in arguments)
         return Sample(made, kwargs, error=error, match=match)
+
     return build
 
 
 def without_gradient(builders):
     """The same samples, with nothing to be differentiated."""
+
     def wrapped(builder):
         def build(make, dtype):
             sample = builder(make, dtype)
             if sample is not None:
                 sample.check_gradient = False
             return sample
+
         return build
+
     return [wrapped(builder) for builder in builders]
 
 
 def only_real(builders):
     """The same samples, for real tensors only."""
-    return [lambda make, dtype, builder=builder: None if dtype.is_complex else builder(make, dtype) for builder in builders]
+    return [
+        lambda make, dtype, builder=builder: None if dtype.is_complex else builder(make, dtype) for builder in builders
+    ]
 
 
 def integers(values):
@@ -110,11 +125,14 @@ def integers(values):
 
 def of_one_layout(builders):
     """The same samples, whose calls depend on how their tensors lie in memory."""
+
     def wrapped(builder):
         def build(make, dtype):
             sample = builder(make, dtype)
             if sample is not None:
                 sample.any_layout = False
             return sample
+
         return build
+
     return [wrapped(builder) for builder in builders]

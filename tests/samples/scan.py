@@ -6,9 +6,15 @@ from .sample import Sample, call, fails
 
 
 def along(**kwargs):
-    return [call((2, 3), 0, **kwargs), call((2, 3), -1, **kwargs), call((2, 3, 2), 1, **kwargs), call((), 0, **kwargs),
-            call((0, 3), 0, **kwargs), call((2, 0), 0, **kwargs),
-            lambda make, dtype: Sample((make((3, 2)).t(), 1), kwargs)]
+    return [
+        call((2, 3), 0, **kwargs),
+        call((2, 3), -1, **kwargs),
+        call((2, 3, 2), 1, **kwargs),
+        call((), 0, **kwargs),
+        call((0, 3), 0, **kwargs),
+        call((2, 0), 0, **kwargs),
+        lambda make, dtype: Sample((make((3, 2)).t(), 1), kwargs),
+    ]
 
 
 def with_zeros(values, dim):
@@ -19,11 +25,21 @@ BAD_DIM = fails(IndexError, "dim", (2, 3), 2)
 
 SAMPLES = {
     "cumsum": [*along(), BAD_DIM],
-    "cumprod": [*along(), with_zeros([2.0, 0.0, 3.0, 4.0], 0), with_zeros([0.0, 0.0, 3.0], 0),
-                with_zeros([[2.0, 0.0, 3.0], [0.0, 2.0, 0.0]], 1), with_zeros([[2.0, 0.0], [0.0, 2.0], [1.0, 3.0]], 0), BAD_DIM],
+    "cumprod": [
+        *along(),
+        with_zeros([2.0, 0.0, 3.0, 4.0], 0),
+        with_zeros([0.0, 0.0, 3.0], 0),
+        with_zeros([[2.0, 0.0, 3.0], [0.0, 2.0, 0.0]], 1),
+        with_zeros([[2.0, 0.0], [0.0, 2.0], [1.0, 3.0]], 0),
+        BAD_DIM,
+    ],
     "softmax": [*along(), call((3,), 0, low=900, high=1000), BAD_DIM],
     "log_softmax": [*along(), call((3,), 0, low=900, high=1000), BAD_DIM],
 }
 COMPLEX = {"cumsum", "cumprod"}
-HELPERS = {"cumsum_reverse": "cumsum", "linear_recurrence": "cumprod", "softmax_backward": "softmax",
-           "log_softmax_backward": "log_softmax"}
+HELPERS = {
+    "cumsum_reverse": "cumsum",
+    "linear_recurrence": "cumprod",
+    "softmax_backward": "softmax",
+    "log_softmax_backward": "log_softmax",
+}

@@ -74,10 +74,9 @@ def dropout(input, p=0.5, training=True, inplace=False):
     if not training or p == 0 or input.numel() == 0:
         return input
     with cygrad.no_grad():
-        if p == 1:
-            noise = cygrad.zeros_like(input)
-        else:
-            noise = cygrad.empty_like(input).bernoulli_(1 - p).div_(1 - p)
+        noise = cygrad.empty_like(input).bernoulli_(1 - p)
+        if p < 1:
+            noise.div_(1 - p)
     return input.mul_(noise) if inplace else input * noise
 
 

@@ -1,0 +1,1 @@
+"""Helpers around training: nothing of the core depends on them."""

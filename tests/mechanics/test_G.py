@@ -1,0 +1,381 @@
+"""The graph: nodes, edges, several outputs, depth, cycles (rows G1 to G6)."""
+
+import gc
+import time
+import weakref
+
+import pytest
+
+import cygrad
+from cygrad.autograd.graph import GradientEdge, Node, get_gradient_edge
+
+DEPTH = 1_000_000
+
+
+def resident():
+    """Resident memory of this process in MB."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 / 1e6
+
+
+def leaf(*values, dtype=cygrad.float64):
+    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
+
+
+def chain_of(root):
+    """Names of the nodes from a root along the first edges."""
+    names = []
+    while root is not None:
+        names.append(root.name())
+        root = root.next_functions[0][0] if root.next_functions else None
+    return names
+
+
+def test_G1_recorded_while_running():
+    x = leaf(2.0)
+    assert x.grad_fn is None and x.is_leaf
+    y = x * 3
+    z = y.exp()
+    assert chain_of(z.grad_fn) == ["ExpBackward0", "MulBackward0", "AccumulateGrad"]
+    assert not y.is_leaf and not z.is_leaf
+    # Nothing that requires no gradient is recorded.
+    assert (cygrad.ones(2) * 3).grad_fn is None
+
+
+def test_G1_python_control_flow_makes_the_graph():
+    w = leaf(1.5)
+
+    def run(n):
+        y = w
+        for i in range(n):
+            y = y * w if i % 2 == 0 else y + w
+        return y
+
+    assert chain_of(run(3).grad_fn) == ["MulBackward0", "AddBackward0", "MulBackward0", "AccumulateGrad"]
+    for n, expected in [(0, 1.0), (1, 2 * 1.5), (2, 2 * 1.5 + 1), (3, 3 * 1.5**2 + 2 * 1.5)]:
+        (gradient,) = cygrad.autograd.grad(run(n), w)
+        assert gradient.item() == expected
+
+
+def test_G1_graph_is_rebuilt_each_time():
+    w = leaf(1.0)
+    first, second = (w * 2).grad_fn, (w * 2).grad_fn
+    assert first is not second
+    assert first._sequence_nr() < second._sequence_nr()
+    # Both end at the one accumulator of the leaf while it lives.
+    assert first.next_functions[0][0] is second.next_functions[0][0]
+
+
+def test_G2_node_attributes():
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    y = x * w
+    node = y.grad_fn
+    assert isinstance(node, Node)
+    assert type(node).__name__ == node.name() == "MulBackward0"
+    assert "MulBackward0" in repr(node)
+    assert isinstance(node.next_functions, tuple) and len(node.next_functions) == 2
+    for (target, number), variable in zip(node.next_functions, (x, w), strict=True):
+        assert target.name() == "AccumulateGrad" and number == 0
+        assert target.variable is variable
+        assert target.next_functions == ()
+    assert node.metadata == {}
+    node.metadata["key"] = [1]
+    assert y.grad_fn.metadata == {"key": [1]}
+    assert isinstance(node._sequence_nr(), int)
+
+
+def test_G2_identity():
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    z = y * y
+    assert y.grad_fn is y.grad_fn
+    assert z.grad_fn.next_functions[0][0] is z.grad_fn.next_functions[1][0] is y.grad_fn
+    kept = weakref.ref(z.grad_fn)
+    assert kept() is z.grad_fn
+    del z
+    assert kept() is None
+
+
+def test_G2_edges_where_no_gradient_is_needed():
+    x, c = leaf(1.0), cygrad.tensor(2.0, dtype=cygrad.float64)
+    assert (c * x).grad_fn.next_functions[0] == (None, 0)
+    assert (c * x).grad_fn.next_functions[1][0].variable is x
+    # A number is no input of the graph at all.
+    assert [node for node, _ in (x * 2).grad_fn.next_functions if node is not None][0].variable is x
+
+
+def test_G2_nodes_are_not_made_by_hand():
+    node_class = type(leaf(1.0).exp().grad_fn)
+    for make in (Node, node_class, lambda: Node.__new__(Node), lambda: node_class.__new__(node_class)):
+        with pytest.raises(TypeError, match="nodes are made by operations"):
+            make()
+    with pytest.raises(TypeError, match="not an acceptable base type"):
+        type("Mine", (Node,), {})
+
+
+def test_G3_gradient_edges():
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    edge = get_gradient_edge(y)
+    assert isinstance(edge, GradientEdge)
+    assert edge.node is y.grad_fn and edge.output_nr == 0
+    node, number = edge
+    assert (node, number) == (y.grad_fn, 0) == (edge[0], edge[1])
+    assert edge == get_gradient_edge(y) and hash(edge) == hash(get_gradient_edge(y))
+    assert edge != get_gradient_edge(x)
+    assert get_gradient_edge(x).node.variable is x
+
+
+def test_G3_backward_and_grad_accept_edges():
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    z = (y * y).sum()
+    (gradient,) = cygrad.autograd.grad(z, get_gradient_edge(y), retain_graph=True)
+    assert gradient.tolist() == [6.0, 12.0]
+    gradients = cygrad.autograd.grad(get_gradient_edge(y), [get_gradient_edge(x), y], gradient, retain_graph=True)
+    assert [g.tolist() for g in gradients] == [[18.0, 36.0], [6.0, 12.0]]
+    seed = cygrad.ones(2, dtype=cygrad.float64)
+    cygrad.autograd.backward(get_gradient_edge(y), seed, inputs=get_gradient_edge(x), retain_graph=True)
+    assert x.grad.tolist() == [3.0, 3.0]
+    cygrad.autograd.backward([get_gradient_edge(y)], [seed])
+    assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_G3_edge_keeps_the_graph_alive_without_the_tensor():
+    x = leaf(2.0)
+    y = x * x
+    edge, dead = get_gradient_edge(y), weakref.ref(y)
+    del y
+    assert dead() is None
+    assert cygrad.autograd.grad(edge, x, cygrad.tensor(1.0, dtype=cygrad.float64))[0].item() == 4.0
+
+
+def test_G3_errors():
+    x = leaf(1.0)
+    y = x * 2
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        get_gradient_edge(cygrad.ones(2))
+    with pytest.raises(TypeError, match="expected a Tensor"):
+        get_gradient_edge(5)
+    with pytest.raises(RuntimeError, match="GradientEdge, which needs a gradient"):
+        cygrad.autograd.backward(get_gradient_edge(y))
+    for bad in (1, -1):
+        with pytest.raises(ValueError, match="has no such output"):
+            GradientEdge(y.grad_fn, bad)
+    for arguments in ((), (None, 0), (5, 0)):
+        with pytest.raises(TypeError):
+            GradientEdge(*arguments)
+    with pytest.raises(TypeError):
+        GradientEdge.__new__(GradientEdge)
+
+
+def test_G4_several_outputs_share_one_node():
+    x = leaf([1.0, 2.0, 3.0, 4.0])
+    a, b = x.split(2)
+    assert a.grad_fn is b.grad_fn
+    assert (a.output_nr, b.output_nr) == (0, 1)
+    assert get_gradient_edge(b) == GradientEdge(a.grad_fn, 1)
+    y = a + b
+    assert [number for _, number in y.grad_fn.next_functions] == [0, 1]
+
+
+def test_G4_undefined_output_gradients():
+    x = leaf([1.0, 2.0, 3.0, 4.0])
+    a, b, c, d = x.unbind(0)
+    seen = []
+    a.grad_fn.register_prehook(lambda grads: seen.append([None if g is None else g.item() for g in grads]))
+    (b * 5 + d).backward()
+    assert seen == [[None, 5.0, None, 1.0]]
+    assert x.grad.tolist() == [0.0, 5.0, 0.0, 1.0]
+    assert a.requires_grad and c.requires_grad
+
+
+def test_G4_some_outputs_without_gradient():
+    x = leaf([3.0, 1.0, 2.0])
+    result = x.sort()
+    assert result.values.grad_fn is not None
+    assert result.indices.grad_fn is None and not result.indices.requires_grad
+    result.values[0].backward()
+    assert x.grad.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_G5_a_million_nodes():
+    before = resident()
+    x = leaf(1.0)
+    y = x
+    for _ in range(DEPTH):
+        y = y.sin()
+    built = resident()
+    assert built - before < 1000           # less than 1 KB per node and its result
+    node, count = y.grad_fn, 0
+    while node.next_functions:
+        node, count = node.next_functions[0][0], count + 1
+    assert count == DEPTH and node.variable is x
+    del node
+    gc.collect()
+    y.backward(retain_graph=True)
+    first = x.grad.item()
+    assert 0 < first < 1
+    assert cygrad.autograd.grad(y, x, retain_graph=True)[0].item() == first
+    x.grad = None
+    start = time.perf_counter()
+    y.backward()
+    # Saved values go while backward goes on, node by node; what remains is the nodes.
+    assert time.perf_counter() - start < 60
+    assert x.grad.item() == first
+    dead = weakref.ref(y.grad_fn)
+    del y
+    assert dead() is None
+
+
+def test_G5_a_million_nodes_destroyed_by_the_collector():
+    x = leaf(1.0)
+    y = x
+    for _ in range(DEPTH):
+        y = y * x
+    y.register_hook(lambda grad, y=y: None)        # a cycle through the hook
+    dead = weakref.ref(y.grad_fn)
+    del y
+    assert dead() is not None
+    gc.collect()
+    assert dead() is None
+
+
+def test_G5_deep_second_order():
+    depth = 100_000
+    x = leaf(0.5)
+    y = x
+    for _ in range(depth):
+        y = y * 1.0 + 0.0
+    y = y * y
+    (first,) = cygrad.autograd.grad(y, x, create_graph=True)
+    assert first.item() == 1.0
+    (second,) = cygrad.autograd.grad(first, x)
+    assert second.item() == 2.0
+
+
+def test_G5_deep_in_place_and_views():
+    x = cygrad.ones(3, dtype=cygrad.float64, requires_grad=True)
+    y = x * 1
+    for _ in range(50_000):
+        y[0].mul_(1.0)
+        y.add_(0.0)
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_G5_wide_graph():
+    x = cygrad.ones(2, dtype=cygrad.float64, requires_grad=True)
+    total = cygrad.stack([x * i for i in range(20_000)]).sum()
+    assert len(total.grad_fn.next_functions[0][0].next_functions) == 20_000
+    total.backward()
+    assert x.grad.tolist() == [sum(range(20_000))] * 2
+
+
+def collected(make):
+    """Whether what `make` returns a weak reference to outlives it, and whether gc.collect() then gets it."""
+    gc.collect()
+    gc.disable()
+    try:
+        reference = make()
+        outlived = reference() is not None
+        gc.collect()
+        return outlived, reference() is None
+    finally:
+        gc.enable()
+
+
+def test_G6_cycle_through_a_hooks_closure():
+    def tensor_hook():
+        y = leaf(1.0) * 2
+        y.register_hook(lambda grad: y)
+        return weakref.ref(y)
+
+    def leaf_hook():
+        x = leaf(1.0)
+        y = x * 2
+        x.register_hook(lambda grad: y)
+        return weakref.ref(y)
+
+    def accumulated_hook():
+        x = leaf(1.0)
+        x.register_post_accumulate_grad_hook(lambda tensor: x)
+        return weakref.ref(x)
+
+    def node_hook():
+        y = leaf(1.0).exp()
+        node = y.grad_fn
+        node.register_hook(lambda *grads: node)
+        node.register_prehook(lambda *grads: y)
+        return weakref.ref(node)
+
+    for make in (tensor_hook, leaf_hook, accumulated_hook, node_hook):
+        assert collected(make) == (True, True), make.__name__
+
+
+def test_G6_cycle_through_metadata_and_attributes():
+    def metadata():
+        y = leaf(1.0).exp()
+        y.grad_fn.metadata["me"] = y
+        return weakref.ref(y)
+
+    def attribute():
+        x = leaf(1.0)
+        x.result = x.exp()
+        return weakref.ref(x)
+
+    assert collected(metadata) == (True, True)
+    assert collected(attribute) == (True, True)
+
+
+def test_G6_cycle_through_grad():
+    def make():
+        x = leaf(2.0)
+        (x ** 3).backward(create_graph=True)
+        assert x.grad.grad_fn is not None
+        return weakref.ref(x)
+
+    assert collected(make) == (True, True)
+
+
+def test_G6_no_cycle_without_need():
+    def plain():
+        x = leaf(2.0)
+        y = (x.exp() * x).sum()
+        y.backward(retain_graph=True)
+        return weakref.ref(y)
+
+    def saved_result():
+        y = leaf(2.0).exp()
+        assert y.grad_fn._saved_result is not y
+        return weakref.ref(y.grad_fn)
+
+    def retained():
+        y = leaf(2.0).exp()
+        y.retain_grad()
+        (y * 2).backward()
+        return weakref.ref(y)
+
+    def in_place():
+        y = leaf([1.0, 2.0]) * 1
+        v = y[0]
+        v.mul_(2)
+        y.sum().backward()
+        return weakref.ref(y)
+
+    for make in (plain, saved_result, retained, in_place):
+        assert collected(make) == (False, True), make.__name__
+
+
+def test_G6_callbacks_of_weak_references_see_no_dying_tensor():
+    x = leaf(1.0, 2.0)
+    w = x * 1
+    node = (w * w).grad_fn
+    seen = []
+    reference = weakref.ref(w, lambda _: seen.append(node._saved_self))
+    del w
+    assert reference() is None
+    assert seen[0].tolist() == [1.0, 2.0]
+    assert seen[0].grad_fn is node.next_functions[0][0]
+    del node
+    assert seen[0].tolist() == [1.0, 2.0]
