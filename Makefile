@@ -24,9 +24,12 @@ train: $(VENV)/.extra-digits build
 test: $(VENV)/.extra-test $(if $(filter 1,$(CYGRAD_WITH_TORCH)),$(VENV)/.torch) build
 	$(BIN)/python -m pytest $(ARGS)
 
-bench: $(VENV)/.extra-bench build
+# With CYGRAD_WITH_TORCH=1, PyTorch is measured as well.
+bench: $(VENV)/.extra-bench $(if $(filter 1,$(CYGRAD_WITH_TORCH)),$(VENV)/.torch) build
+	$(BIN)/python -c 'import cygrad; cygrad.show_config()'
+	env | grep OPENBLAS_ || true
 	$(BIN)/asv machine --yes > /dev/null
-	$(BIN)/asv run --quick --show-stderr --python=same \
+	ASV_PYTHONPATH=$(CURDIR) CYGRAD_BENCH_PEERS=$(filter 1,$(CYGRAD_WITH_TORCH)) $(BIN)/asv run --quick --python=same \
 		--set-commit-hash=$$(git rev-parse HEAD) $(ARGS)
 
 lint: $(VENV)/.lint
@@ -35,11 +38,11 @@ lint: $(VENV)/.lint
 	$(BIN)/codespell
 
 docs: $(VENV)/.extra-docs build
-	$(BIN)/sphinx-build -b html $(ARGS) docs build/docs
+	$(BIN)/sphinx-build -W --keep-going -b html $(ARGS) docs build/docs
 
 # The virtual environment stays: it holds nothing that is built from this tree.
 clean:
-	rm -rf build out/docs cygrad.egg-info .pytest_cache .ruff_cache
+	rm -rf build docs/generated cygrad.egg-info .pytest_cache .ruff_cache
 	rm -f cygrad/__init__.pyi cygrad/_core/build_config.py cygrad/_core/libcygradopenblas.*
 	find cygrad -name '*.so' -delete
 	find cygrad tests benchmarks build_tools -name __pycache__ -prune -exec rm -rf {} + 2> /dev/null || true

@@ -23,8 +23,8 @@ class Phases:
 class Shapes(Phases):
     """Graphs of 10,000 nodes."""
 
-    params = [LIBRARIES, list(GRAPHS)]
-    param_names = ["library", "shape"]
+    params = (LIBRARIES, tuple(GRAPHS))
+    param_names = ("library", "shape")
 
     def setup(self, name, shape):
         self.prepare(name, shape, NODES)
@@ -60,8 +60,8 @@ class Destroy(Backward):
 class Chain(Phases):
     """Chains up to a million nodes: nothing may recurse."""
 
-    params = [LIBRARIES, [1_000, 10_000, 100_000, 1_000_000]]
-    param_names = ["library", "nodes"]
+    params = (LIBRARIES, (1_000, 10_000, 100_000, 1_000_000))
+    param_names = ("library", "nodes")
 
     def setup(self, name, nodes):
         self.prepare(name, "chain", nodes)
@@ -90,8 +90,8 @@ class ChainBuild(Phases):
 class NodeMemory(Phases):
     """What a node of a chain keeps in memory, its result included."""
 
-    params = [LIBRARIES]
-    param_names = ["library"]
+    params = (LIBRARIES,)
+    param_names = ("library",)
     unit = "bytes"
 
     def setup(self, name):

@@ -8,8 +8,8 @@ LENGTH = 2000
 class MultiplicationChain:
     """A chain of 2,000 products, in each of the modes."""
 
-    params = [LIBRARIES]
-    param_names = ["library"]
+    params = (LIBRARIES,)
+    param_names = ("library",)
 
     def setup(self, name):
         self.lib = library(name)

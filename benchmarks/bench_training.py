@@ -13,8 +13,8 @@ OPTIMISERS = {
 class TrainingStep:
     """Forward, backward and plain SGD on a batch of 64."""
 
-    params = [LIBRARIES, [1, 2]]
-    param_names = ["library", "threads"]
+    params = (LIBRARIES, (1, 2))
+    param_names = ("library", "threads")
 
     def setup(self, name, threads):
         self.step = training_step(library(name, threads))
@@ -27,8 +27,8 @@ class TrainingStep:
 class TrainingMemory:
     """The most memory that a process needs for it, library and all."""
 
-    params = [LIBRARIES]
-    param_names = ["library"]
+    params = (LIBRARIES,)
+    param_names = ("library",)
 
     def setup(self, name):
         self.step = training_step(library(name))
@@ -41,8 +41,8 @@ class TrainingMemory:
 class OptimiserStep:
     """The optimiser alone, on given gradients."""
 
-    params = [LIBRARIES, list(OPTIMISERS)]
-    param_names = ["library", "optimiser"]
+    params = (LIBRARIES, tuple(OPTIMISERS))
+    param_names = ("library", "optimiser")
 
     def setup(self, name, optimiser):
         lib = library(name)

@@ -1,11 +1,12 @@
-"""What is measured, for any library with the common interface: each function returns something to call or to build on."""
+"""What is measured, for any library with the common interface."""
 
 import os
 from importlib import import_module
+from itertools import pairwise
 
 import numpy as np
 
-LIBRARIES = ["cygrad", "torch"]
+LIBRARIES = ("cygrad", "torch")
 MLP_SIZES = (784, 256, 128, 10)
 
 
@@ -15,7 +16,9 @@ def usable_cores():
 
 
 def library(name, threads=1):
-    """The library, told to use that many threads; NotImplementedError if it or they are not there."""
+    """The library, told to use that many threads; NotImplementedError if it or they are not there, or not wanted."""
+    if name != LIBRARIES[0] and os.environ.get("CYGRAD_BENCH_PEERS") == "":
+        raise NotImplementedError("peers are not wanted")
     if threads > usable_cores():
         raise NotImplementedError(f"needs {threads} cores")
     try:
@@ -84,8 +87,7 @@ def lattice(lib, leaf, nodes, width=32):
     """Rows of nodes, each of which depends on two neighbours in the row before."""
     row = [-leaf for _ in range(width)]
     for _ in range(max(nodes // width - 1, 1)):
-        row = [row[i] + row[i - 1] for i in range(width)]
-        row = [part * 0.5 for part in row] if abs(float(row[0][0])) > 1e6 else row
+        row = [lib.maximum(row[i], row[i - 1]) for i in range(width)]      # sums would overflow
     return lib.stack(row).sum()
 
 
@@ -110,7 +112,7 @@ def elementwise_chain(lib, size):
 def perceptron(lib, sizes=MLP_SIZES):
     """A multi-layer perceptron with ReLU."""
     layers = []
-    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+    for inputs, outputs in pairwise(sizes):
         layers += [lib.nn.Linear(inputs, outputs), lib.nn.ReLU()]
     return lib.nn.Sequential(*layers[:-1])
 

@@ -103,7 +103,7 @@ def test_reductions(text):
     "(x * 1).div_(2, rounding_mode='floor')", "torch.add(x, y)", "torch.add(x, y, alpha=2)", "x.add(1)",
     "(x * 1).add_(y, alpha=3)", "torch.sub(x, y, alpha=0.5)", "(x * 1).sub_(y)", "torch.subtract(x, 1)", "torch.pow(x, 2)",
     "torch.pow(x + 4, y)", "torch.pow(2, x)", "torch.pow(2., torch.tensor([1, 2]))", "x.pow(3)", "(x * 1).pow_(2)",
-    "torch.pow(torch.tensor([2]), -1)", "torch.clamp(x, 1)", "torch.clamp(x, max=y)", "torch.clamp(x)",
+    "torch.clamp(x, 1)", "torch.clamp(x, max=y)", "torch.clamp(x)",
     "torch.clamp(x, -1, 2)", "torch.clamp(x, y - 1, y)", "torch.clamp(torch.tensor([1, 2, 3]), 1.5)",
     "torch.clip(x, 1, 2)", "(x * 1).clamp_(0, 1)", "torch.clamp_min(x, 2)", "torch.clamp_max(x, y)", "(x * 1).clip_(0)",
     "torch.clamp(x, 3, 1)", "torch.nn.functional.gelu(x)", "torch.nn.functional.gelu(x, approximate='tanh')",
@@ -164,6 +164,7 @@ def test_setting_parts_of_complex_numbers():
     assert z.tolist() == [5, 6]
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_conversions(dtype):
     d, t = getattr(cygrad, dtype), getattr(torch, dtype)

@@ -235,6 +235,31 @@ def test_copy_of_a_tensor_warns():
         cygrad.tensor([x[0], x[1]])
 
 
+def test_a_sequence_that_changes_while_it_is_read():
+    class Growing:
+        def __init__(self, add):
+            self.add = add
+
+        def __float__(self):
+            data.extend([1.0] * self.add)
+            return 1.0
+
+    for add in (0, 1000):
+        data = [1.0, Growing(add), 2.0]
+        if add:
+            with pytest.raises(ValueError, match="tensor: a sequence changed its length"):
+                cygrad.tensor(data)
+        else:
+            assert cygrad.tensor(data).tolist() == [1, 1, 2]
+
+    class Liar(list):
+        def __len__(self):
+            return 5
+
+    with pytest.raises(ValueError, match="changed its length"):
+        cygrad.tensor(Liar([1, 2]))
+
+
 def test_default_dtype():
     try:
         cygrad.set_default_dtype(cygrad.float64)

@@ -8,10 +8,11 @@ from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from cygrad._core.array cimport array_t
-from cygrad._core.dtype cimport dtype_code, dtype_object, is_complex, is_floating
+from cygrad._core.dtype cimport category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
 from cygrad._core.errors cimport check
 from cygrad._core.operator cimport (
-    BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, STRING, TENSOR, TENSORS, Operator, argument_t)
+    BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, REFUSES_BOOL, REFUSES_COMPLEX, REFUSES_INTEGERS, REFUSES_REALS,
+    STRING, TENSOR, TENSORS, Operator, argument_t, operator_t)
 from cygrad._core.storage cimport deallocate
 from cygrad._core.tensor cimport Tensor, as_tensor
 from cygrad._core.value cimport (
@@ -38,10 +39,29 @@ cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
         for i in range(frame.n):
             made = _box_argument(operator, &operator.descriptor.arguments[i], <object>arguments[i], &frame.values[i],
                                  &frame.objects[i], made)
+        _check_dtypes(&operator.descriptor, frame)
     except BaseException:
         unbox(frame)
         raise
     return made
+
+
+cdef int[4] _refusals = [REFUSES_BOOL, REFUSES_INTEGERS, REFUSES_REALS, REFUSES_COMPLEX]      # by category
+_kinds = ("bool", "integer", "real", "complex")
+
+
+cdef int _check_dtypes(const operator_t *op, const frame_t *frame) except -1:
+    """Refuse tensors whose common dtype is of a kind that the operator does not compute for."""
+    cdef int i, highest = -1
+    for i in range(frame.n):
+        if frame.values[i].kind == ARRAY and (
+                highest < 0 or category(frame.values[i].of.array.dtype) > category(highest)):
+            highest = frame.values[i].of.array.dtype
+    if highest < 0 or not op.flags & _refusals[category(highest)]:
+        return 0
+    accepted = ", ".join([_kinds[i] for i in range(4) if not op.flags & _refusals[i]])
+    raise NotImplementedError(f"{op.name.decode()}: not implemented for {dtype_name(highest).decode()} (expected a dtype "
+                              f"that is {accepted}). Convert with to() first.")
 
 
 cdef void unbox(frame_t *frame) noexcept:
@@ -58,7 +78,7 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
                         PyObject **behind, list made):
     cdef int kind = argument.kind
     if given is None:
-        if not argument.optional:
+        if not argument.optional or kind == TENSORS:
             raise _type_error(operator, argument, given)
         return made
     if kind == TENSOR or kind == OPERAND:

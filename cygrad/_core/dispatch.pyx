@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.array cimport array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text
 from cygrad._core.atomic cimport atomic_load
 from cygrad._core.boxing cimport box, box_number, frame_t, plain_object, unbox
-from cygrad._core.dtype cimport category, dtype_name, is_differentiable
+from cygrad._core.dtype cimport FLOAT32, category, dtype_name, is_differentiable
 from cygrad._core.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
 from cygrad._core.errors cimport MEMORY_ERROR, OK, TYPE_ERROR, check
 from cygrad._core.inplace cimport bump_version, check_inplace, rebase_history
@@ -627,8 +627,28 @@ cdef object _full_arguments(Operator operator, object a, object b, bint inplace)
     return call(operator, arguments, None)
 
 
+cdef Operator _power = None              # the operator for exponents that are Tensors
+
+
+def check_power(input, exponent):
+    """Refuse integers to a negative integer power: their dtype has no fractions."""
+    if (isinstance(input, Tensor) and isinstance(exponent, int) and exponent < 0
+            and category((<Tensor>input).array.dtype) < category(FLOAT32)):
+        raise RuntimeError(f"pow: integers have no negative integer powers (got a {describe(<Tensor>input)} and the "
+                           f"exponent {exponent}). Convert to a floating dtype first.")
+
+
+cdef Operator _slot_operator(int slot, object a, object b):
+    if slot != SLOT_POW:
+        return <Operator>_slots[slot]
+    if isinstance(b, Tensor):
+        return _power
+    check_power(a, b)
+    return <Operator>_slots[slot]
+
+
 cdef object _binary_slot(int slot, object a, object b):
-    cdef Operator row = <Operator>_slots[slot]
+    cdef Operator row = _slot_operator(slot, a, b)
     cdef array_t *result
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         if row.descriptor.flags & ELEMENTWISE:
@@ -643,7 +663,7 @@ cdef object _binary_slot(int slot, object a, object b):
 cdef object _inplace_slot(int slot, object a, object b):
     if not _is_operand(b):
         return NotImplemented
-    return _full_arguments(<Operator>_slots[slot], a, b, True)
+    return _full_arguments(_slot_operator(slot, a, b), a, b, True)
 
 
 cdef object _unary_slot(int slot, object a):
@@ -652,6 +672,7 @@ cdef object _unary_slot(int slot, object a):
 
 def connect_protocol():
     """Give Tensor's number protocol its operators; called once the table is complete."""
+    global _power
     names = {SLOT_ADD: "add", SLOT_SUB: "sub", SLOT_MUL: "mul", SLOT_DIV: "div", SLOT_FLOOR_DIV: "floor_divide",
              SLOT_REMAINDER: "remainder", SLOT_POW: "pow", SLOT_MATMUL: "matmul", SLOT_AND: "bitwise_and",
              SLOT_OR: "bitwise_or", SLOT_XOR: "bitwise_xor", SLOT_LSHIFT: "left_shift",
@@ -661,6 +682,7 @@ def connect_protocol():
         operator = table[name]
         _slot_operators.append(operator)
         _slots[slot] = <PyObject *>operator
+    _power = table["pow_tensor"]
     protocol.binary = _binary_slot
     protocol.inplace = _inplace_slot
     protocol.unary = _unary_slot

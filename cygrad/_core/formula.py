@@ -280,7 +280,7 @@ class Reader(ast.NodeVisitor):
     def fit(self, node, value, kind, optional, what, elementwise):
         """The value as an argument of this kind."""
         if value.type == "none":
-            if not optional:
+            if not optional or kind == TENSORS:
                 self.fail(node, f"argument {what} must not be None")
             return value
         if kind == FLOAT and value.op == "constant" and isinstance(value.payload, int):

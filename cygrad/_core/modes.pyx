@@ -1,5 +1,7 @@
 """What each thread has switched on: grad mode and inference mode, as context managers and decorators."""
 
+cimport cython
+
 import functools
 import inspect
 
@@ -54,6 +56,7 @@ def is_inference_mode_enabled():
     return bool(this_thread.inference)
 
 
+@cython.auto_pickle(False)
 cdef class _Mode:
     """
     A state of the thread for the length of a ``with`` block or of a decorated function.
@@ -153,7 +156,7 @@ class _Steps:
                 step, value = self.coroutine.throw, error
 
 
-cdef object _manager_or_decorated(_Mode manager, object function):
+cdef object _manager_or_decorated(object manager, object function):
     """``@no_grad`` works as ``@no_grad()`` does."""
     return manager if function is None else manager(function)
 
@@ -279,10 +282,12 @@ class inference_mode(_Mode):
         function = None
         if callable(mode):
             function, mode = mode, True
-        return _manager_or_decorated(_make(cls, 1 if mode else 0, 1 if mode else 0), function)
+        cdef object manager = _make(cls, 1 if mode else 0, 1 if mode else 0)
+        manager.mode = bool(mode)
+        return _manager_or_decorated(manager, function)
 
     def __init__(self, mode=True):
-        self.mode = True if callable(mode) else bool(mode)
+        pass
 
     def clone(self):
         return inference_mode(self.mode)

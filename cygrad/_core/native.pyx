@@ -310,6 +310,14 @@ cdef bint _is_at(Tensor tensor, const edge_t *edge):
     return tensor.node.c == edge.node and tensor.output_nr == edge.input_nr
 
 
+cdef int _check_not_freed(NativeNode node) except -1:
+    if node.c.released:
+        raise RuntimeError(f"{node.name()}: its saved values are freed already (got a second backward through this "
+                           "node, or a look at what it saved, after a backward). Call the first backward or grad "
+                           "with retain_graph=True to go through the graph again.")
+    return 0
+
+
 cdef class NativeNode(Node):
     """A node of an operator of the table."""
 
@@ -321,10 +329,7 @@ cdef class NativeNode(Node):
         cdef int edge
         if self.packed is not None and self.packed[position] is not None:
             return self.unpack_packed(position)
-        if c.released:
-            raise RuntimeError(f"{self.name()}: its saved values are freed already (got a second backward through this "
-                               "node, or a look at what it saved, after a backward). Call the first backward or grad "
-                               "with retain_graph=True to go through the graph again.")
+        _check_not_freed(self)
         if value.kind == ARRAY:
             if value.of.array.storage == NULL:
                 return _meta_object(value.of.array)
@@ -406,6 +411,7 @@ cdef class NativeNode(Node):
         cdef node_t *c = self.c
         cdef const operator_t *op = c.op
         cdef int i, j, edge = 0, single = 0, listed
+        _check_not_freed(self)
         if not recorded and self.packed is not None:
             return self.apply_natively(grads, keep)
         cdef tuple saved = tuple([self.unpack(i) if c.saved[i].value.kind != NOTHING or self.packed is not None

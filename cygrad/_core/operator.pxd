@@ -29,6 +29,10 @@ ctypedef enum flag_t:
     INPLACE = 8           # has a form with a trailing underscore
     OUT = 16              # has out=
     NO_GRADIENT = 32      # results never require grad (comparisons, indices)
+    REFUSES_BOOL = 64     # element-wise operators: dtypes that the arguments must not promote to
+    REFUSES_INTEGERS = 128
+    REFUSES_REALS = 256
+    REFUSES_COMPLEX = 512
 
 ctypedef struct argument_t:
     const char *name

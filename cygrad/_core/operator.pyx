@@ -144,6 +144,10 @@ cdef Operator register_operator(dict row):
     return made
 
 
+# The words of a row's `dtypes`.
+REFUSALS = {"bool": REFUSES_BOOL, "integer": REFUSES_INTEGERS, "real": REFUSES_REALS, "complex": REFUSES_COMPLEX}
+
+
 cdef int _describe(Operator made, dict row) except -1:
     """Fill the descriptor; kernels and primitives must exist."""
     cdef operator_t *op = &made.descriptor
@@ -158,6 +162,10 @@ cdef int _describe(Operator made, dict row) except -1:
     op.flags = ((ELEMENTWISE if row["forward"] is not None else 0) | (VIEW if row["view"] else 0)
                 | (LIST_RESULT if row["list"] else 0) | (INPLACE if row["inplace"] else 0)
                 | (OUT if row["out"] else 0) | (0 if row["gradient"] else NO_GRADIENT))
+    if row["forward"] is not None:
+        for name, flag in REFUSALS.items():
+            if name not in row["dtypes"]:
+                op.flags |= <int>flag
     for i, name in enumerate(row["results"]):
         op.result_names[i] = text(name, made.keep)
         if row["gradient"] and name in row["differentiable"]:

@@ -23,6 +23,8 @@ from cygrad._core.inplace cimport check_inplace
 from cygrad._core.modes cimport thread_state
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.tensor cimport Tensor, describe, set_gradient, wrap
+from cygrad._core.versions cimport remember_place
+from cygrad._core.versions cimport remember_place
 
 cdef extern from "optimise_rules.h" nogil:
     enum:
@@ -46,7 +48,7 @@ cdef extern from "optimise_rules.h" nogil:
         int double_precision
         int first
         double step_size
-        double root
+        double inverse_root
     void apply_rule(const update_range_t *range, const rule_t *rule)
 
 cdef enum:
@@ -116,6 +118,8 @@ cdef class Batch:
                                f"{shape_text(gradient).decode()}, expected {shape_text(parameter.array).decode()}). "
                                "Set .grad to None after changing .data.")
         check_inplace(parameter, operation, False)
+        if parameter.array.version != NULL:
+            remember_place(parameter.array.version)      # for the message to those who need the old values
         return update
 
     cdef int run(self) except -1:
@@ -130,6 +134,9 @@ cdef class Batch:
             with nogil:
                 status = run_updates(self.updates, self.n, &self.rule)
         check(status)
+        for i in range(self.n):
+            if self.updates[i].given[0].version != NULL:
+                remember_place(self.updates[i].given[0].version)
         return 0
 
 
@@ -331,7 +338,7 @@ def adam(list parameters, object state, double lr, double beta1, double beta2, d
             if amsgrad:
                 update.given[4] = state_array(own, "max_exp_avg_sq", parameter, NULL)
             update.range.step_size = lr / (1 - pow(beta1, step))
-            update.range.root = sqrt(1 - pow(beta2, step))
+            update.range.inverse_root = 1 / sqrt(1 - pow(beta2, step))
         batch.run()
     finally:
         thread_state().grad_disabled = grad_disabled
@@ -349,3 +356,29 @@ def forget_gradients(parameters):
     for parameter in parameters:
         if parameter.gradient != NULL:
             set_gradient(parameter, None)
+
+
+def zero_gradients(parameters):
+    """
+    Fill ``.grad`` of all parameters that have one with zeros, in place and out of any graph.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+    """
+    cdef Tensor parameter, gradient
+    cdef int32_t grad_disabled = thread_state().grad_disabled
+    thread_state().grad_disabled = 1
+    try:
+        for parameter in parameters:
+            if parameter.gradient == NULL or parameter.gradient.value == NULL:
+                continue
+            gradient = parameter.grad
+            if gradient is not None:
+                if gradient.grad_fn is not None:
+                    gradient.detach_()
+                else:
+                    gradient.requires_grad_(False)
+                gradient.zero_()
+    finally:
+        thread_state().grad_disabled = grad_disabled

@@ -41,10 +41,10 @@ static void NAME(sgd)(const update_range_t *range, const rule_t *rule) {
 
 static inline __attribute__((always_inline)) void NAME(adam_variant)(
         REAL *p, const REAL *g, REAL *mean, REAL *square, REAL *largest, int64_t n, const rule_t *rule,
-        double step_size, double root, const int decay_kind, const int amsgrad) {
+        double step_size, double inverse_root, const int decay_kind, const int amsgrad) {
     const REAL sign = rule->maximize ? -1 : 1, decay = (REAL)rule->weight_decay;
     const REAL shrink = (REAL)(1 - rule->rate * rule->weight_decay);
-    const REAL rate = (REAL)-step_size, second_correction = (REAL)root, eps = (REAL)rule->eps;
+    const REAL rate = (REAL)-step_size, second_correction = (REAL)inverse_root, eps = (REAL)rule->eps;
     const REAL weight1 = (REAL)(1 - rule->beta1), beta1 = (REAL)rule->beta1;
     const REAL weight2 = (REAL)(1 - rule->beta2), beta2 = (REAL)rule->beta2;
     /* Interpolation starts at the nearer end: less is lost to rounding. */
@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) void NAME(adam_variant)(
             v = before > v || before != before ? before : v;      /* nan stays nan */
             largest[i] = v;
         }
-        p[i] = value + rate * (m / (SQRT(v) / second_correction + eps));
+        p[i] = value + rate * (m / (SQRT(v) * second_correction + eps));
     }
 }
 
@@ -77,10 +77,10 @@ static void NAME(adam)(const update_range_t *range, const rule_t *rule) {
 #define VARIANT(decay_kind) \
     case decay_kind: \
         if (largest) \
-            NAME(adam_variant)(p, g, mean, square, largest, range->n, rule, range->step_size, range->root, \
+            NAME(adam_variant)(p, g, mean, square, largest, range->n, rule, range->step_size, range->inverse_root, \
                                decay_kind, 1); \
         else \
-            NAME(adam_variant)(p, g, mean, square, NULL, range->n, rule, range->step_size, range->root, \
+            NAME(adam_variant)(p, g, mean, square, NULL, range->n, rule, range->step_size, range->inverse_root, \
                                decay_kind, 0); \
         break;
     switch (kind) {

@@ -19,7 +19,8 @@ typedef struct {
     int64_t n;
     int double_precision;
     int first;                 /* the state holds nothing yet */
-    double step_size, root;    /* Adam: rate / bias correction, square root of the second bias correction */
+    double step_size;          /* Adam: rate / bias correction */
+    double inverse_root;       /* Adam: 1 / square root of the second bias correction */
 } update_range_t;
 
 enum { WITHOUT, FIRST, FIRST_NESTEROV, HEAVY_BALL, NESTEROV };      /* kinds of momentum */

@@ -207,6 +207,8 @@ cdef int _infer(object data, int depth, int ndim, int found, str operation) exce
     for item in data:
         if PyFloat_CheckExact(item):
             found = default_float() if found < 0 else promote(found, default_float())
+        elif PyLong_CheckExact(item):
+            found = INT64 if found < 0 else promote(found, INT64)
         else:
             found = _infer(item, depth + 1, ndim, found, operation)
     return found
@@ -215,7 +217,7 @@ cdef int _infer(object data, int depth, int ndim, int found, str operation) exce
 cdef char *_write(object data, int depth, int ndim, const int64_t *shape, int dtype, char *target,
                   str operation) except NULL:
     """Write `data` in row-major order; -> the place behind its last element."""
-    cdef int64_t step = itemsize(dtype)
+    cdef int64_t step = itemsize(dtype), written = 0
     if depth == ndim:
         if _is_sequence(data):
             raise unequal_depth(data, depth, operation)
@@ -228,11 +230,21 @@ cdef char *_write(object data, int depth, int ndim, const int64_t *shape, int dt
         raise ValueError(f"{operation}: expected sequence of length {shape[depth]} at dim {depth} (got "
                          f"{len(data)}). Ragged sequences make no tensor: pad them to one length.")
     for item in data:
+        # Converting an element may run code of the user's, which may change the length of the sequence.
+        if written == shape[depth]:
+            break
+        written += 1
         if dtype == FLOAT32 and depth == ndim - 1 and PyFloat_CheckExact(item):
             (<float *>target)[0] = <float>PyFloat_AS_DOUBLE(item)
             target += step
+        elif dtype == INT64 and depth == ndim - 1 and PyLong_CheckExact(item):
+            (<int64_t *>target)[0] = _whole(item, dtype, operation)
+            target += step
         else:
             target = _write(item, depth + 1, ndim, shape, dtype, target, operation)
+    if written != shape[depth] or len(data) != shape[depth]:
+        raise ValueError(f"{operation}: a sequence changed its length while it was read (got {len(data)} elements, "
+                         f"expected {shape[depth]})")
     return target
 
 

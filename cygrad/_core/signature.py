@@ -22,6 +22,7 @@ KEYS = {
     "function": bool, "name": str, "jvp": (str, dict), "kink": str, "node": str, "variadic": bool,
     "dtypes": str,
 }
+DTYPES = ("bool", "integer", "real", "complex")
 CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 ARGUMENT = re.compile(r"(?P<type>[A-Za-z|]+)(?P<optional>\?)?(?P<list>\[\])?(?P<optional_list>\?)?"
                       r"\s+(?P<name>[A-Za-z_]\w*)\s*(?:=\s*(?P<default>.+))?", re.DOTALL)
@@ -37,7 +38,7 @@ class Argument(NamedTuple):
 
     name: str
     kind: int             # index in KINDS
-    optional: bool        # None is allowed
+    optional: bool        # None is allowed; for a list of tensors: as an entry
     required: bool        # no default
     default: object
     keyword_only: bool
@@ -96,8 +97,8 @@ def parse_argument(text: str, keyword_only: bool) -> Argument:
                        f"expected one of {', '.join(KINDS)})")
     if keyword.iskeyword(match["name"]):
         raise RowError(f"argument name '{match['name']}' is a keyword of Python")
-    # Tensor?[] is a list whose entries may be None: to the caller just a list.
-    optional = bool(match["optional_list"] or (match["optional"] and not match["list"]))
+    # Tensor?[] is a list whose entries may be None.
+    optional = bool(match["optional"] or match["optional_list"])
     default = match["default"]
     return Argument(match["name"], KINDS.index(kind), optional, default is None,
                     parse_default(default, match["name"]), keyword_only)
@@ -156,7 +157,17 @@ def _parse_row(row: dict, name: str | None) -> dict:
         "results": tuple(results), "differentiable": tuple(differentiable), "list": row.get("list", False),
         "view": row.get("view", False), "inplace": row.get("inplace", False), "out": row.get("out", False),
         "gradient": row.get("gradient", True), "node": row.get("node") or node_name(called),
+        "dtypes": _dtypes(row.get("dtypes", "all")),
     }
+
+
+def _dtypes(text: str) -> tuple[str, ...]:
+    """The kinds of dtypes that an operator computes for, of what its arguments promote to."""
+    words = DTYPES if text == "all" else tuple(text.split(", "))
+    if unknown := [word for word in words if word not in DTYPES]:
+        raise RowError(f"'dtypes' has an unknown word (got {unknown[0]!r}, expected 'all' or some of "
+                       f"'{', '.join(DTYPES)}')")
+    return words
 
 
 def _formulas(row: dict, arguments: tuple[Argument, ...]) -> dict[str, str]:

@@ -87,6 +87,12 @@ cdef Node grad_fn_of(Tensor tensor):
 cdef Node _refreshed(Tensor tensor):
     if tensor.view_kind == DIFFERENTIABLE_VIEW and requires_grad(tensor.base):
         protocol.refresh_view(tensor)
+    elif tensor.node is not None and requires_grad(tensor.base):
+        raise RuntimeError(f"{tensor.node.name()}: output {tensor.output_nr} is a view whose base, or another view of it, "
+                           f"was changed in place since (got version {tensor.array.version.value}, expected "
+                           f"{tensor.view_version}), and the history of such a view cannot be rewritten: it is one of "
+                           "several outputs, or a custom Function made it. Use an operation that makes a new tensor, "
+                           "or make the view again after the change.")
     tensor.view_version = tensor.array.version.value
     return tensor.node
 
@@ -353,9 +359,9 @@ cdef class Tensor:
 
     def detach_(self):
         """Take this tensor itself out of the graph: it becomes a leaf that requires no grad."""
-        if self.base is not None and self.view_kind == DIFFERENTIABLE_VIEW and requires_grad(self.base):
-            raise RuntimeError("detach_: cannot detach a view in place, its base would still be in the graph. "
-                               "Use detach().")
+        if self.base is not None:
+            raise RuntimeError("detach_: cannot detach a view in place (got a view of another tensor, which keeps its "
+                               "history). Use detach().")
         self.node = None
         self.output_nr = 0
         self.leaf_requires_grad = False
@@ -505,8 +511,14 @@ cdef class Tensor:
     def __lshift__(self, other):
         return protocol.binary(SLOT_LSHIFT, self, other)
 
+    def __rlshift__(self, other):
+        return protocol.binary(SLOT_LSHIFT, other, self)
+
     def __rshift__(self, other):
         return protocol.binary(SLOT_RSHIFT, self, other)
+
+    def __rrshift__(self, other):
+        return protocol.binary(SLOT_RSHIFT, other, self)
 
     def __neg__(self):
         return protocol.unary(SLOT_NEG, self)

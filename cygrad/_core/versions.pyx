@@ -9,7 +9,7 @@ be in a thread without the GIL; a lock then keeps the code object alive while it
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
-from libc.string cimport strrchr
+from libc.string cimport memcpy, strrchr
 from cygrad._core.array cimport array_t, shape_text
 from cygrad._core.atomic cimport atomic_load, lock, unlock
 from cygrad._core.dtype cimport dtype_name
@@ -18,14 +18,38 @@ from cygrad._core.node cimport node_t
 from cygrad._core.references cimport drop_reference
 from cygrad._core.storage cimport version_t
 
+import os
+
 cdef extern from * nogil:
     """
-    /* The function that is running and the offset of its current instruction; a new reference, or NULL. */
+    #include <string.h>
+    static char package[4096];         /* the directory of this package, with a slash at its end */
+    static Py_ssize_t package_length;
+
+    static int is_ours(PyCodeObject *code) {
+        Py_ssize_t length;
+        const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &length);
+        if (file == NULL) PyErr_Clear();
+        return file != NULL && length > package_length && package_length
+               && memcmp(file, package, package_length) == 0;
+    }
+    /* The function that is running - the user's, if it has called one of this package's - and the offset of its current
+       instruction; a new reference, or NULL. */
     static PyObject *running_code(int *offset) {
-        PyFrameObject *frame = PyEval_GetFrame();
+        PyFrameObject *frame = PyEval_GetFrame(), *outer;
+        PyCodeObject *code;
         if (frame == NULL) return NULL;
+        Py_INCREF(frame);
+        code = PyFrame_GetCode(frame);
+        while (is_ours(code) && (outer = PyFrame_GetBack(frame)) != NULL) {
+            Py_DECREF(frame);
+            Py_DECREF(code);
+            frame = outer;
+            code = PyFrame_GetCode(frame);
+        }
         *offset = PyFrame_GetLasti(frame);
-        return (PyObject *)PyFrame_GetCode(frame);
+        Py_DECREF(frame);
+        return (PyObject *)code;
     }
     /* Makes sure that the texts below can be read later without the GIL. */
     static void prepare_texts(PyObject *code) {
@@ -44,6 +68,8 @@ cdef extern from * nogil:
     static const char *type_name(PyObject *object) { return Py_TYPE(object)->tp_name; }
     static void give_back(void *object) { Py_DECREF((PyObject *)object); }
     """
+    char *package
+    Py_ssize_t package_length
     PyObject *running_code(int *offset)
     void prepare_texts(PyObject *code)
     int line_of(PyObject *code, int offset)
@@ -53,6 +79,17 @@ cdef extern from * nogil:
     void give_back(void *object)
 
 cdef int32_t _lock = 0             # guards every version_t.code against being dropped while it is read
+
+
+cdef int _set_package(bytes directory) except -1:
+    global package_length
+    if len(directory) < 4096:
+        memcpy(package, <const char *>directory, len(directory))
+        package_length = len(directory)
+    return 0
+
+
+_set_package(os.fsencode(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")))
 
 
 cdef void remember_place(version_t *version) noexcept:

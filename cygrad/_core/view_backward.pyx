@@ -168,7 +168,8 @@ cdef int _put_part(const char *operation, array_t *target, array_t *grad) noexce
 
 
 cdef int split_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """split_backward(grads, shape, sizes, dim, dtype): a missing gradient is zero."""
+    """split_backward(grads, shape, sizes, dim, dtype): a missing gradient is zero; a size of -1 marks a part
+    that does not exist."""
     cdef array_t *zeros = NULL
     cdef array_t **grads
     cdef const int64_t *sizes
@@ -180,6 +181,8 @@ cdef int split_backward_kernel(const value_t *arguments, value_t *results) noexc
     if status != OK:
         return status
     for i in range(count):
+        if count == n_sizes and sizes[i] == -1 and grads[i] == NULL:
+            continue
         if count != n_sizes or not 0 <= sizes[i] <= zeros.shape[dim] - start:
             snprintf(message(), MESSAGE, b"split_backward: sizes do not fit the gradients (got sizes %s for "
                      b"%d gradients).", list_text(n_sizes, sizes), count)

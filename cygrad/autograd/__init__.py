@@ -12,11 +12,12 @@ from cygrad._core.modes import (
     no_grad,
     set_grad_enabled,
 )
-from cygrad.autograd import grad_mode, graph
+from cygrad.autograd import function, grad_mode, graph
+from cygrad.autograd.function import Function
 from cygrad.autograd.gradcheck import gradcheck, gradgradcheck
 from cygrad.autograd.run import backward, grad
 
 __all__ = [
-    "backward", "enable_grad", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
+    "Function", "backward", "enable_grad", "function", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
     "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
 ]

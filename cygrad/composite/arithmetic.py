@@ -1,10 +1,8 @@
 """Element-wise functions whose arguments choose between operators of the table."""
 
-from cygrad._core.creation import tensor
-from cygrad._core.dtype import bool as bool_dtype
-from cygrad._core.dtype import uint8
+from cygrad._core.dispatch import check_power
+from cygrad._core.dtype import float64
 from cygrad._core.tensor import Tensor
-from cygrad.composite.dtypes import result_type
 from cygrad.composite.table import operators
 
 __all__ = ["add", "add_", "allclose", "clamp", "clamp_", "clip", "clip_", "div", "div_", "divide", "divide_", "equal",
@@ -221,11 +219,16 @@ def pow(input, exponent, *, out=None):
     >>> cygrad.pow(2, cygrad.tensor([1., 2., 3.]))
     tensor([2., 4., 8.])
     """
-    function = operators.pow_tensor if isinstance(exponent, Tensor) else operators.pow
-    if not isinstance(input, Tensor):
-        # Without dimensions and of the dtype that the number would give the result.
-        input = tensor(input, dtype=result_type(input, exponent))
+    function = _power(input, exponent, "")
     return function(input, exponent) if out is None else function(input, exponent, out=out)
+
+
+def _power(input, exponent, suffix):
+    """The operator for an exponent that is a tensor or a number."""
+    if isinstance(exponent, Tensor):
+        return getattr(operators, "pow_tensor" + suffix)
+    check_power(input, exponent)
+    return getattr(operators, "pow" + suffix)
 
 
 def pow_(input, exponent):
@@ -248,7 +251,7 @@ def pow_(input, exponent):
     >>> cygrad.tensor([1., 2.]).pow_(2)
     tensor([1., 4.])
     """
-    return operators.pow_tensor_(input, exponent) if isinstance(exponent, Tensor) else operators.pow_(input, exponent)
+    return _power(input, exponent, "_")(input, exponent)
 
 
 def _clamp_form(min, max):
@@ -392,8 +395,9 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value < 0:
             raise RuntimeError(f"isclose: {name} must not be negative (got {value}).")
-    if input.dtype is bool_dtype:
-        input, other = operators.cast(input, uint8), operators.cast(other, uint8)
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        # The difference of integers may not be one of their dtype.
+        input, other = operators.cast(input, float64), operators.cast(other, float64)
     return operators.isclose(input, other, rtol, atol, equal_nan)
 
 

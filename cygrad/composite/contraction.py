@@ -1,7 +1,8 @@
 """Einstein summation: sums of products of tensors, written as labels of dimensions."""
 
-from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 from cygrad._core.tensor import Tensor
 from cygrad.composite.table import operators
@@ -11,8 +12,7 @@ __all__ = ["einsum"]
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-@dataclass
-class Labelled:
+class Labelled(NamedTuple):
     """A tensor, and the label of each dimension: a letter, or a number counting `...` from its end."""
 
     tensor: Tensor
@@ -43,11 +43,11 @@ def _read_arguments(args):
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = tuple(operands[0])
         inputs, arrow, output = equation.partition("->")
-        inputs = inputs.split(",")
+        inputs = tuple(inputs.split(","))
         output = output if arrow else None
     else:
         operands = args[0 : len(args) // 2 * 2 : 2]
-        inputs = [_text_of(sublist) for sublist in args[1::2]]
+        inputs = tuple(_text_of(sublist) for sublist in args[1::2])
         output = _text_of(args[-1]) if len(args) % 2 else None
     for operand in operands:
         if not isinstance(operand, Tensor):
@@ -68,14 +68,21 @@ def _split_labels(text, what):
     return tuple(head), tuple(tail), bool(dots)
 
 
-def _labels_of(text, operand, number):
+def _labels_of(text, ndim, number):
     """The label of each dimension of an operand."""
     head, tail, dots = _split_labels(text, f"operand {number}")
-    free = operand.ndim - len(head) - len(tail)
+    free = ndim - len(head) - len(tail)
     if free < 0 or (free > 0 and not dots):
-        raise RuntimeError(f"einsum: the number of subscripts does not match operand {number} (got {text!r} for shape "
-                           f"{tuple(operand.shape)}).")
+        raise RuntimeError(f"einsum: the number of subscripts does not match operand {number} (got {text!r} for "
+                           f"{ndim} dimensions).")
     return head + tuple(range(free, 0, -1)) + tail
+
+
+@lru_cache(maxsize=512)
+def _read_subscripts(inputs, output, ndims):
+    """The labels of all operands, and those of the output."""
+    labels = tuple(_labels_of(text, ndim, i) for i, (text, ndim) in enumerate(zip(inputs, ndims)))
+    return labels, _output_labels(output, labels)
 
 
 def _output_labels(text, all_labels):
@@ -100,6 +107,8 @@ def _output_labels(text, all_labels):
 
 def _without_repeats(operand):
     """Diagonals for labels that occur several times."""
+    if len(set(operand.labels)) == len(operand.labels):
+        return operand
     tensor, labels = operand.tensor, list(operand.labels)
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
@@ -128,7 +137,8 @@ def _all_sizes(operands):
 
 def _without_broadcast(operand, sizes):
     """Drop dimensions of size 1 where another operand has the real one."""
-    dropped = [i for i, label in enumerate(operand.labels) if operand.tensor.shape[i] != sizes[label]]
+    shape = operand.tensor.shape
+    dropped = [i for i, label in enumerate(operand.labels) if shape[i] != sizes[label]]
     if not dropped:
         return operand
     labels = tuple(label for i, label in enumerate(operand.labels) if i not in dropped)
@@ -151,7 +161,9 @@ def _arranged(operand, groups, sizes):
     tensor = operand.tensor
     if positions != tuple(range(len(positions))):
         tensor = operators.permute(tensor, positions)
-    return operators.reshape(tensor, tuple(prod(sizes[label] for label in group) for group in groups))
+    if all(len(group) == 1 for group in groups):
+        return tensor
+    return operators.reshape(tensor, tuple([prod([sizes[label] for label in group]) for group in groups]))
 
 
 # ---- two operands
@@ -174,11 +186,13 @@ def _contract(a, b, kept, sizes):
         product = operators.bmm(_arranged(a, [batch, left, summed], sizes), _arranged(b, [batch, summed, right], sizes))
     else:
         product = operators.mm(_arranged(a, [left, summed], sizes), _arranged(b, [summed, right], sizes))
-    return Labelled(operators.reshape(product, shape), labels)
+    return Labelled(product if tuple(product.shape) == shape else operators.reshape(product, shape), labels)
 
 
 def _best_pair(operands, output, sizes):
     """The pair whose product grows memory least: what is cheap now makes the rest cheap."""
+    if len(operands) == 2:
+        return 0, 1, set(output)
     best = None
     for i in range(len(operands)):
         for j in range(i + 1, len(operands)):
@@ -234,8 +248,7 @@ def einsum(*args):
             [2., 4.]])
     """
     inputs, output, tensors = _read_arguments(args)
-    all_labels = [_labels_of(text, tensor, i) for i, (text, tensor) in enumerate(zip(inputs, tensors))]
-    output = _output_labels(output, all_labels)
+    all_labels, output = _read_subscripts(inputs, output, tuple([tensor.ndim for tensor in tensors]))
     operands = [_without_repeats(Labelled(tensor, labels)) for tensor, labels in zip(tensors, all_labels)]
     sizes = _all_sizes(operands)
     operands = [_without_broadcast(operand, sizes) for operand in operands]

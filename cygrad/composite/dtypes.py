@@ -277,15 +277,17 @@ def result_type(tensor1, tensor2):
     for value in (tensor1, tensor2):
         rank, dtype = _operand(value)
         found[rank] = dtype if found[rank] is None else promote_types(found[rank], dtype)
-    result = None
-    for dtype in found:
-        if dtype is None:
-            continue
-        if result is None:
-            result = dtype
-        elif _category(dtype) > _category(result):
-            result = promote_types(result, dtype)
-    return result
+    dimensioned, zero_dim, number = found
+    return _combined(dimensioned, _combined(zero_dim, number))
+
+
+def _combined(higher, lower):
+    """What two dtypes make of which the second decides only on the category."""
+    if higher is None or lower is None or _category(lower) <= _category(higher):
+        return lower if higher is None else higher
+    if _category(higher) == FLOATING:            # its precision stays: float32 and complex128 make complex64
+        return higher.to_complex()
+    return promote_types(higher, lower)
 
 
 def _operand(value):

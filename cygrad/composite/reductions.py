@@ -33,13 +33,8 @@ def _extremum(name, input, dim, keepdim, other, out):
         return getattr(operators, f"a{name}")(input)
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         raise TypeError(f"{name}: dim must be an integer (got {dim!r}). Use a{name}() for several dimensions.")
-    result = getattr(operators, f"{name}_dim")(input, dim, keepdim)
-    result = (Max if name == "max" else Min)(*result)
-    if out is not None:
-        for target, source in zip(out, result, strict=True):
-            target.copy_(source)
-        return type(result)(*out)
-    return result
+    result = getattr(operators, f"{name}_dim")(input, dim, keepdim, out=out)
+    return (Max if name == "max" else Min)(*result)
 
 
 def max(input, dim=None, keepdim=False, *, other=None, out=None):
@@ -189,8 +184,7 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     tensor(1.)
     """
     dim, correction = _spread_arguments("var", dim, unbiased, correction)
-    result = operators.var(input, dim, correction=correction, keepdim=keepdim)
-    return result if out is None else out.copy_(result)
+    return operators.var(input, dim, correction=correction, keepdim=keepdim, out=out)
 
 
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
@@ -223,8 +217,7 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     tensor(1.)
     """
     dim, correction = _spread_arguments("std", dim, unbiased, correction)
-    result = operators.std(input, dim, correction=correction, keepdim=keepdim)
-    return result if out is None else out.copy_(result)
+    return operators.std(input, dim, correction=correction, keepdim=keepdim, out=out)
 
 
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):

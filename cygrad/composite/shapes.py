@@ -2,6 +2,10 @@
 
 import warnings
 
+import numpy as np
+
+from cygrad._core.access import numpy_view
+from cygrad._core.creation import from_numpy
 from cygrad._core.tensor import Tensor
 from cygrad.composite.table import operators
 
@@ -291,10 +295,21 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     >>> cygrad.unique(cygrad.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
-    found = operators.unique(input, sorted, return_inverse, return_counts, dim)
+    if dim is None:
+        found = operators.unique(input, sorted, return_inverse, return_counts)
+    else:
+        found = _unique_slices(input, dim)
     wanted = (True, return_inverse, return_counts)
     results = tuple(result for result, is_wanted in zip(found, wanted) if is_wanted)
     return results if len(results) > 1 else results[0]
+
+
+def _unique_slices(input, dim):
+    """The different slices along a dimension, where each one went, and how many there are of each."""
+    size = _size_of(input, dim, "unique")
+    values, inverse, counts = np.unique(numpy_view(input), axis=dim, return_inverse=True, return_counts=True)
+    return (from_numpy(np.ascontiguousarray(values)), from_numpy(inverse.reshape(size).astype(np.int64)),
+            from_numpy(counts.astype(np.int64)))
 
 
 # ---- transposes

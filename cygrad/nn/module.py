@@ -1,7 +1,7 @@
 """The module: a tree of parameters, buffers and child modules, and a forward function."""
 
 import cygrad
-from cygrad._core.optimise import forget_gradients
+from cygrad._core.optimise import forget_gradients, zero_gradients
 from cygrad.nn import conversion, state
 from cygrad.nn.attributes import Attributes
 from cygrad.nn.hooks import ModuleHooks, register
@@ -179,10 +179,7 @@ class Module(Attributes):
         if set_to_none:
             forget_gradients(self.parameters())
         else:
-            with cygrad.no_grad():
-                for parameter in self.parameters():
-                    if parameter.grad is not None:
-                        parameter.grad = cygrad.zeros_like(parameter.grad)
+            zero_gradients(self.parameters())
 
     def to(self, *args, **kwargs):
         """

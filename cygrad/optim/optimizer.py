@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.optimise import forget_gradients
+from cygrad._core.optimise import forget_gradients, zero_gradients
 
 __all__ = ["Optimizer"]
 
@@ -128,15 +128,8 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Empty ``.grad`` of all parameters, or fill those that there are with zeros."""
-        if set_to_none:
-            for group in self.param_groups:
-                forget_gradients(group["params"])
-            return
-        with cygrad.no_grad():
-            for group in self.param_groups:
-                for param in group["params"]:
-                    if param.grad is not None:
-                        param.grad = cygrad.zeros_like(param.grad)
+        for group in self.param_groups:
+            (forget_gradients if set_to_none else zero_gradients)(group["params"])
 
     # ---- saving and loading
 

@@ -375,6 +375,17 @@ def test_hooks_that_run_after_errors():
     assert calls == ["always"]
 
 
+def test_hooks_are_copied_with_the_module():
+    net, calls = nn.Identity(), []
+    net.register_forward_hook(lambda *args: calls.append(1))
+    other = copy.deepcopy(net)
+    handle = other.register_forward_hook(lambda *args: calls.append(2))
+    net(1)
+    assert calls == [1]
+    handle.remove()
+    assert len(net._hooks.after) == 1
+
+
 def test_a_hook_on_one_module_is_not_on_another():
     a, b, calls = nn.ReLU(), nn.ReLU(), []
     a.register_forward_hook(lambda *args: calls.append(1))

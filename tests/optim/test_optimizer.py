@@ -97,11 +97,22 @@ def test_zero_grad():
     w, v = parameter(1.0), parameter(1.0)
     optimizer = optim.SGD([w, v], lr=0.1)
     w.grad = cygrad.ones(1)
+    gradient = w.grad
     optimizer.zero_grad(set_to_none=False)
-    assert w.grad.tolist() == [0]
+    assert w.grad is gradient
+    assert gradient.tolist() == [0]
     assert v.grad is None
     optimizer.zero_grad()
     assert w.grad is None
+
+
+def test_zero_grad_takes_the_gradient_out_of_its_graph():
+    w = parameter(3.0)
+    (w ** 2).sum().backward(create_graph=True)
+    assert w.grad.requires_grad
+    optim.SGD([w]).zero_grad(set_to_none=False)
+    assert not w.grad.requires_grad
+    assert w.grad.tolist() == [0]
 
 
 def test_closure_runs_with_grad_mode_on_and_its_result_is_returned():

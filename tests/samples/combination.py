@@ -2,7 +2,7 @@
 
 import cygrad
 
-from .sample import Sample, at, binary, call, fails
+from .sample import Sample, at, binary, call, fails, only_floating
 
 
 def condition(make, dtype):
@@ -20,7 +20,8 @@ def transposed(make, dtype):
 SAMPLES = {
     "addcmul": [
         call((2, 3), (2, 1), (3,)),
-        call((2,), (2,), (2,), value=2.5),
+        *only_floating([call((2,), (2,), (2,), value=2.5)]),
+        call((2,), (2,), (2,), value=3),
         call((), (), ()),
         call((0, 2), (2,), (0, 2)),
     ],

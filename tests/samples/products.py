@@ -1,6 +1,6 @@
 """Samples: matrix products."""
 
-from .sample import Sample, call, fails
+from .sample import Sample, call, fails, only_floating
 
 MISFIT = r"\(2, 3\)|shape|size"
 
@@ -54,7 +54,8 @@ SAMPLES = {
     ],
     "addmm": [
         call((2, 4), (2, 3), (3, 4)),
-        call((4,), (2, 3), (3, 4), beta=0.5, alpha=2),
+        *only_floating([call((4,), (2, 3), (3, 4), beta=0.5, alpha=2)]),
+        call((4,), (2, 3), (3, 4), beta=3, alpha=2),
         call((), (2, 3), (3, 4)),
         call((2, 1), (2, 0), (0, 4)),
         fails(RuntimeError, MISFIT, (2, 2), (2, 3), (2, 3)),

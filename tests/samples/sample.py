@@ -118,6 +118,15 @@ def only_real(builders):
     ]
 
 
+def only_floating(builders):
+    """The same samples, not for integers."""
+
+    def wrapped(builder):
+        return lambda make, dtype: builder(make, dtype) if dtype.is_floating_point or dtype.is_complex else None
+
+    return [wrapped(builder) for builder in builders]
+
+
 def integers(values):
     """An int64 tensor."""
     return cygrad.tensor(values, dtype=cygrad.int64)

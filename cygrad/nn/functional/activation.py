@@ -73,14 +73,14 @@ def relu6_(input):
     return _into(input, _relu6)
 
 
-def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+def hardtanh(input, min_val=-1, max_val=1, inplace=False):
     """
     Each element, but within two bounds.
 
     Parameters
     ----------
     input : Tensor
-    min_val, max_val : float, default -1.0 and 1.0
+    min_val, max_val : number, default -1 and 1
     inplace : bool, default False
         Write the result into `input`.
 

@@ -1,0 +1,57 @@
+"""Pages of the documentation that are made from the sources: the operators, and what users can rely on."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from build_tools.files import write_if_changed
+from build_tools.table_documents import documentation, line
+
+OPERATORS_HEAD = """# Operators
+
+Made from the operator table, `cygrad/_core/ops`. `Differentiable in` lists the arguments that have a derivative
+formula, by their names in the table; `self` is the first one, which Python functions call `input`. Everything is
+computed for all dtypes unless a cell says otherwise, and `help(cygrad.NAME)` has the details.
+
+"""
+MECHANICS_HEAD = """# What you can rely on
+
+Each row is a promise with tests of its name; the last column counts them and leads to the file. Rows appear here when
+their tests exist.
+
+"""
+TEST = re.compile(r"^def (test_([A-Z]\d+)_\w+)", re.MULTILINE)
+
+
+def mechanics_tests(folder: Path) -> dict[str, tuple[str, int]]:
+    """Row -> name of its test file and number of tests."""
+    found = {}
+    for path in sorted(folder.glob("test_*.py")):
+        for _, row in TEST.findall(path.read_text()):
+            name, count = found.get(row, (path.name, 0))
+            found[row] = (name, count + 1)
+    return found
+
+
+def mechanics(words: Path, folder: Path) -> str:
+    """The page of promises: rows that have tests, section by section."""
+    tests = mechanics_tests(folder)
+    lines = []
+    for rows in tomllib.loads(words.read_text()).values():
+        done = {row: text for row, text in rows.items() if row in tests}
+        if done:
+            lines += [f"## {rows['title']}", "", line(("Row", "What holds", "Tests")), line(("---",) * 3)]
+            for row, text in done.items():
+                name, count = tests[row]
+                link = f"{{download}}`{count} in {name} <../../tests/mechanics/{name}>`"
+                lines.append(line((row, text, link)))
+            lines.append("")
+    return MECHANICS_HEAD + "\n".join(lines)
+
+
+def write_pages(root: Path) -> None:
+    """Write the generated pages below docs/generated."""
+    docs = root / "docs"
+    write_if_changed(docs / "generated" / "operators.md", OPERATORS_HEAD + documentation(root / "cygrad/_core/ops"))
+    write_if_changed(docs / "generated" / "mechanics.md",
+                     mechanics(docs / "mechanics.toml", root / "tests" / "mechanics"))

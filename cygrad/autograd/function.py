@@ -1,0 +1,213 @@
+"""Custom functions: operations whose forward and backward are written in Python."""
+
+import functools
+import inspect
+
+from cygrad._core.function import FunctionNode, apply, set_defaults
+from cygrad._core.modes import is_grad_enabled, no_grad
+from cygrad._core.tensor import Tensor
+
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
+
+FunctionCtx = FunctionNode
+
+
+class FunctionMeta(type):
+    """Makes for each custom function the type of its nodes, ``<Name>Backward``."""
+
+    def __init__(cls, name, bases, namespace, **options):
+        super().__init__(name, bases, namespace, **options)
+        cls._backward_cls = type(name + "Backward", (FunctionNode,), {
+            "__doc__": f"A node of the custom function {name}.", "__module__": cls.__module__, "_forward_cls": cls})
+
+
+class Function(metaclass=FunctionMeta):
+    """
+    Base class of custom functions.
+
+    A subclass has the static methods `forward` and `backward`, and is called by ``apply``. Either ``forward(ctx,
+    *args)`` does everything, or ``forward(*args)`` only computes and ``setup_context(ctx, inputs, output)`` notes what
+    backward will need.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> class Exp(cygrad.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         result = x.exp()
+    ...         ctx.save_for_backward(result)
+    ...         return result
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         result, = ctx.saved_tensors
+    ...         return grad * result
+    >>> x = cygrad.zeros(2, requires_grad=True)
+    >>> Exp.apply(x).sum().backward()
+    >>> x.grad
+    tensor([1., 1.])
+    """
+
+    generate_vmap_rule = False
+
+    def __new__(cls, *arguments, **options):
+        raise RuntimeError(f"{cls.__name__}: a custom Function is not instantiated, because its methods are static (got "
+                           f"a call of the class). Write {cls.__name__}.apply(...).")
+
+    @staticmethod
+    def forward(*arguments, **options):
+        """
+        Compute the outputs; to be written by the subclass.
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+            Takes what backward will need. Left out if the subclass has `setup_context`.
+        *arguments
+            What ``apply`` was called with: Tensors and anything else.
+
+        Returns
+        -------
+        Tensor, or a tuple of Tensors and anything else
+        """
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """
+        Note what backward will need; to be written by a subclass whose `forward` takes no ``ctx``.
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+        inputs : tuple
+            The arguments of forward.
+        output
+            What forward returned.
+        """
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """
+        Compute the gradients of the arguments; to be written by the subclass.
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+        *grad_outputs : Tensor or None
+            The gradient of each output.
+
+        Returns
+        -------
+        Tensor or None, or a tuple of them
+            One for each argument of forward.
+        """
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
+                                  "autograd.Function to use it with backward mode AD.")
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """
+        Compute the directional derivatives of the outputs; to be written by the subclass for forward mode.
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+        *grad_inputs : Tensor or None
+            The tangent of each argument.
+
+        Returns
+        -------
+        Tensor or None, or a tuple of them
+            One for each output.
+        """
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
+                                  "forward mode AD.")
+
+    @classmethod
+    def apply(cls, *arguments, **options):
+        """
+        Call the function and record it.
+
+        Parameters
+        ----------
+        *arguments
+            What `forward` takes.
+        **options
+            By name, if the function has `setup_context`.
+
+        Returns
+        -------
+        Tensor, or what `forward` returns
+        """
+        if options:
+            arguments = _by_position(cls, arguments, options)
+        return apply(cls, arguments)
+
+
+set_defaults(Function.backward, Function.setup_context)
+
+
+def _by_position(cls, arguments, options):
+    """The arguments of forward as a tuple, which is what setup_context and backward count by."""
+    if cls.setup_context is Function.setup_context:
+        raise TypeError(f"{cls.__name__}.apply: takes arguments by position (got {', '.join(sorted(options))} by name). "
+                        "Write a setup_context method to allow names.")
+    bound = inspect.signature(cls.forward).bind(*arguments, **options)
+    bound.apply_defaults()
+    return bound.args
+
+
+class InplaceFunction(Function):
+    """Base class of custom functions that can work in place; kept for programs that use it."""
+
+
+class DelayedError(Function):
+    """Passes tensors on, and refuses to be differentiated."""
+
+    @staticmethod
+    def forward(ctx, message, *tensors):
+        """Aliases of the tensors."""
+        ctx.message = message
+        return tuple(None if tensor is None else tensor.detach() for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        """The error."""
+        raise RuntimeError(ctx.message)
+
+
+def once_differentiable(function):
+    """
+    Decorate a `Function.backward` that cannot be differentiated itself.
+
+    It runs without recording, so it may use whatever computes right values; differentiating a second time raises.
+
+    Parameters
+    ----------
+    function : callable
+        The backward method, below ``@staticmethod``.
+
+    Returns
+    -------
+    callable
+    """
+    @functools.wraps(function)
+    def wrapper(ctx, *grads):
+        with no_grad():
+            results = function(ctx, *grads)
+        if not is_grad_enabled():
+            return results
+        if not any(isinstance(grad, Tensor) and grad.requires_grad for grad in (*grads, *ctx.saved_tensors)):
+            return results
+        single = not isinstance(results, tuple)
+        results = (results,) if single else results
+        leaves = [result.detach().requires_grad_() if isinstance(result, Tensor) else None for result in results]
+        refused = DelayedError.apply(
+            f"{type(ctx).__name__}: trying to differentiate twice a function that was marked with @once_differentiable. "
+            "Write its backward with recorded operations, without the decorator.", *leaves)
+        return refused[0] if single else refused
+    return wrapper

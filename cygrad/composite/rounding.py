@@ -1,0 +1,78 @@
+"""Rounding to a number of decimals."""
+
+from cygrad.composite.table import operators
+
+__all__ = ["round", "round_"]
+
+
+def round(input, *, decimals=0, out=None):
+    """Each element rounded to the nearest multiple of ``10 ** -decimals``; halves go to the even one.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real or integer, of any shape.
+    decimals : int, default 0
+        How many decimals are kept; negative ones count to the left of the point. Needs floating elements if not 0.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Its derivative is 0 everywhere.
+
+    Raises
+    ------
+    RuntimeError
+        For complex numbers, and for decimals of integers.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.round(cygrad.tensor([0.5, 1.5, -2.6]))
+    tensor([ 0.,  2., -3.])
+    >>> cygrad.round(cygrad.tensor([1.234, 5.678]), decimals=1)
+    tensor([1.2000, 5.7000])
+    """
+    if decimals == 0:
+        return operators.round(input) if out is None else operators.round(input, out=out)
+    _check_decimals(input, decimals)
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return operators.div(operators.round(operators.mul(input, scale)), scale, out=out)
+    return operators.mul(operators.round(operators.div(input, scale)), scale, out=out)
+
+
+def round_(input, *, decimals=0):
+    """In-place version of `round`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Changed.
+    decimals : int, default 0
+
+    Returns
+    -------
+    Tensor
+        `input` itself.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([0.5, 1.5, -2.6]).round_()
+    tensor([ 0.,  2., -3.])
+    """
+    if decimals == 0:
+        return operators.round_(input)
+    _check_decimals(input, decimals)
+    scale = 10.0 ** abs(decimals)
+    first, last = (operators.mul_, operators.div_) if decimals > 0 else (operators.div_, operators.mul_)
+    return last(operators.round_(first(input, scale)), scale)
+
+
+def _check_decimals(input, decimals):
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"round: decimals need floating elements (got {input.dtype} and decimals={decimals}). "
+                           "Convert with to() first.")

@@ -1,0 +1,173 @@
+"""requires_grad, freezing, detaching (rows R1 to R3)."""
+
+import pytest
+
+import cygrad
+from cygrad.autograd import grad
+
+FLOAT = cygrad.float64
+
+
+def leaf(*values, dtype=FLOAT):
+    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
+
+
+def test_R1_default_and_factories():
+    assert not cygrad.ones(2).requires_grad
+    assert not cygrad.tensor([1.0]).requires_grad
+    for make in (cygrad.ones, cygrad.zeros, cygrad.empty, cygrad.randn):
+        assert make(2, requires_grad=True).requires_grad
+    assert cygrad.nn.Parameter(cygrad.ones(2)).requires_grad
+    assert not cygrad.nn.Parameter(cygrad.ones(2), requires_grad=False).requires_grad
+
+
+def test_R1_recorded_only_if_an_input_requires_it():
+    a, b = cygrad.ones(2), cygrad.ones(2)
+    assert not (a * b).requires_grad and (a * b).grad_fn is None
+    b.requires_grad_()
+    c = a * b
+    assert c.requires_grad and c.grad_fn is not None and not c.is_leaf
+    c.sum().backward()
+    assert a.grad is None and b.grad.tolist() == [1.0, 1.0]
+    # Results that are not floating never require grad.
+    assert not (b > 0).requires_grad and not b.argmax().requires_grad and not b.long().requires_grad
+
+
+def test_R1_non_leaves_have_it_by_definition():
+    y = leaf(1.0) * 2
+    with pytest.raises(RuntimeError, match=r"cannot be switched off.*MulBackward0.*detach\(\)"):
+        y.requires_grad = False
+    with pytest.raises(RuntimeError, match="cannot be switched off"):
+        y.requires_grad_(False)
+    y.requires_grad = True                       # what it is already
+    assert y.requires_grad_() is y
+
+
+@pytest.mark.parametrize("dtype", [cygrad.int64, cygrad.uint8, cygrad.bool, cygrad.int32])
+def test_R1_integers_cannot(dtype):
+    t = cygrad.ones(2, dtype=dtype)
+    with pytest.raises(RuntimeError, match="only tensors of floating point and complex dtype"):
+        t.requires_grad = True
+    with pytest.raises(RuntimeError, match="floating point and complex"):
+        t.requires_grad_()
+    t.requires_grad = False
+    assert not t.requires_grad
+    with pytest.raises(RuntimeError):
+        cygrad.ones(2, dtype=dtype, requires_grad=True)
+
+
+def test_R1_complex_and_both_floats_can():
+    for dtype in (cygrad.float32, FLOAT, cygrad.complex64, cygrad.complex128):
+        x = cygrad.ones(2, dtype=dtype).requires_grad_()
+        assert (x * 2).requires_grad and (x * 2).dtype is dtype
+
+
+def test_R1_requires_grad_of_a_leaf_can_change():
+    x = leaf(1.0)
+    assert not x.requires_grad_(False).requires_grad
+    assert (x * 2).grad_fn is None
+    x.requires_grad = True
+    (x * 2).backward()
+    x.requires_grad = False
+    assert x.grad.item() == 2.0                  # what was collected stays
+
+
+def test_R2_frozen_parts_get_no_gradient():
+    w, frozen = leaf(2.0), leaf(3.0)
+    frozen.requires_grad_(False)
+    y = (frozen * 2).exp() * w
+    assert (frozen * 2).exp().grad_fn is None    # nothing recorded, so nothing saved
+    y.backward()
+    assert frozen.grad is None and w.grad is not None
+
+
+def test_R2_modules():
+    nn = cygrad.nn
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    assert all(p.requires_grad for p in model.parameters())
+    assert model[0].requires_grad_(False) is model[0]
+    assert [p.requires_grad for p in model.parameters()] == [False, False, True, True]
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+    body = model[0](cygrad.randn(5, 4))
+    assert body.grad_fn is None
+    model[2](model[1](body)).sum().backward()
+    assert [p.grad is None for p in model.parameters()] == [True, True, False, False]
+    optimizer.step()
+    assert [bool((p == old).all()) for p, old in zip(model.parameters(), before, strict=True)][:2] == [True, True]
+    assert not bool((model[2].bias == before[3]).all())
+
+
+def test_R3_detach():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    d = y.detach()
+    assert not d.requires_grad and d.grad_fn is None and d.is_leaf and d is not y
+    assert d.data_ptr() == y.data_ptr() and d._version == y._version
+    (y + d).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    d.mul_(10)                                   # the same memory, the same version
+    assert y.tolist() == [20.0, 40.0] and y._version == d._version == 1
+    assert not x.detach().requires_grad and x.detach().data_ptr() == x.data_ptr()
+
+
+def test_R3_detach_protects_nothing_saved():
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    z = y.sin()
+    y.detach().zero_()
+    with pytest.raises(RuntimeError, match="SinBackward0.*changed in place"):
+        z.sum().backward()
+
+
+def test_R3_detach_in_place():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    z = y * y
+    assert y.detach_() is y
+    assert y.is_leaf and not y.requires_grad and y.grad_fn is None
+    y.requires_grad_()
+    z.sum().backward()                           # what was recorded before stays
+    assert x.grad.tolist() == [8.0, 16.0] and y.grad is None
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [3.0, 3.0] and x.grad.tolist() == [8.0, 16.0]
+    v = (x * 2)[0]
+    with pytest.raises(RuntimeError, match="cannot detach a view in place"):
+        v.detach_()
+    x.detach_()
+    assert not x.requires_grad
+
+
+def test_R3_data():
+    x = leaf(1.0, 2.0)
+    d = x.data
+    assert not d.requires_grad and d.is_leaf and d.data_ptr() == x.data_ptr()
+    d.mul_(2)                                    # seen in the values, not in the version
+    assert x.tolist() == [2.0, 4.0] and x._version == 0 and d._version == 1
+    x.data = cygrad.tensor([7.0, 8.0, 9.0], dtype=FLOAT)
+    assert x.tolist() == [7.0, 8.0, 9.0] and x.requires_grad and x.is_leaf
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [14.0, 16.0, 18.0]
+    with pytest.raises(RuntimeError, match="data: a tensor that requires grad needs floating point"):
+        x.data = cygrad.tensor([1, 2])
+    x.data = cygrad.ones(2, dtype=cygrad.float32)
+    assert x.dtype is cygrad.float32
+
+
+def test_R3_data_keeps_what_was_recorded():
+    x = leaf(3.0, 4.0)
+    y = (x * x).sum()
+    x.data = cygrad.zeros(2, dtype=FLOAT)
+    y.backward()                                 # of the function that was computed
+    assert x.grad.tolist() == [6.0, 8.0]
+
+
+def test_R3_is_leaf():
+    x = leaf(1.0, 2.0)
+    assert x.is_leaf and cygrad.ones(2).is_leaf and (cygrad.ones(2) * 2).is_leaf
+    assert not (x * 2).is_leaf and not x.view(2).is_leaf and not x[0].is_leaf and not x.clone().is_leaf
+    assert x.detach().is_leaf and (x * 2).detach().is_leaf
+    with cygrad.no_grad():
+        assert (x * 2).is_leaf
+    assert not x.double().clone().is_leaf
+    assert grad(x.clone(), x, cygrad.ones(2, dtype=FLOAT))[0].tolist() == [1.0, 1.0]

@@ -1,0 +1,195 @@
+"""Saved tensors: what is saved, how long, how it is seen (rows S1 to S3)."""
+
+import gc
+import weakref
+
+import pytest
+
+import cygrad
+from cygrad.autograd import grad
+
+FLOAT = cygrad.float64
+BLOCK = 1 << 20                                  # elements whose 8 MiB are one large block to the byte
+
+
+def leaf(*values, dtype=FLOAT):
+    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
+
+
+def in_use():
+    """Bytes of large blocks that live arrays hold."""
+    return cygrad.memory_stats()["large_in_use"]
+
+
+def saved_names(node):
+    return {name for name in dir(node) if name.startswith("_saved_")}
+
+
+def test_S1_saved_inputs_are_the_tensors_themselves():
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    y = x.pow(2)
+    assert y.grad_fn._saved_self is x
+    assert y.grad_fn._saved_exponent == 2
+    z = (x * w) * y
+    assert z.grad_fn._saved_other is y
+    product = x * w
+    assert product.grad_fn._saved_self is x and product.grad_fn._saved_other is w
+
+
+def test_S1_saved_results_share_memory():
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    saved = y.grad_fn._saved_result
+    assert saved is not y and saved.tolist() == y.tolist() and saved.data_ptr() == y.data_ptr()
+    assert saved.grad_fn is y.grad_fn and saved.requires_grad
+    assert saved._version == y._version
+
+
+def test_S1_raw_saved():
+    x = leaf(1.0, 2.0)
+    y = x.exp() * x
+    raw = y.grad_fn._raw_saved_self
+    assert type(raw).__name__ == "SavedTensor"
+    with pytest.raises(TypeError, match="cannot be made directly"):
+        type(raw)()
+    with pytest.raises(AttributeError, match="no attribute '_saved_nothing'"):
+        _ = y.grad_fn._saved_nothing
+    with pytest.raises(AttributeError):
+        _ = y.grad_fn._raw_saved_nothing
+    assert {"_saved_self", "_saved_other", "_raw_saved_self", "_raw_saved_other"} <= set(dir(y.grad_fn))
+
+
+def test_S1_saved_input_outlives_its_tensor():
+    x = leaf(1.0, 2.0)
+    w = x * 3
+    y = w * w
+    dead = weakref.ref(w)
+    node = w.grad_fn
+    del w
+    assert dead() is None                        # saving keeps the memory, not the object
+    again = y.grad_fn._saved_self
+    assert again.tolist() == [3.0, 6.0] and again.grad_fn is node
+    (g,) = grad(again.sum(), x, retain_graph=True)
+    assert g.tolist() == [3.0, 3.0]
+
+
+def test_S1_freed():
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="ExpBackward0.*freed.*retain_graph=True"):
+        _ = y.grad_fn._saved_result
+
+
+def test_S2_saving_makes_no_cycle():
+    gc.collect()
+    gc.disable()
+    try:
+        for make in (lambda x: x.exp(), lambda x: x.sigmoid() * x, lambda x: x.softmax(0), lambda x: x.sqrt().tanh(),
+                     lambda x: x.pow(3), lambda x: x.max(), lambda x: (x * 1).mul_(x).exp_()):
+            x = leaf([1.0, 2.0])
+            y = make(x)
+            node, tensor = weakref.ref(y.grad_fn), weakref.ref(y)
+            del y
+            assert node() is None and tensor() is None
+            leaf_alive = weakref.ref(x)
+            del x
+            assert leaf_alive() is None
+    finally:
+        gc.enable()
+
+
+def test_S2_freed_node_by_node():
+    size = 250_000                               # 2 MB each
+    x = cygrad.ones(size, dtype=FLOAT, requires_grad=True)
+    y = x
+    for _ in range(10):
+        y = y.sin()
+    allocated = []
+    node = y.grad_fn
+    nodes = []
+    while node.next_functions:
+        nodes.append(node)
+        node = node.next_functions[0][0]
+    del node
+    for node in nodes[2::3]:
+        node.register_prehook(lambda grads: allocated.append(in_use()))
+    root = y.sum()
+    del y, node
+    root.backward()
+    assert len(allocated) == 3
+    assert allocated[0] > allocated[1] > allocated[2]
+    assert allocated[0] - allocated[2] >= 5 * 8 * size
+
+
+def test_S2_memory_goes_with_the_graph():
+    x = cygrad.ones(BLOCK, dtype=FLOAT, requires_grad=True)
+    before = in_use()
+    y = x.exp().sin().tanh()
+    assert in_use() - before >= 2 * 8 * BLOCK
+    del y
+    assert in_use() == before
+    (x.exp() * x).sum().backward()
+    assert in_use() - before <= 8 * BLOCK       # .grad
+    x.grad = None
+    assert in_use() == before
+
+
+def kept(node):
+    """What the node keeps besides shapes: names of saved tensors with memory."""
+    return {name for name in saved_names(node) if isinstance(getattr(node, name), cygrad.Tensor)}
+
+
+def test_S3_only_what_the_formula_needs():
+    x, w, c = leaf(1.0, 2.0), leaf(3.0, 4.0), cygrad.tensor([5.0, 6.0], dtype=FLOAT)
+    assert kept((x + w).grad_fn) == set()
+    assert kept((x - w).grad_fn) == set()
+    assert kept(x.sum().grad_fn) == set()
+    assert kept(x.view(2, 1).grad_fn) == set()
+    assert kept((x * w).grad_fn) == {"_saved_self", "_saved_other"}
+    assert kept((x * c).grad_fn) == {"_saved_other"}         # c needs no gradient, so x is not needed
+    assert kept((c * x).grad_fn) == {"_saved_self"}
+    assert kept((x * 2).grad_fn) == set()
+    assert kept(x.exp().grad_fn) == {"_saved_result"}
+    assert kept(x.relu().grad_fn) == {"_saved_result"}
+    assert kept((c / x).grad_fn) <= {"_saved_other", "_saved_self", "_saved_result"}
+
+
+def test_S3_nothing_for_parts_without_gradient():
+    size = BLOCK
+    frozen = cygrad.ones(size, dtype=FLOAT)
+    scale = leaf(2.0)
+    before = in_use()
+    h = frozen
+    for _ in range(5):
+        h = h.exp().clamp(max=2.0)
+    y = h * scale
+    # h itself (scale needs it) and the result.
+    assert in_use() - before <= 2 * 8 * size
+    y.sum().backward()
+    assert scale.grad.item() == pytest.approx(2.0 * size)
+    with cygrad.no_grad():
+        x = cygrad.ones(2, requires_grad=True)
+        assert x.exp().grad_fn is None
+
+
+def test_S3_changes_of_what_is_not_saved_are_allowed():
+    x, c = leaf(1.0, 2.0), cygrad.tensor([5.0, 6.0], dtype=FLOAT)
+    w = x * 1
+    y = w * c                                    # keeps c, not w
+    w.add_(100)
+    y.sum().backward()
+    assert x.grad.tolist() == [5.0, 6.0]
+    y = x * c
+    c.add_(1)
+    with pytest.raises(RuntimeError, match="MulBackward0.*changed in place"):
+        y.sum().backward()
+
+
+def test_S3_lists_are_checked_too():
+    x = leaf(1.0, 2.0)
+    a, b = x * 2, x * 3
+    y = cygrad.stack([a, b])                     # needs no values
+    a.add_(1)
+    y.sum().backward()
+    assert x.grad.tolist() == [5.0, 5.0]
