@@ -210,6 +210,14 @@ def circumstances(names, threads):
     yield "set in the environment: " + (", ".join(f"{key}={value}" for key, value in chosen.items()) or "nothing")
 
 
+def share_of_a_core(seconds=0.5):
+    """How much of a core this process gets at the moment: 1 on a quiet machine."""
+    begin, used = time.perf_counter(), time.process_time()
+    while time.perf_counter() - begin < seconds:
+        pass
+    return (time.process_time() - used) / (time.perf_counter() - begin)
+
+
 def processor():
     try:
         with open("/proc/cpuinfo") as lines:
@@ -242,11 +250,15 @@ def main():
         print(line)
     print(f"\n| | | {' | '.join(names)} |" + (" ratio |" if len(names) == 2 else ""))
     print("|---|---|" + "---:|" * (len(names) + (len(names) == 2)))
+    shares = [share_of_a_core()]
     for row in timings(names, options.threads, options.rounds):
         show(*row)
     show("two Python threads, a model each", "times one", python_threads(names, min(options.rounds, 5)))
     for row in memory(names, options.threads, min(options.rounds, 3)):
         show(*row)
+    shares.append(share_of_a_core())
+    print("\nA busy loop got " + " and ".join(f"{share:.2f}" for share in shares) +
+          " of a core before and after; far below 1, others were at work and the rows of two threads mean nothing.")
 
 
 if __name__ == "__main__":

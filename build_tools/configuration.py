@@ -28,6 +28,7 @@ DIRECTIVES = {
     "cdivision": True,
     "embedsignature": True,
     "embedsignature.format": "clinic",  # becomes __text_signature__, leaves docstrings alone
+    "auto_pickle": False,  # an unpickled object would lack its C memory
     "freethreading_compatible": True,
     "profile": False,
 }

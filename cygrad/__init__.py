@@ -73,6 +73,7 @@ install({
 for _function in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "install", "tensor_backward"):
     del globals()[_function]
 
+from cygrad.serialization import load, save  # noqa: E402  isort: split
 from cygrad import nn, optim, utils  # noqa: E402  isort: split
 from math import e, inf, nan, pi  # noqa: E402
 

@@ -5,7 +5,7 @@ import pkgutil
 
 import cygrad._core
 import cygrad._core.kernels  # noqa: F401  (the rows look their kernels up by name)
-from cygrad._core import dispatch, inplace, native, operator
+from cygrad._core import inplace, native, number_protocol, operator
 from cygrad._core.creation import tensor
 from cygrad._core.dtype import complex128, float64
 
@@ -22,4 +22,4 @@ for _module in pkgutil.iter_modules(cygrad._core.__path__):
 native.set_functions(OPERATORS)
 inplace.functions.update(OPERATORS)
 operator.set_namespace({**OPERATORS, "tensor": tensor, "float64": float64, "complex128": complex128})
-dispatch.connect_protocol()
+number_protocol.connect()

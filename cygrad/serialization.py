@@ -15,12 +15,11 @@ from collections import OrderedDict
 
 import numpy as np
 
-from cygrad import _core
+from cygrad._core import dtype as dtypes
 from cygrad._core.creation import from_numpy
-from cygrad._core.dtype import dtype as dtype_type
 from cygrad._core.factories import empty
 from cygrad._core.modes import no_grad
-from cygrad._core.tensor import Tensor, make_subclass
+from cygrad._core.tensor import Tensor
 
 __all__ = ["load", "save"]
 
@@ -97,6 +96,17 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
     See Also
     --------
     save
+
+    Examples
+    --------
+    >>> import io
+    >>> import cygrad
+    >>> file = io.BytesIO()
+    >>> cygrad.save({"weights": cygrad.ones(2)}, file)
+    >>> file.seek(0)
+    0
+    >>> cygrad.load(file)
+    {'weights': tensor([1., 1.])}
     """
     if not isinstance(f, (str, bytes)) and not hasattr(f, "__fspath__") and not hasattr(f, "seek"):
         f = io.BytesIO(f.read())
@@ -104,9 +114,9 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
         with zipfile.ZipFile(f) as archive:
             return Reader(archive).value()
     except (zipfile.BadZipFile, KeyError, IndexError, ValueError, TypeError, EOFError, OverflowError) as error:
-        raise RuntimeError(f"load: this is no file of cygrad.save, or it is damaged (got {type(error).__name__}: {error})."
-                           " Files of other libraries have to be converted with them, for example to NumPy arrays."
-                           ) from error
+        raise RuntimeError(f"load: this is no file of cygrad.save, or it is damaged (got {type(error).__name__}: "
+                           f"{error}). Files of other libraries have to be converted with them, for example to NumPy "
+                           "arrays.") from error
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -140,15 +150,15 @@ class Writer:
             return {"kind": "complex", "value": [self.encode(value.real, place), self.encode(value.imag, place)]}
         if kind in (bytes, bytearray):
             return {"kind": kind.__name__, "value": base64.b64encode(value).decode()}
-        if kind is dtype_type:
-            return {"kind": "dtype", "value": str(value).rpartition(".")[2]}
+        if kind is dtypes.dtype:
+            return {"kind": "dtype", "value": value.name}
         if kind is np.ndarray and value.dtype.kind in "biufc":
             self.arrays.append(np.ascontiguousarray(value))
             return {"kind": "ndarray", "number": len(self.arrays) - 1, "shape": list(value.shape)}
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
             return self.encode(value.item(), place)
-        raise TypeError(f"save: {place} cannot be saved (got {kind.__name__}, expected tensors, numbers, strings and plain "
-                        "containers of them). Save its state_dict(), or what it is made of.")
+        raise TypeError(f"save: {place} cannot be saved (got {kind.__name__}, expected tensors, numbers, strings and "
+                        "plain containers of them). Save its state_dict(), or what it is made of.")
 
     def sequence(self, values, place):
         """A list as a JSON array."""
@@ -199,7 +209,9 @@ CONTAINERS = {list: Writer.sequence, tuple: Writer.tagged, set: Writer.tagged, f
 def kind_of(tensor):
     """The name of the tensor's class in files, or None if it is not one that can be loaded."""
     from cygrad.nn.parameter import Buffer, Parameter
-    return {Tensor: "Tensor", Parameter: "Parameter", Buffer: "Buffer"}.get(type(tensor))
+    if isinstance(tensor, Buffer):
+        return "Buffer" if tensor.persistent else "TransientBuffer"
+    return {Tensor: "Tensor", Parameter: "Parameter"}.get(type(tensor))
 
 
 def piece_of(group, number, facts):
@@ -343,8 +355,8 @@ def finished(tensor, kind, requires_grad):
     from cygrad.nn.parameter import Buffer, Parameter
     if kind == "Parameter":
         return Parameter(tensor, requires_grad)
-    if kind == "Buffer":
-        tensor = make_subclass(Buffer, tensor)
+    if kind in ("Buffer", "TransientBuffer"):
+        tensor = Buffer(tensor, persistent=kind == "Buffer")
     return tensor.requires_grad_() if requires_grad else tensor
 
 
@@ -357,7 +369,7 @@ def sizes(shape):
 
 def dtype_named(name):
     """The dtype of a name."""
-    found = getattr(_core.dtype, name, None) if name in DTYPES else None
+    found = getattr(dtypes, name, None) if name in DTYPES else None
     if found is None:
         raise ValueError(f"unknown dtype {name!r}")
     return found

@@ -47,56 +47,87 @@ def _sgn(x):
     return np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x)))
 
 
+def _logsumexp(x, dim, keepdim=False):
+    axis = dim if x.ndim else None
+    if isinstance(axis, int):
+        return np.logaddexp.reduce(x, axis=axis, keepdims=keepdim)
+    return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdim))
+
+
+def _masked_select(x, mask):
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    return np.broadcast_to(x, shape)[np.broadcast_to(mask, shape)]
+
+
+def _gather(x, dim, index):
+    """None where the index is smaller than the array, which take_along_axis does not know."""
+    x = x.reshape(x.shape or (1,))
+    for axis in range(x.ndim):
+        if axis != dim % x.ndim and x.shape[axis] != index.shape[axis]:
+            return None
+    return np.take_along_axis(x, index, dim)
+
+
+def _searchsorted(x, values, right=False):
+    return np.searchsorted(x, values, "right" if right else "left") if x.ndim == 1 else None
+
+
+def _argsort(x, dim=-1, descending=False):
+    return np.argsort(-x if descending else x, axis=dim if x.ndim else None).reshape(x.shape)
+
+
+def _loss(function):
+    """A loss with its three reductions."""
+    reductions = {"none": lambda x: x, "sum": np.sum, "mean": np.mean}
+    return lambda x, y, reduction: reductions[reduction](function(x - y))
+
+
+def _softplus(x, beta=1.0, threshold=20.0):
+    return np.where(beta * x > threshold, x, np.logaddexp(0, beta * x) / beta)
+
+
 # Functions that NumPy has under the same name, with operands as only arguments.
 SAME = """abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_or bitwise_xor ceil conj copysign cos cosh
     exp exp2 expm1 floor fmax fmin fmod hypot imag isfinite isinf isnan log log10 log1p log2 logaddexp logical_and
-    logical_not logical_or logical_xor maximum minimum mul positive pow real reciprocal remainder round sign signbit sin
-    sinc sinh sqrt square sub tan tanh trunc matmul dot vdot outer floor_divide argmax argmin where angle""".split()
-OTHER_NAMES = {"mul": "multiply", "sub": "subtract"}
+    logical_not logical_or logical_xor maximum minimum positive pow real remainder round sign signbit sin sinc sinh sqrt
+    square tan tanh trunc matmul dot vdot outer floor_divide where angle broadcast_to"""
 
-NUMPY = {name: getattr(np, OTHER_NAMES.get(name, name)) for name in SAME}
-NUMPY |= {
+# The others: expressions that take our arguments.
+NUMPY = {name: getattr(np, name) for name in SAME.split()} | {
+    "mul": np.multiply, "sub": np.subtract, "div": np.true_divide, "neg": np.negative, "rsub": lambda x, y: y - x,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "neg": np.negative, "bitwise_not": np.invert, "bitwise_left_shift": np.left_shift,
-    "bitwise_right_shift": np.right_shift, "frac": lambda x: x - np.trunc(x), "rsqrt": lambda x: x ** -0.5,
-    "rsub": lambda x, y: y - x, "div": np.true_divide, "sgn": _sgn,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "relu": lambda x: np.maximum(x, 0), "silu": lambda x: x / (1 + np.exp(-x)),
-    "softplus": lambda x, beta=1.0, threshold=20.0: np.where(beta * x > threshold, x, np.logaddexp(0, beta * x) / beta),
-    "xlogy": lambda x, y: x * np.log(y), "lerp": lambda x, y, weight: x + weight * (y - x),
+    "bitwise_not": np.invert, "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift,
+    "frac": lambda x: x - np.trunc(x), "reciprocal": lambda x: 1 / x, "rsqrt": lambda x: x ** -0.5, "sgn": _sgn,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "silu": lambda x: x / (1 + np.exp(-x)),
+    "relu": lambda x: np.maximum(x, 0), "softplus": _softplus, "xlogy": lambda x, y: x * np.log(y),
+    "lerp": lambda x, y, weight: x + weight * (y - x),
     "addcmul": lambda x, y, z, value=1: x + value * y * z, "addcdiv": lambda x, y, z, value=1: x + value * y / z,
-    "argmax": _reduction(np.argmax), "argmin": _reduction(np.argmin),
-    "clamp_min": np.maximum, "clamp_max": np.minimum, "complex": lambda x, y: x + 1j * y,
-    "polar": lambda x, y: x * np.exp(1j * y), "sum": _reduction(np.sum), "mean": _reduction(np.mean),
-    "prod": _reduction(np.prod), "var": _reduction(np.var, ddof=1), "std": _reduction(np.std, ddof=1),
-    "amax": _reduction(np.max), "amin": _reduction(np.min), "all": _reduction(np.all), "any": _reduction(np.any),
-    "norm": _norm, "logsumexp": lambda x, dim, keepdim=False: np.logaddexp.reduce(x, axis=dim, keepdims=keepdim)
-    if isinstance(dim, int) and x.ndim else np.log(np.sum(np.exp(x), axis=dim if x.ndim else None, keepdims=keepdim)),
-    "cumsum": lambda x, dim: np.cumsum(x, dim).reshape(x.shape), "cumprod": lambda x, dim: np.cumprod(x, dim).reshape(x.shape),
+    "clamp_min": np.maximum, "clamp_max": np.minimum,
+    "complex": lambda x, y: x + 1j * y, "polar": lambda x, y: x * np.exp(1j * y),
+    "sum": _reduction(np.sum), "mean": _reduction(np.mean), "prod": _reduction(np.prod),
+    "var": _reduction(np.var, ddof=1), "std": _reduction(np.std, ddof=1), "all": _reduction(np.all),
+    "any": _reduction(np.any), "amax": _reduction(np.max), "amin": _reduction(np.min),
+    "argmax": _reduction(np.argmax), "argmin": _reduction(np.argmin), "norm": _norm, "logsumexp": _logsumexp,
+    "cumsum": lambda x, dim: np.cumsum(x, dim).reshape(x.shape),
+    "cumprod": lambda x, dim: np.cumprod(x, dim).reshape(x.shape),
     "softmax": _softmax, "log_softmax": lambda x, dim: _softmax(x, dim, log=True),
     "mm": np.matmul, "bmm": np.matmul, "mv": np.matmul,
     "addmm": lambda c, a, b, beta=1, alpha=1: beta * c + alpha * (a @ b),
     "linear": lambda x, weight, bias=0: x @ weight.T + bias,
     "cat": lambda arrays, dim=0: np.concatenate([part for part in arrays if part.shape != (0,)], dim),
     "stack": lambda arrays, dim=0: np.stack(arrays, dim), "flip": np.flip, "roll": np.roll, "tril": np.tril,
-    "triu": np.triu, "repeat": np.tile, "clone": np.copy, "contiguous": np.copy,
-    "view": np.reshape, "reshape": np.reshape, "permute": np.transpose, "movedim": np.moveaxis, "broadcast_to": np.broadcast_to,
+    "triu": np.triu, "repeat": np.tile, "clone": np.copy, "contiguous": np.copy, "view": np.reshape,
+    "reshape": np.reshape, "permute": np.transpose, "movedim": np.moveaxis, "unsqueeze": np.expand_dims,
     "transpose": lambda x, first, second: x.swapaxes(first, second) if x.ndim else x,
-    "unsqueeze": np.expand_dims, "unbind": lambda x, dim=0: list(np.moveaxis(x, dim, 0)),
+    "unbind": lambda x, dim=0: list(np.moveaxis(x, dim, 0)),
     "diagonal": lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),
     "select": lambda x, dim, index: np.take(x, index, dim), "__getitem__": lambda x, key: x[key],
     "narrow": lambda x, dim, start, length: np.take(x, np.arange(start, start + length), dim),
-    "masked_select": lambda x, mask: np.broadcast_to(x, np.broadcast_shapes(x.shape, mask.shape))[
-        np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))],
-    "gather": lambda x, dim, index: np.take_along_axis(x.reshape(x.shape or (1,)), index, dim)
-    if all(n == m for i, (n, m) in enumerate(zip(x.shape, index.shape, strict=False)) if i != dim % max(x.ndim, 1)) else None,
-    "nonzero": lambda x: np.stack(np.nonzero(x), -1), "searchsorted": lambda x, values, right=False:
-    np.searchsorted(x, values, "right" if right else "left") if x.ndim == 1 else None,
+    "masked_select": _masked_select, "gather": _gather, "nonzero": lambda x: np.stack(np.nonzero(x), -1),
+    "searchsorted": _searchsorted, "argsort": _argsort,
     "embedding": lambda index, weight, padding_idx=None: weight[index],
     "one_hot": lambda index, count=None: np.eye(count or index.max() + 1, dtype=np.int64)[index],
-    "argsort": lambda x, dim=-1, descending=False: np.argsort(
-        -x if descending else x, axis=dim if x.ndim else None).reshape(x.shape),
-    "mse_loss": lambda x, y, reduction: {"none": lambda z: z, "sum": np.sum, "mean": np.mean}[reduction]((x - y) ** 2),
-    "l1_loss": lambda x, y, reduction: {"none": lambda z: z, "sum": np.sum, "mean": np.mean}[reduction](np.abs(x - y)),
+    "mse_loss": _loss(np.square), "l1_loss": _loss(np.abs),
 }
 
 

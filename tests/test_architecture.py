@@ -21,7 +21,7 @@ LAYERS = [
     {"operators"},
     {"autograd", "composite", "conversion", "printing", "random"},
     {"cygrad"},
-    {"nn", "optim", "utils"},
+    {"nn", "optim", "serialization", "utils"},
 ]
 # In _core: these know of no other module than each other. Memory, types, and the doors to OpenMP and BLAS.
 FOUNDATION = {

@@ -258,7 +258,8 @@ def test_out(name, number, dtype):
         assert results(function(*sample.args, **sample.kwargs, out=target))[0] is targets[0]
 
     empty = [cygrad.empty((0,), dtype=result.dtype) for result in expected]
-    turned = [cygrad.from_numpy(np.zeros(tuple(result.shape)[::-1], numpy_dtype(result.dtype)).T) for result in expected]
+    turned = [cygrad.from_numpy(np.zeros(tuple(result.shape)[::-1], numpy_dtype(result.dtype)).T)
+              for result in expected]
     for targets in (empty, turned):
         versions = [target._version for target in targets]
         into(targets)
@@ -361,3 +362,39 @@ def test_python_operators(name, number, dtype):
             else:
                 assert IN_PLACE[name](target, *arguments[1:]) is target
                 same(target, expected[0].to(target.dtype))
+
+
+# ---- promotion
+
+PROMOTED = ("add", "sub", "mul", "div", "pow", "floor_divide", "remainder", "fmod", "maximum", "fmin", "atan2", "hypot",
+            "copysign", "logaddexp", "xlogy", "eq", "lt", "logical_and", "bitwise_or", "bitwise_left_shift", "where")
+OPERANDS = (cygrad.bool, cygrad.uint8, cygrad.int8, cygrad.int32, cygrad.int64, cygrad.float32, cygrad.float64,
+            cygrad.complex64, cygrad.complex128)
+
+
+def operands():
+    """One operand of each dtype, with and without dimensions, and numbers of each kind."""
+    made = [cygrad.ones(shape, dtype=dtype) for dtype in OPERANDS for shape in ((2,), ())]
+    return [*made, True, 2, 2.0, 1 + 1j]
+
+
+@needs_torch
+@pytest.mark.parametrize("name", PROMOTED)
+def test_promotion(name):
+    function, theirs = find(name), torch_function(name)
+    for first in operands():
+        for second in operands():
+            if not tensors_in((first, second)):
+                continue
+            arguments = (cygrad.tensor([True, False]), first, second) if name == "where" else (first, second)
+            try:
+                expected = theirs(*to_torch(arguments)[0])
+            except REFUSALS:
+                continue
+            try:
+                found = function(*arguments)
+            except NotImplementedError:         # arithmetic of bools and some functions of complex numbers
+                assert expected.dtype is torch.bool or expected.dtype.is_complex
+                continue
+            assert dtype_name(found.dtype) == str(expected.dtype).rpartition(".")[2], arguments
+            close(array(found), from_torch(expected))

@@ -55,6 +55,9 @@ cdef int _backward(node_t *node, value_t *grads, array_t **out, bint keep) noexc
     if grads[0].kind != ARRAY:
         return OK
     grads[0].kind = NOTHING
+    if node.released:                   # the leaf has been told since that it requires no grad
+        release(grads[0].of.array)
+        return OK
     return add_gradient(node.gradient, grads[0].of.array)
 
 

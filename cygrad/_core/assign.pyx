@@ -1,7 +1,7 @@
 """Writing into a tensor: copy_, fill_ and zero_."""
 
 from cpython.object cimport PyObject
-from cygrad._core.array cimport array_t
+from cygrad._core.array cimport array_t, release, retain
 from cygrad._core.boxing cimport box_number
 from cygrad._core.creation cimport tensor_from
 from cygrad._core.dispatch cimport call_inplace
@@ -69,6 +69,8 @@ def copy_(Tensor input not None, src, non_blocking=False):
     """
     cdef Tensor source = as_tensor(src, "copy_")
     cdef array_t *array = input.array
+    cdef array_t *held
+    cdef array_t *origin
     cdef int status
     if grad_enabled() and (requires_grad(input) or requires_grad(source) or input.requires_grad):
         return _recorded_copy(input, source)
@@ -76,8 +78,12 @@ def copy_(Tensor input not None, src, non_blocking=False):
     if array.size < LARGE:
         status = copy_into(array, source.array)
     else:
+        # Retained, as another thread may give the Tensors other arrays meanwhile.
+        held, origin = retain(array), retain(source.array)
         with nogil:
-            status = copy_into(array, source.array)
+            status = copy_into(held, origin)
+        release(held)
+        release(origin)
     check(status)
     bump_version(input)
     return input
@@ -108,6 +114,7 @@ def fill_(Tensor input not None, value):
     """
     cdef value_t number
     cdef array_t *array = input.array
+    cdef array_t *held
     cdef int status
     if isinstance(value, Tensor) or not box_number(value, &number):
         value = as_tensor(value, "fill_")
@@ -123,8 +130,10 @@ def fill_(Tensor input not None, value):
     if array.size < LARGE:
         status = fill(array, &number)
     else:
+        held = retain(array)
         with nogil:
-            status = fill(array, &number)
+            status = fill(held, &number)
+        release(held)
     check(status)
     bump_version(input)
     return input

@@ -7,13 +7,12 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from cygrad._core.array cimport array_t
+from cygrad._core.array cimport array_t, retain
 from cygrad._core.dtype cimport category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
 from cygrad._core.errors cimport check
 from cygrad._core.operator cimport (
     BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, REFUSES_BOOL, REFUSES_COMPLEX, REFUSES_INTEGERS, REFUSES_REALS,
     STRING, TENSOR, TENSORS, Operator, argument_t, operator_t)
-from cygrad._core.storage cimport deallocate
 from cygrad._core.tensor cimport Tensor, as_tensor
 from cygrad._core.value cimport (
     ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
@@ -60,18 +59,14 @@ cdef int _check_dtypes(const operator_t *op, const frame_t *frame) except -1:
     if highest < 0 or not op.flags & _refusals[category(highest)]:
         return 0
     accepted = ", ".join([_kinds[i] for i in range(4) if not op.flags & _refusals[i]])
-    raise NotImplementedError(f"{op.name.decode()}: not implemented for {dtype_name(highest).decode()} (expected a dtype "
-                              f"that is {accepted}). Convert with to() first.")
+    raise NotImplementedError(f"{op.name.decode()}: not implemented for {dtype_name(highest).decode()} (expected a "
+                              f"dtype that is {accepted}). Convert with to() first.")
 
 
 cdef void unbox(frame_t *frame) noexcept:
     cdef int i
     for i in range(frame.n):
-        if frame.values[i].kind == INTEGERS:
-            clear(&frame.values[i])
-        elif frame.values[i].kind == ARRAYS and frame.values[i].count:
-            # The arrays themselves are borrowed.
-            deallocate(frame.values[i].of.arrays, frame.values[i].count * sizeof(array_t *))
+        clear(&frame.values[i])
 
 
 cdef list _box_argument(Operator operator, const argument_t *argument, object given, value_t *value,
@@ -84,7 +79,7 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
     if kind == TENSOR or kind == OPERAND:
         if isinstance(given, Tensor):
             value.kind = ARRAY
-            value.of.array = (<Tensor>given).array
+            value.of.array = retain((<Tensor>given).array)
             behind[0] = <PyObject *>given
             return made
         if kind == OPERAND and box_number(given, value):
@@ -94,7 +89,7 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
             given = as_tensor(given, operator.name)
             made.append(given)
             value.kind = ARRAY
-            value.of.array = (<Tensor>given).array
+            value.of.array = retain((<Tensor>given).array)
             behind[0] = <PyObject *>given
             return made
     elif kind == TENSORS:
@@ -157,7 +152,7 @@ cdef list _box_tensors(Operator operator, const argument_t *argument, object giv
                                 f"(got {type(item).__name__} at position {i}).")
             item = as_tensor(item, operator.name)
         tensors.append(item)
-        value.of.arrays[i] = (<Tensor>item).array
+        value.of.arrays[i] = retain((<Tensor>item).array)
     made.append(tensors)
     behind[0] = <PyObject *>tensors
     return made

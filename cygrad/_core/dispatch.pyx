@@ -9,25 +9,19 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.array cimport array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text
 from cygrad._core.atomic cimport atomic_load
-from cygrad._core.boxing cimport box, box_number, frame_t, plain_object, unbox
-from cygrad._core.dtype cimport FLOAT32, category, dtype_name, is_differentiable
+from cygrad._core.boxing cimport box, frame_t, plain_object, unbox
+from cygrad._core.dtype cimport category, dtype_name, is_differentiable
 from cygrad._core.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
-from cygrad._core.errors cimport MEMORY_ERROR, OK, TYPE_ERROR, check
+from cygrad._core.errors cimport MEMORY_ERROR, TYPE_ERROR, check
 from cygrad._core.inplace cimport bump_version, check_inplace, rebase_history
 from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.operator cimport (
-    ELEMENTWISE, LIST_RESULT, MAX_ARGUMENTS, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, operator_t, saved_t,
-    table)
+    ELEMENTWISE, LIST_RESULT, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, operator_t)
 from cygrad._core.saved cimport SavedHooks, saved_hooks
-from cygrad._core.tensor cimport (
-    MULTI_OUTPUT_VIEW, SLOT_ABS, SLOT_ADD, SLOT_AND, SLOT_DIV, SLOT_EQ, SLOT_FLOOR_DIV, SLOT_GE, SLOT_GT, SLOT_INVERT,
-    SLOT_LE, SLOT_LSHIFT, SLOT_LT, SLOT_MATMUL, SLOT_MUL, SLOT_NE, SLOT_NEG, SLOT_OR, SLOT_POW, SLOT_REMAINDER,
-    SLOT_RSHIFT, SLOT_SUB, SLOT_XOR, SLOTS, Tensor, describe, grad_fn_of, gradient_edge, is_inference, protocol, requires_grad,
-    wrap, wrap_view)
-from cygrad._core.value cimport (
-    ARRAY, ARRAYS, BOOLEAN, INTEGER, INTEGERS, NOTHING, clear, copy_value, set_array, set_arrays, value_t)
+from cygrad._core.tensor cimport MULTI_OUTPUT_VIEW, Tensor, grad_fn_of, gradient_edge, requires_grad, wrap, wrap_view
+from cygrad._core.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, set_array, value_t
 
 from collections import namedtuple
 
@@ -94,8 +88,6 @@ cdef NativeNode _record(Operator operator, frame_t *frame, uint32_t needed, int 
     """A node with its edges and what it saves of the arguments; results are saved by `_keep_results`."""
     cdef operator_t *op = &operator.descriptor
     cdef int i, edge = 0, n_edges = 0
-    cdef int64_t input_nr
-    cdef Node target
     cdef NativeNode node
     if not op.compiled:
         operator.compile()
@@ -140,7 +132,7 @@ cdef int _keep_results(NativeNode node, value_t *results) except -1:
     return 0
 
 
-# ------------------------------------------------------------------------------------------------------- the general way
+# ------------------------------------------------------------------------------------------------------ the general way
 
 cdef int64_t _size(frame_t *frame) noexcept:
     """Elements that the arguments have: a rough measure of the work to come."""
@@ -162,29 +154,6 @@ cdef inline program_t *_program(Operator operator) except NULL:
     return operator.descriptor.program
 
 
-cdef int _hold(frame_t *frame, bint held) noexcept:
-    """
-    Retain or release the arrays of the arguments: without the GIL another thread may give a Tensor another array
-    (``x.data = ...``, ``out=``), and the frame only borrows.
-    """
-    cdef int i, j
-    for i in range(frame.n):
-        if frame.values[i].kind == ARRAY:
-            if held:
-                retain(frame.values[i].of.array)
-            else:
-                release(frame.values[i].of.array)
-        elif frame.values[i].kind == ARRAYS:
-            for j in range(frame.values[i].count):
-                if frame.values[i].of.arrays[j] == NULL:
-                    continue
-                if held:
-                    retain(frame.values[i].of.arrays[j])
-                else:
-                    release(frame.values[i].of.arrays[j])
-    return 0
-
-
 cdef int _run(Operator operator, frame_t *frame, value_t *results, int64_t size) except -1:
     cdef operator_t *op = &operator.descriptor
     cdef program_t *program
@@ -195,20 +164,16 @@ cdef int _run(Operator operator, frame_t *frame, value_t *results, int64_t size)
         if size < LARGE:
             status = evaluate(program, frame.values, 0, NULL, &result)
         else:
-            _hold(frame, True)
             with nogil:
                 status = evaluate(program, frame.values, 0, NULL, &result)
-            _hold(frame, False)
         check(status)
         set_array(&results[0], result)
         return 0
     if size < LARGE:
         status = op.kernel(frame.values, results)
     else:
-        _hold(frame, True)
         with nogil:
             status = op.kernel(frame.values, results)
-        _hold(frame, False)
     return check(status)
 
 
@@ -245,7 +210,8 @@ cdef object call(Operator operator, PyObject **arguments, object out):
         unbox(&frame)
 
 
-cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, NativeNode node, int output_nr, bint several):
+cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, NativeNode node, int output_nr,
+                         bint several):
     """Takes `array` over. A result that is an argument's own array is that argument's Tensor."""
     cdef operator_t *op = &operator.descriptor
     cdef Tensor tensor, first
@@ -326,18 +292,20 @@ cdef object _write_out(Operator operator, value_t *results, object out):
     cdef Tensor target
     cdef array_t *array
     if len(targets) != n or operator.descriptor.flags & LIST_RESULT:
-        raise TypeError(f"{operator.name}: out must hold one Tensor for each result (got {len(targets)}, expected {n}).")
+        raise TypeError(f"{operator.name}: out must hold one Tensor for each result (got {len(targets)}, "
+                        f"expected {n}).")
     for i in range(n):
         target = <Tensor>targets[i]
         array = results[i].of.array
         if category(array.dtype) > category(target.array.dtype):
             raise RuntimeError(f"{operator.name}: the result cannot be cast to out (got a result of "
-                               f"{dtype_name(array.dtype).decode()}, expected {dtype_name(target.array.dtype).decode()}). "
-                               "Use an out of the result's dtype.")
+                               f"{dtype_name(array.dtype).decode()}, expected "
+                               f"{dtype_name(target.array.dtype).decode()}). Use an out of the result's dtype.")
         if not same_shape(array, target.array):
             if target.array.size:
-                raise RuntimeError(f"{operator.name}: out has the wrong shape (got {shape_text(target.array).decode()}, "
-                                   f"expected {shape_text(array).decode()}). Use an empty tensor or one of that shape.")
+                raise RuntimeError(f"{operator.name}: out has the wrong shape (got "
+                                   f"{shape_text(target.array).decode()}, expected {shape_text(array).decode()}). "
+                                   "Use an empty tensor or one of that shape.")
             _replace_array(target, array)
         else:
             check(copy_into(target.array, array))
@@ -376,7 +344,7 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
         raise TypeError(f"{name}: can only change a Tensor in place (got {type(<object>arguments[0]).__name__}).")
     tensor = <Tensor>arguments[0]
     keep_alive = box(operator, arguments, &frame)
-    own = retain(tensor.array)
+    own = frame.values[0].of.array
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING
     try:
@@ -417,7 +385,7 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
             rebase_history(tensor, node)
         return tensor
     finally:
-        release(own)
+        frame.values[0].of.array = own
         release(original)
         for i in range(MAX_RESULTS):
             clear(&results[i])
@@ -442,10 +410,8 @@ cdef int _evaluate_into(Operator operator, frame_t *frame, array_t *own, int64_t
     if size < LARGE:
         status = evaluate(program, frame.values, 0, own, &result)
     else:
-        _hold(frame, True)
         with nogil:
             status = evaluate(program, frame.values, 0, own, &result)
-        _hold(frame, False)
     release(result)
     return check(status)
 
@@ -587,102 +553,3 @@ cdef object binary(Operator operator, object input, object other, object out):
     arguments[0] = <PyObject *>input
     arguments[1] = <PyObject *>other
     return call(operator, arguments, out)
-
-
-# ----------------------------------------------------------------------------------------- Tensor's number protocol
-
-cdef PyObject *_slots[SLOTS]
-cdef list _slot_operators = []           # keeps them alive
-
-
-cdef bint _is_operand(object value) except -1:
-    cdef value_t ignored
-    return isinstance(value, Tensor) or box_number(value, &ignored) or hasattr(value, "__array__")
-
-
-cdef dict _default_objects = {}
-
-
-cdef list _defaults(Operator operator):
-    """The default of each argument as a Python object."""
-    cdef int i
-    found = _default_objects.get(operator.name)
-    if found is None:
-        found = [plain_object(&operator.descriptor.defaults[i]) for i in range(operator.descriptor.n_arguments)]
-        _default_objects[operator.name] = found
-    return <list>found
-
-
-cdef object _full_arguments(Operator operator, object a, object b, bint inplace):
-    """Call an operator that has more arguments than its operands: the others take their defaults."""
-    cdef PyObject *arguments[MAX_ARGUMENTS]
-    cdef int i
-    cdef list defaults = _defaults(operator)
-    arguments[0] = <PyObject *>a
-    arguments[1] = <PyObject *>b
-    for i in range(2, operator.descriptor.n_arguments):
-        arguments[i] = <PyObject *>defaults[i]
-    if inplace:
-        return call_inplace(operator, arguments)
-    return call(operator, arguments, None)
-
-
-cdef Operator _power = None              # the operator for exponents that are Tensors
-
-
-def check_power(input, exponent):
-    """Refuse integers to a negative integer power: their dtype has no fractions."""
-    if (isinstance(input, Tensor) and isinstance(exponent, int) and exponent < 0
-            and category((<Tensor>input).array.dtype) < category(FLOAT32)):
-        raise RuntimeError(f"pow: integers have no negative integer powers (got a {describe(<Tensor>input)} and the "
-                           f"exponent {exponent}). Convert to a floating dtype first.")
-
-
-cdef Operator _slot_operator(int slot, object a, object b):
-    if slot != SLOT_POW:
-        return <Operator>_slots[slot]
-    if isinstance(b, Tensor):
-        return _power
-    check_power(a, b)
-    return <Operator>_slots[slot]
-
-
-cdef object _binary_slot(int slot, object a, object b):
-    cdef Operator row = _slot_operator(slot, a, b)
-    cdef array_t *result
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        if row.descriptor.flags & ELEMENTWISE:
-            result = _small_binary(_program(row), (<Tensor>a).array, (<Tensor>b).array)
-            if result != NULL:
-                return _short_result(row, result, <Tensor>a, <Tensor>b)
-    elif not _is_operand(a) or not _is_operand(b):
-        return NotImplemented
-    return _full_arguments(row, a, b, False)
-
-
-cdef object _inplace_slot(int slot, object a, object b):
-    if not _is_operand(b):
-        return NotImplemented
-    return _full_arguments(_slot_operator(slot, a, b), a, b, True)
-
-
-cdef object _unary_slot(int slot, object a):
-    return unary(<Operator>_slots[slot], a, None)
-
-
-def connect_protocol():
-    """Give Tensor's number protocol its operators; called once the table is complete."""
-    global _power
-    names = {SLOT_ADD: "add", SLOT_SUB: "sub", SLOT_MUL: "mul", SLOT_DIV: "div", SLOT_FLOOR_DIV: "floor_divide",
-             SLOT_REMAINDER: "remainder", SLOT_POW: "pow", SLOT_MATMUL: "matmul", SLOT_AND: "bitwise_and",
-             SLOT_OR: "bitwise_or", SLOT_XOR: "bitwise_xor", SLOT_LSHIFT: "left_shift",
-             SLOT_RSHIFT: "right_shift", SLOT_EQ: "eq", SLOT_NE: "ne", SLOT_LT: "lt", SLOT_LE: "le",
-             SLOT_GT: "gt", SLOT_GE: "ge", SLOT_NEG: "neg", SLOT_ABS: "abs", SLOT_INVERT: "bitwise_not"}
-    for slot, name in names.items():
-        operator = table[name]
-        _slot_operators.append(operator)
-        _slots[slot] = <PyObject *>operator
-    _power = table["pow_tensor"]
-    protocol.binary = _binary_slot
-    protocol.inplace = _inplace_slot
-    protocol.unary = _unary_slot

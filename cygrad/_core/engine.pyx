@@ -9,14 +9,16 @@ recorded: the same plan, the gradients being Tensors and the formulas operations
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
+from cygrad._core.anomaly cimport explain, look_for_nan
 from cygrad._core.array cimport array_empty_like, array_t, release, retain, same_shape, shape_text
 from cygrad._core.dtype cimport dtype_name, is_complex, is_differentiable
 from cygrad._core.elementwise cimport as_dtype, fill
 from cygrad._core.errors cimport MEMORY_ERROR, OK, check
-from cygrad._core.modes cimport thread_state, thread_state_t
+from cygrad._core.modes cimport ANOMALY_NAN, thread_state, thread_state_t
 from cygrad._core.node cimport HAS_PACKED_TENSORS, Hooks, Node, node_t
 from cygrad._core.plan cimport buffer_t, item_t, plan_build, plan_find, plan_free, plan_restrict, plan_t
 from cygrad._core.run cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, add_part, advance, deliver, run_node
+from cygrad._core.saved cimport SavedHooks, saved_hooks
 from cygrad._core.storage cimport has_pending, release_pending
 from cygrad._core.team cimport run_with_team, worth_a_team
 from cygrad._core.tensor cimport (
@@ -24,10 +26,12 @@ from cygrad._core.tensor cimport (
     wrap)
 from cygrad._core.value cimport INTEGER, value_t
 
+from cygrad._core.saved import pop_hooks, push_hooks
 import threading
 
 cdef enum:
     DEEP = 60               # backward calls inside each other on one stack before the next one gets a new thread
+    DEEPEST = 1000          # such threads on top of each other
 
 
 cdef class GraphTask:
@@ -49,6 +53,8 @@ cdef class GraphTask:
     cdef int run(self) except -1:
         cdef int64_t place = 0
         cdef int status
+        if thread_state().anomaly:
+            return self.run_watched()
         if self.recorded:
             for place in range(self.plan.n_items):
                 item = &self.plan.items[self.plan.order[place]]
@@ -69,6 +75,19 @@ cdef class GraphTask:
                 place += 1
             else:
                 check(status)
+
+    cdef int run_watched(self) except -1:
+        """Anomaly mode: every node on the calling thread, with a word about the one that fails."""
+        cdef int64_t place
+        for place in range(self.plan.n_items):
+            item = &self.plan.items[self.plan.order[place]]
+            if item.needed:
+                try:
+                    self.run_python(item)
+                except Exception:
+                    explain(<Node>item.node.object)
+                    raise
+        return 0
 
     cdef int run_team(self) except -1:
         cdef int status
@@ -153,6 +172,8 @@ cdef class GraphTask:
         if hooks is not None and hooks.after:
             results = _call_posthooks(node, hooks, results, grads)
         del grads
+        if thread_state().anomaly & ANOMALY_NAN:
+            look_for_nan(node, results)
         for i in range(c.n_edges):
             if results[i] is None or c.edges[i].node == NULL:
                 continue
@@ -192,9 +213,10 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
     """Recorded: the sum is an operation like any other, and .grad a result of it."""
     cdef Tensor former, total
     cdef array_t *seen
-    while gradient is not None:
+    while gradient is not None and leaf.leaf_requires_grad:
         former = leaf.grad
-        total = gradient if former is None else protocol.binary(SLOT_ADD, former, gradient)
+        # A copy, as nobody else's memory may become .grad; nor may an expanded one.
+        total = gradient.clone() if former is None else protocol.binary(SLOT_ADD, former, gradient)
         # Another thread may have added its own while the sum was computed.
         seen = NULL if leaf.gradient == NULL else leaf.gradient.value
         if seen == (NULL if former is None else former.array):
@@ -557,17 +579,31 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
     return results
 
 
+_nesting = threading.local()      # .level: how many threads of nested backward calls lie below this one
+
+
 def _in_new_thread(*arguments):
     """Go on with a fresh stack: backward inside backward may be nested to any depth."""
-    cdef int inference = thread_state().inference
+    cdef int inference = thread_state().inference, anomaly = thread_state().anomaly
+    cdef SavedHooks hooks = None if thread_state().saved_hooks == NULL else saved_hooks()
+    cdef int level = getattr(_nesting, "level", 0) + 1
     outcome = []
+    if level > DEEPEST:
+        raise RecursionError(f"backward: nested more than {DEEP * DEEPEST} deep. A hook or a custom backward calls "
+                             "backward on itself without end.")
 
     def body():
+        _nesting.level = level
         thread_state().inference = inference
+        thread_state().anomaly = anomaly
+        if hooks is not None:
+            push_hooks(hooks.pack, hooks.unpack)
         try:
             outcome.append((run_backward(*arguments), None))
         except BaseException as error:
             outcome.append((None, error))
+        finally:
+            pop_hooks()
 
     thread = threading.Thread(target=body, name="cygrad nested backward")
     thread.start()

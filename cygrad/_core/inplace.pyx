@@ -16,6 +16,7 @@ from cygrad._core.elementwise cimport copy_into, fill
 from cygrad._core.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.node cimport HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, install_collector, kept_t, node_new, node_t, set_edge
+from cygrad._core.saved cimport before_change
 from cygrad._core.storage cimport storage_new, storage_t
 from cygrad._core.tensor cimport (
     CUSTOM_VIEW, DIFFERENTIABLE_VIEW, INFERENCE_VIEW, MULTI_OUTPUT_VIEW, NO_GRAD_VIEW, Tensor, as_tensor,
@@ -36,6 +37,8 @@ cdef dict _restricted = {
 
 cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
     cdef Tensor base = tensor.base
+    if thread_state().guarded:
+        before_change(tensor)
     if is_inference(tensor):
         if not thread_state().inference:
             raise RuntimeError(f"{operation}: an inference tensor cannot be changed in place outside inference mode "

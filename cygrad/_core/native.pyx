@@ -6,21 +6,20 @@ versions, lets the operator's machine compute, and brings each gradient to the s
 the one place where broadcasting and complex-to-real are undone.
 """
 
-from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
-from cygrad._core.array cimport array_meta, array_t, array_view, release, retain, same_shape, shape_text
+from cygrad._core.array cimport array_meta, array_t, release, retain, same_shape
 from cygrad._core.atomic cimport atomic_load, lock, unlock
 from cygrad._core.boxing cimport plain_object
-from cygrad._core.dtype cimport dtype_name, dtype_object, is_complex, itemsize
+from cygrad._core.dtype cimport dtype_object, is_complex, itemsize
 from cygrad._core.elementwise cimport as_dtype
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.node cimport (
     HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved)
 from cygrad._core.operator cimport (
-    MAX_ARGUMENTS, MAX_SAVED, TENSORS, Operator, differentiate, operator_t, saved_t, table)
+    MAX_ARGUMENTS, MAX_SAVED, TENSORS, Operator, differentiate, operator_t, saved_t)
 from cygrad._core.saved cimport PackedTensor, alias, attach_edge, pack_tensor
 from cygrad._core.storage cimport allocate
 from cygrad._core.tensor cimport Tensor, known_tensor, tensor_of

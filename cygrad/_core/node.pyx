@@ -19,6 +19,8 @@ from cygrad._core.modes cimport thread_state
 from cygrad._core.storage cimport allocate, deallocate
 from cygrad._core.value cimport ARRAYS, clear
 
+import traceback
+
 cdef extern from "Python.h":
     ctypedef struct _Type "PyTypeObject":
         Py_ssize_t tp_basicsize
@@ -81,6 +83,8 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved):
     c.nbytes = nbytes
     c.sequence_nr = next_sequence_nr()
     node.c = c
+    if thread_state().anomaly:
+        node.notes = {"traceback_": traceback.format_stack()}
     return node
 
 

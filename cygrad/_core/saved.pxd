@@ -23,6 +23,8 @@ cdef class PackedTensor:
 # The pair that holds in this thread; to be asked only if thread_state().saved_hooks is not NULL.
 cdef SavedHooks saved_hooks()
 cdef PackedTensor pack_tensor(Node node, str name, Tensor tensor, object pack, object unpack)
+# allow_mutation_on_saved_tensors: the tensor is about to be changed in place. To be called if thread_state().guarded.
+cdef int before_change(Tensor tensor) except -1
 # A Tensor of its own over the same memory, without history.
 cdef Tensor alias(array_t *array)
 # Make the tensor (one without history) output `output_nr` of the node; of an AccumulateGrad: the leaf itself.

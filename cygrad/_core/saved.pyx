@@ -141,6 +141,55 @@ def refuse_hooks(message):
     return former
 
 
+class _Guard(threading.local):
+    """What this thread calls before in-place changes, or None."""
+
+    call = None
+
+
+_guard = _Guard()
+
+
+cdef int before_change(Tensor tensor) except -1:
+    cdef thread_state_t *state = thread_state()
+    cdef int disabled = state.grad_disabled
+    state.guarded = 0
+    state.grad_disabled = 1
+    try:
+        _guard.call(<size_t>tensor.array.storage)
+    finally:
+        state.guarded = 1
+        state.grad_disabled = disabled
+    return 0
+
+
+def set_guard(call):
+    """
+    Let this thread call a function before each in-place change, with the identity of the memory; None: no more.
+
+    Returns
+    -------
+    callable or None
+        The former function.
+    """
+    former = _guard.call
+    _guard.call = call
+    thread_state().guarded = call is not None
+    return former
+
+
+def memory_of(Tensor tensor not None):
+    """
+    Which memory a tensor has, and at which version.
+
+    Returns
+    -------
+    tuple of int
+    """
+    cdef array_t *array = tensor.array
+    return <size_t>array.storage, 0 if array.version == NULL else atomic_load(&array.version.value)
+
+
 def check_hooks(str operation, pack, unpack):
     """Refuse hooks that cannot be called."""
     for role, hook in (("pack", pack), ("unpack", unpack)):

@@ -123,6 +123,12 @@ cdef int _share_hooks(Tensor leaf, Node accumulator) except -1:
     return 0
 
 
+cdef void _note_requirement(Tensor leaf) noexcept:
+    """A graph that was recorded before may still lead to a leaf that requires no grad any more."""
+    if leaf.gradient != NULL and leaf.gradient.accumulator != NULL:
+        leaf.gradient.accumulator.released = not leaf.leaf_requires_grad
+
+
 cdef Hooks hooks_of(Tensor tensor):
     """Where hooks of this tensor are registered: at its node, or for a leaf with the tensor itself."""
     cdef Node node = grad_fn_of(tensor)
@@ -279,6 +285,7 @@ cdef class Tensor:
             raise RuntimeError("requires_grad: an inference tensor cannot require gradients outside inference "
                                "mode. Make a normal one with clone().")
         self.leaf_requires_grad = wanted
+        _note_requirement(self)
 
     def requires_grad_(self, requires_grad=True):
         """Set ``requires_grad`` and return the tensor itself."""
@@ -365,6 +372,7 @@ cdef class Tensor:
         self.node = None
         self.output_nr = 0
         self.leaf_requires_grad = False
+        _note_requirement(self)
         return self
 
     @property

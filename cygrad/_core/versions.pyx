@@ -121,8 +121,8 @@ cdef int version_error(const char *operation, const char *name, const array_t *a
                        const node_t *maker, int64_t output_nr) noexcept nogil:
     cdef version_t *version = array.version
     cdef int length = snprintf(
-        message(), MESSAGE, b"%s: a tensor that backward needs was changed in place (got the %s tensor of shape %s saved "
-        b"as '%s'", operation, dtype_name(array.dtype), shape_text(array), name)
+        message(), MESSAGE, b"%s: a tensor that backward needs was changed in place (got the %s tensor of shape %s "
+        b"saved as '%s'", operation, dtype_name(array.dtype), shape_text(array), name)
     if maker != NULL and maker.gradient != NULL:
         length += snprintf(message() + length, MESSAGE - length, b", a leaf,")
     elif maker != NULL:

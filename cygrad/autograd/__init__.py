@@ -12,12 +12,19 @@ from cygrad._core.modes import (
     no_grad,
     set_grad_enabled,
 )
-from cygrad.autograd import function, grad_mode, graph
+from cygrad.autograd import anomaly_mode, function, grad_mode, graph
+from cygrad.autograd.anomaly_mode import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)
 from cygrad.autograd.function import Function
 from cygrad.autograd.gradcheck import gradcheck, gradgradcheck
 from cygrad.autograd.run import backward, grad
 
 __all__ = [
-    "Function", "backward", "enable_grad", "function", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
-    "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
+    "Function", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "function", "grad", "grad_mode",
+    "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+    "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
 ]

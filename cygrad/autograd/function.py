@@ -3,7 +3,8 @@
 import functools
 import inspect
 
-from cygrad._core.function import FunctionNode, apply, set_defaults
+from cygrad._core.function import apply, set_default_setup_context
+from cygrad._core.function_node import FunctionNode, function_node_type, set_default_backward
 from cygrad._core.modes import is_grad_enabled, no_grad
 from cygrad._core.tensor import Tensor
 
@@ -17,17 +18,16 @@ class FunctionMeta(type):
 
     def __init__(cls, name, bases, namespace, **options):
         super().__init__(name, bases, namespace, **options)
-        cls._backward_cls = type(name + "Backward", (FunctionNode,), {
-            "__doc__": f"A node of the custom function {name}.", "__module__": cls.__module__, "_forward_cls": cls})
+        cls._backward_cls = function_node_type(cls)
 
 
 class Function(metaclass=FunctionMeta):
     """
     Base class of custom functions.
 
-    A subclass has the static methods `forward` and `backward`, and is called by ``apply``. Either ``forward(ctx,
-    *args)`` does everything, or ``forward(*args)`` only computes and ``setup_context(ctx, inputs, output)`` notes what
-    backward will need.
+    A subclass has the static methods `forward` and `backward`, and is called by ``apply``. Either
+    ``forward(ctx, *args)`` does everything, or ``forward(*args)`` only computes and
+    ``setup_context(ctx, inputs, output)`` notes what backward will need.
 
     Examples
     --------
@@ -51,8 +51,8 @@ class Function(metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     def __new__(cls, *arguments, **options):
-        raise RuntimeError(f"{cls.__name__}: a custom Function is not instantiated, because its methods are static (got "
-                           f"a call of the class). Write {cls.__name__}.apply(...).")
+        raise RuntimeError(f"{cls.__name__}: a custom Function is not instantiated, because its methods are static "
+                           f"(got a call of the class). Write {cls.__name__}.apply(...).")
 
     @staticmethod
     def forward(*arguments, **options):
@@ -143,19 +143,23 @@ class Function(metaclass=FunctionMeta):
         -------
         Tensor, or what `forward` returns
         """
-        if options:
+        if options or cls.setup_context is not Function.setup_context:
             arguments = _by_position(cls, arguments, options)
         return apply(cls, arguments)
 
 
-set_defaults(Function.backward, Function.setup_context)
+set_default_backward(Function.backward)
+set_default_setup_context(Function.setup_context)
 
 
 def _by_position(cls, arguments, options):
     """The arguments of forward as a tuple, which is what setup_context and backward count by."""
     if cls.setup_context is Function.setup_context:
-        raise TypeError(f"{cls.__name__}.apply: takes arguments by position (got {', '.join(sorted(options))} by name). "
-                        "Write a setup_context method to allow names.")
+        raise TypeError(f"{cls.__name__}.apply: takes arguments by position (got {', '.join(sorted(options))} by "
+                        "name). Write a setup_context method to allow names.")
+    code = getattr(cls.forward, "__code__", None)
+    if not options and code is not None and len(arguments) == code.co_argcount:
+        return arguments
     bound = inspect.signature(cls.forward).bind(*arguments, **options)
     bound.apply_defaults()
     return bound.args
@@ -207,7 +211,7 @@ def once_differentiable(function):
         results = (results,) if single else results
         leaves = [result.detach().requires_grad_() if isinstance(result, Tensor) else None for result in results]
         refused = DelayedError.apply(
-            f"{type(ctx).__name__}: trying to differentiate twice a function that was marked with @once_differentiable. "
-            "Write its backward with recorded operations, without the decorator.", *leaves)
+            f"{type(ctx).__name__}: trying to differentiate twice a function that was marked with "
+            "@once_differentiable. Write its backward with recorded operations, without the decorator.", *leaves)
         return refused[0] if single else refused
     return wrapper

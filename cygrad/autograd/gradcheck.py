@@ -11,6 +11,7 @@ import numpy as np
 
 from cygrad._core.creation import from_numpy
 from cygrad._core.tensor import Tensor
+from cygrad.autograd.function import Function
 from cygrad.autograd.run import grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -47,7 +48,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     nondet_tol : float, default 0.0
         By how much two backward passes through one graph may differ.
     check_undefined_grad : bool, default True
-        With several outputs: those that get no gradient must count as if they got zeros.
+        Outputs that get no gradient must count as if they got zeros.
     check_grad_dtypes : bool, default False
         Each gradient must have the dtype of its input.
     check_batched_grad : bool, default False
@@ -315,6 +316,18 @@ def _check_constant(func, inputs, checked, eps):
                                      "operations.")
 
 
+class _Undefined(Function):
+    """The identity, with an undefined gradient."""
+
+    @staticmethod
+    def forward(ctx, input):
+        return input.view_as(input)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return None
+
+
 class _Check:
     """One function at one place: the comparisons that `gradcheck` makes, each an error if it fails."""
 
@@ -415,16 +428,26 @@ class _Check:
 
     def undefined(self, outputs, vectors):
         """An output without a gradient counts as one whose gradient is zeros."""
+        cut = {number: _Undefined.apply(outputs[number]) for number in self.recorded}
+        zeros = {number: from_numpy(np.zeros_like(_array(outputs[number]))) for number in self.recorded}
+        self.compare_undefined(cut, vectors, self.backward(outputs, zeros), "none of the outputs gets")
         if len(self.recorded) < 2:
             return
-        zeros = {number: from_numpy(np.zeros_like(_array(outputs[number]))) for number in self.recorded}
         for output in self.recorded:
             others = {number: vectors[number] for number in self.recorded if number != output}
             for defined in ({output: vectors[output]}, others):
-                found, expected = self.backward(outputs, defined), self.backward(outputs, {**zeros, **defined})
-                for number, gradient, wanted in zip(self.checked, found, expected, strict=True):
-                    if not np.allclose(gradient, wanted, self.rtol, self.atol, equal_nan=True):
-                        raise GradcheckError(
-                            f"gradcheck: the gradient of input {number} is wrong if only the outputs {list(defined)} "
-                            f"get a gradient (got\n{gradient}\nexpected, as for zeros,\n{wanted}). Take missing "
-                            "gradients for zeros in backward.")
+                expected = self.backward(outputs, {**zeros, **defined})
+                self.compare_undefined(outputs, defined, expected, f"only the outputs {list(defined)} get")
+
+    def compare_undefined(self, outputs, vectors, expected, which):
+        """An error if the gradients for some undefined ones differ from those for zeros."""
+        try:
+            found = self.backward(outputs, vectors)
+        except Exception as error:
+            raise GradcheckError(f"gradcheck: backward fails if {which} a gradient (got {error!r}). Take missing "
+                                 "gradients for zeros in backward.") from error
+        for number, gradient, wanted in zip(self.checked, found, expected, strict=True):
+            if not np.allclose(gradient, wanted, self.rtol, self.atol, equal_nan=True):
+                raise GradcheckError(f"gradcheck: the gradient of input {number} is wrong if {which} a gradient "
+                                     f"(got\n{gradient}\nexpected, as for zeros,\n{wanted}). Take missing gradients "
+                                     "for zeros in backward.")

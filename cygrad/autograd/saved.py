@@ -1,13 +1,14 @@
 """How tensors are saved for backward within a block: hooks for all of them, on the CPU, or not at all."""
 
 import contextlib
+import weakref
 
-from cygrad._core.saved import pop_hooks, push_hooks, refuse_hooks
+from cygrad._core.saved import memory_of, pop_hooks, push_hooks, refuse_hooks, set_guard
 
-__all__ = ["disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
 
-class saved_tensors_hooks:  # noqa: N801  (the name that users know)
+class saved_tensors_hooks:
     """
     Let a pair of hooks decide how tensors are saved within the block, in this thread.
 
@@ -44,7 +45,7 @@ class saved_tensors_hooks:  # noqa: N801  (the name that users know)
         pop_hooks()
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+class save_on_cpu(saved_tensors_hooks):
     """
     Save copies within the block: what is saved stays as it is even if the tensor is changed in place later.
 
@@ -98,3 +99,80 @@ def disable_saved_tensors_hooks(error_message):
         yield
     finally:
         refuse_hooks(former)
+
+
+class Keeper:
+    """A saved tensor that becomes a copy when its memory is about to change."""
+
+    __slots__ = ("__weakref__", "tensor", "version")
+
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()
+        self.version = memory_of(tensor)[1]
+
+
+class Mutations:
+    """What was saved within a block of `allow_mutation_on_saved_tensors`, by its memory."""
+
+    def __init__(self):
+        self.keepers = {}            # identity of a memory -> the keepers of tensors in it
+        self.cloned = weakref.WeakSet()
+
+    def pack(self, tensor):
+        """Keep a tensor as it is, for the time being."""
+        keeper = Keeper(tensor)
+        memory, _ = memory_of(tensor)
+        self.keepers.setdefault(memory, weakref.WeakSet()).add(keeper)
+        return keeper
+
+    def unpack(self, keeper):
+        """The tensor as it was."""
+        if memory_of(keeper.tensor)[1] != keeper.version:
+            raise RuntimeError("allow_mutation_on_saved_tensors: a saved tensor was changed in place outside the block "
+                               f"(got version {memory_of(keeper.tensor)[1]}, expected {keeper.version}). Change "
+                               "it within.")
+        return keeper.tensor
+
+    def before_change(self, memory):
+        """Make copies of what was saved in a memory."""
+        for keeper in self.keepers.pop(memory, ()):
+            keeper.tensor = keeper.tensor.clone()
+            keeper.version = memory_of(keeper.tensor)[1]
+            self.cloned.add(keeper)
+
+    def clear(self):
+        """Forget everything: nothing is copied any more."""
+        self.keepers.clear()
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors():
+    """
+    Let tensors be changed in place within the block although they are saved for backward, in this thread.
+
+    A copy is made at the first change, and only then; backward computes with the values that were saved.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with cygrad.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x.clone()
+    ...     z = y.pow(2).sum()
+    ...     _ = y.zero_()
+    ...     z.backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+    mutations = Mutations()
+    former = set_guard(mutations.before_change)
+    if former is not None:
+        set_guard(former)
+        raise RuntimeError("allow_mutation_on_saved_tensors: such blocks cannot be nested (got a second one inside the "
+                           "first).")
+    try:
+        with saved_tensors_hooks(mutations.pack, mutations.unpack):
+            yield mutations
+    finally:
+        set_guard(None)
+        mutations.clear()

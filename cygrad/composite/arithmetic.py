@@ -1,7 +1,7 @@
 """Element-wise functions whose arguments choose between operators of the table."""
 
-from cygrad._core.dispatch import check_power
 from cygrad._core.dtype import float64
+from cygrad._core.number_protocol import check_power
 from cygrad._core.tensor import Tensor
 from cygrad.composite.table import operators
 

@@ -1,6 +1,7 @@
 """Complex numbers: the gradient is the conjugate Wirtinger derivative (row C1)."""
 
 import cmath
+import itertools
 
 import pytest
 
@@ -12,7 +13,7 @@ def leaf(value, dtype=cygrad.complex128):
     return cygrad.tensor(value, dtype=dtype, requires_grad=True)
 
 
-@pytest.mark.parametrize("name, loss, gradient", [
+@pytest.mark.parametrize(("name", "loss", "gradient"), [
     # grad = dL/da + i dL/db for z = a + ib, which is 2 dL/dz*
     ("abs squared", lambda z: (z * z.conj()).real, lambda z: 2 * z),
     ("real", lambda z: z.real, lambda z: 1),
@@ -63,7 +64,7 @@ def test_C1_gradient_descent_descends(dtype):
         with cygrad.no_grad():
             z -= 0.1 * z.grad
         z.grad = None
-    assert all(later < earlier for earlier, later in zip(losses, losses[1:], strict=False) if earlier > 1e-6)
+    assert all(later < earlier for earlier, later in itertools.pairwise(losses) if earlier > 1e-6)
     assert losses[-1] < 1e-6 * losses[0]
 
 
@@ -75,7 +76,7 @@ def test_C1_optimizers_take_complex_parameters():
         z = leaf([0j, 0j])
         optimizer = make([z])
 
-        def closure():
+        def closure(z=z, optimizer=optimizer):
             optimizer.zero_grad()
             loss = (z - target).abs().pow(2).sum()
             loss.backward()
@@ -92,5 +93,6 @@ def test_C1_real_inputs_get_real_gradients():
     z = leaf([1 + 1j, 2 - 1j])
     y = (x * z).real.sum()
     y.backward()
-    assert x.grad.dtype is cygrad.float64 and x.grad.tolist() == [1.0, 2.0]
+    assert x.grad.dtype is cygrad.float64
+    assert x.grad.tolist() == [1.0, 2.0]
     assert z.grad.tolist() == [1 + 0j, 2 + 0j]

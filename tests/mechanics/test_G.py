@@ -33,11 +33,13 @@ def chain_of(root):
 
 def test_G1_recorded_while_running():
     x = leaf(2.0)
-    assert x.grad_fn is None and x.is_leaf
+    assert x.grad_fn is None
+    assert x.is_leaf
     y = x * 3
     z = y.exp()
     assert chain_of(z.grad_fn) == ["ExpBackward0", "MulBackward0", "AccumulateGrad"]
-    assert not y.is_leaf and not z.is_leaf
+    assert not y.is_leaf
+    assert not z.is_leaf
     # Nothing that requires no gradient is recorded.
     assert (cygrad.ones(2) * 3).grad_fn is None
 
@@ -73,9 +75,11 @@ def test_G2_node_attributes():
     assert isinstance(node, Node)
     assert type(node).__name__ == node.name() == "MulBackward0"
     assert "MulBackward0" in repr(node)
-    assert isinstance(node.next_functions, tuple) and len(node.next_functions) == 2
+    assert isinstance(node.next_functions, tuple)
+    assert len(node.next_functions) == 2
     for (target, number), variable in zip(node.next_functions, (x, w), strict=True):
-        assert target.name() == "AccumulateGrad" and number == 0
+        assert target.name() == "AccumulateGrad"
+        assert number == 0
         assert target.variable is variable
         assert target.next_functions == ()
     assert node.metadata == {}
@@ -101,7 +105,7 @@ def test_G2_edges_where_no_gradient_is_needed():
     assert (c * x).grad_fn.next_functions[0] == (None, 0)
     assert (c * x).grad_fn.next_functions[1][0].variable is x
     # A number is no input of the graph at all.
-    assert [node for node, _ in (x * 2).grad_fn.next_functions if node is not None][0].variable is x
+    assert next(node for node, _ in (x * 2).grad_fn.next_functions if node is not None).variable is x
 
 
 def test_G2_nodes_are_not_made_by_hand():
@@ -118,10 +122,12 @@ def test_G3_gradient_edges():
     y = x * 3
     edge = get_gradient_edge(y)
     assert isinstance(edge, GradientEdge)
-    assert edge.node is y.grad_fn and edge.output_nr == 0
+    assert edge.node is y.grad_fn
+    assert edge.output_nr == 0
     node, number = edge
     assert (node, number) == (y.grad_fn, 0) == (edge[0], edge[1])
-    assert edge == get_gradient_edge(y) and hash(edge) == hash(get_gradient_edge(y))
+    assert edge == get_gradient_edge(y)
+    assert hash(edge) == hash(get_gradient_edge(y))
     assert edge != get_gradient_edge(x)
     assert get_gradient_edge(x).node.variable is x
 
@@ -187,14 +193,16 @@ def test_G4_undefined_output_gradients():
     (b * 5 + d).backward()
     assert seen == [[None, 5.0, None, 1.0]]
     assert x.grad.tolist() == [0.0, 5.0, 0.0, 1.0]
-    assert a.requires_grad and c.requires_grad
+    assert a.requires_grad
+    assert c.requires_grad
 
 
 def test_G4_some_outputs_without_gradient():
     x = leaf([3.0, 1.0, 2.0])
     result = x.sort()
     assert result.values.grad_fn is not None
-    assert result.indices.grad_fn is None and not result.indices.requires_grad
+    assert result.indices.grad_fn is None
+    assert not result.indices.requires_grad
     result.values[0].backward()
     assert x.grad.tolist() == [0.0, 1.0, 0.0]
 
@@ -210,7 +218,8 @@ def test_G5_a_million_nodes():
     node, count = y.grad_fn, 0
     while node.next_functions:
         node, count = node.next_functions[0][0], count + 1
-    assert count == DEPTH and node.variable is x
+    assert count == DEPTH
+    assert node.variable is x
     del node
     gc.collect()
     y.backward(retain_graph=True)
@@ -377,5 +386,5 @@ def test_G6_callbacks_of_weak_references_see_no_dying_tensor():
     assert reference() is None
     assert seen[0].tolist() == [1.0, 2.0]
     assert seen[0].grad_fn is node.next_functions[0][0]
-    del node
+    node = None
     assert seen[0].tolist() == [1.0, 2.0]

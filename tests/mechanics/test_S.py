@@ -1,4 +1,4 @@
-"""Saved tensors: what is saved, how long, how it is seen (rows S1 to S3)."""
+"""Saved tensors: what is saved, how long, how it is seen, versions (rows S1 to S4; hooks are in test_S_hooks.py)."""
 
 import gc
 import weakref
@@ -33,15 +33,19 @@ def test_S1_saved_inputs_are_the_tensors_themselves():
     z = (x * w) * y
     assert z.grad_fn._saved_other is y
     product = x * w
-    assert product.grad_fn._saved_self is x and product.grad_fn._saved_other is w
+    assert product.grad_fn._saved_self is x
+    assert product.grad_fn._saved_other is w
 
 
 def test_S1_saved_results_share_memory():
     x = leaf(1.0, 2.0)
     y = x.exp()
     saved = y.grad_fn._saved_result
-    assert saved is not y and saved.tolist() == y.tolist() and saved.data_ptr() == y.data_ptr()
-    assert saved.grad_fn is y.grad_fn and saved.requires_grad
+    assert saved is not y
+    assert saved.tolist() == y.tolist()
+    assert saved.data_ptr() == y.data_ptr()
+    assert saved.grad_fn is y.grad_fn
+    assert saved.requires_grad
     assert saved._version == y._version
 
 
@@ -68,7 +72,8 @@ def test_S1_saved_input_outlives_its_tensor():
     del w
     assert dead() is None                        # saving keeps the memory, not the object
     again = y.grad_fn._saved_self
-    assert again.tolist() == [3.0, 6.0] and again.grad_fn is node
+    assert again.tolist() == [3.0, 6.0]
+    assert again.grad_fn is node
     (g,) = grad(again.sum(), x, retain_graph=True)
     assert g.tolist() == [3.0, 3.0]
 
@@ -77,7 +82,7 @@ def test_S1_freed():
     x = leaf(1.0, 2.0)
     y = x.exp()
     y.sum().backward()
-    with pytest.raises(RuntimeError, match="ExpBackward0.*freed.*retain_graph=True"):
+    with pytest.raises(RuntimeError, match=r"ExpBackward0.*freed.*retain_graph=True"):
         _ = y.grad_fn._saved_result
 
 
@@ -91,7 +96,8 @@ def test_S2_saving_makes_no_cycle():
             y = make(x)
             node, tensor = weakref.ref(y.grad_fn), weakref.ref(y)
             del y
-            assert node() is None and tensor() is None
+            assert node() is None
+            assert tensor() is None
             leaf_alive = weakref.ref(x)
             del x
             assert leaf_alive() is None
@@ -182,7 +188,7 @@ def test_S3_changes_of_what_is_not_saved_are_allowed():
     assert x.grad.tolist() == [5.0, 6.0]
     y = x * c
     c.add_(1)
-    with pytest.raises(RuntimeError, match="MulBackward0.*changed in place"):
+    with pytest.raises(RuntimeError, match=r"MulBackward0.*changed in place"):
         y.sum().backward()
 
 
@@ -193,3 +199,114 @@ def test_S3_lists_are_checked_too():
     a.add_(1)
     y.sum().backward()
     assert x.grad.tolist() == [5.0, 5.0]
+
+
+# ------------------------------------------------------------------------------------------------------ versions (S4)
+
+def changed_in_place(tensor):
+    tensor.add_(1)                                  # the line that the message names
+    return tensor
+
+
+def test_S4_error_names_everything():
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 2
+    z = y.pow(2)
+    changed_in_place(y)
+    line = changed_in_place.__code__.co_firstlineno + 1
+    with pytest.raises(RuntimeError) as caught:
+        z.sum().backward()
+    text = str(caught.value)
+    assert "PowBackward0" in text
+    assert "float64 tensor of shape (3,)" in text
+    assert "'self'" in text
+    assert "output 0 of MulBackward0" in text
+    assert "at version 1, expected version 0" in text
+    assert f"{__file__}:{line}, in changed_in_place" in text
+    assert "clone()" in text
+
+
+def test_S4_results_and_leaves():
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    changed_in_place(y)
+    with pytest.raises(RuntimeError, match=r"'result', output 0 of ExpBackward0, at version 1.*changed_in_place"):
+        _ = y.grad_fn.next_functions[0][0]._saved_result
+    w = leaf(1.0, 2.0)
+    z = w * w
+    with cygrad.no_grad():
+        w.mul_(2)
+        w.zero_()
+    with pytest.raises(RuntimeError, match=r"a leaf, at version 2, expected version 0.*test_S4_results_and_leaves"):
+        z.sum().backward()
+
+
+@pytest.mark.parametrize("change", [
+    lambda t: t.add_(1), lambda t: t.zero_(), lambda t: t.__setitem__(0, 1.0), lambda t: t.copy_(t * 2),
+    lambda t: cygrad.add(t.detach(), 1, out=t.detach()), lambda t: t.detach().mul_(2), lambda t: t[1:].mul_(2),
+    lambda t: t.detach().normal_(), lambda t: t.view(-1).detach().fill_(3),
+])
+def test_S4_every_way_of_changing_is_remembered(change):
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    z = y * y
+    change(y)
+    with pytest.raises(RuntimeError, match=rf"test_S\.py:{change.__code__.co_firstlineno}, in <lambda>"):
+        z.sum().backward()
+
+
+def test_S4_in_recorded_backward_and_custom_functions():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    z = y * y
+    changed_in_place(y)
+    with pytest.raises(RuntimeError, match="in changed_in_place"):
+        z.sum().backward(create_graph=True)
+
+    class Square(cygrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            ctx.save_for_backward(t)
+            return t * t
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g * ctx.saved_tensors[0]
+    y = x * 2
+    z = Square.apply(y)
+    changed_in_place(y)
+    with pytest.raises(RuntimeError, match=r"SquareBackward: .*'saved_tensors\[0\]', output 0 of MulB.*in changed"):
+        z.sum().backward()
+
+
+def test_S4_in_a_team():
+    def work(t):
+        return t.sin().cos().exp()
+    x = cygrad.ones(300_000, dtype=FLOAT, requires_grad=True)
+    parts = [x * k for k in range(6)]
+    total = sum(work(part).sum() for part in parts)
+    changed_in_place(parts[3])
+    with pytest.raises(RuntimeError, match=r"SinBackward0: .*in changed_in_place"):
+        total.backward()
+
+
+def test_S4_optimizer_steps_are_the_users():
+    w = leaf(1.0, 2.0)
+    y = w * w
+    w.grad = cygrad.ones(2, dtype=FLOAT)
+    cygrad.optim.SGD([w], lr=0.1).step()
+    with pytest.raises(RuntimeError, match=r"test_S\.py:\d+, in test_S4_optimizer_steps_are_the_users"):
+        y.sum().backward()
+
+
+def test_S4_keeps_only_the_last_code_object():
+    namespace = {}
+    exec("def change(t):\n    t.add_(1)", namespace)
+    code = weakref.ref(namespace["change"].__code__)
+    t = cygrad.zeros(2)
+    namespace["change"](t)
+    del namespace
+    gc.collect()                                    # a function and its globals are a cycle
+    assert code() is not None
+    t.add_(1)
+    assert code() is None

@@ -124,7 +124,7 @@ def test_T2_grad_is_set_and_read_meanwhile(impatient):
     w = cygrad.zeros(100, dtype=FLOAT, requires_grad=True)
 
     def body(i):
-        for k in range(300):
+        for _ in range(300):
             if i == 0:
                 w.grad = None
             elif i == 1:
@@ -152,7 +152,8 @@ def test_T3_shared_graph_retained(impatient):
             found.append(grad(y, x, retain_graph=True)[0].tolist())
 
     assert in_threads(8, body) == [None] * 8
-    assert len(found) == 160 and all(g == expected for g in found)
+    assert len(found) == 160
+    assert all(g == expected for g in found)
 
 
 def test_T3_shared_graph_retained_into_leaves(impatient):
@@ -179,7 +180,9 @@ def test_T3_shared_graph_freed(impatient):
         # Each saved value can be taken once: at most one call gets through, the others say why not.
         assert len(failed) >= 7
         for error in failed:
-            assert isinstance(error, RuntimeError) and "freed" in str(error) and "retain_graph=True" in str(error)
+            assert isinstance(error, RuntimeError)
+            assert "freed" in str(error)
+            assert "retain_graph=True" in str(error)
 
 
 def test_T3_parts_of_a_graph_shared(impatient):

@@ -2,6 +2,7 @@
 
 import warnings
 
+from cygrad._core.dtype import uint8
 from cygrad.operators import OPERATORS
 
 __all__ = ["celu", "elu", "gelu", "glu", "hardtanh", "leaky_relu", "log_softmax", "logsigmoid", "mish", "relu",
@@ -91,6 +92,9 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
     """
     if not min_val <= max_val:
         raise ValueError(f"hardtanh: min_val must not exceed max_val (got {min_val} and {max_val}).")
+    if input.dtype is uint8 and min_val < 0:
+        raise RuntimeError(f"hardtanh: uint8 has no negative numbers (got min_val={min_val}, expected 0 or more). "
+                           "Convert with to() first.")
     return _into(input, _hardtanh, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
 
 

@@ -1,4 +1,4 @@
-"""Custom functions: a node whose backward is Python code, and which is the context that the code works with."""
+"""The node of a custom function, which is the context that its methods get."""
 
 from libc.stdint cimport int32_t
 from cygrad._core.array cimport array_t

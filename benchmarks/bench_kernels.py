@@ -1,0 +1,49 @@
+"""Single kernels on large tensors: products, reductions, softmax, and memory that is made and dropped."""
+
+from .workloads import LIBRARIES, library, random_tensor
+
+THREADS = (1, 2)
+
+
+class MatrixProduct:
+    """Square matrices, float32."""
+
+    params = (LIBRARIES, (128, 512, 1024), THREADS)
+    param_names = ("library", "size", "threads")
+
+    def setup(self, name, size, threads):
+        self.lib = library(name, threads)
+        self.a, self.b = random_tensor(self.lib, size, size), random_tensor(self.lib, size, size, seed=1)
+
+    def time_matmul(self, name, size, threads):
+        self.lib.matmul(self.a, self.b)
+
+
+class Reductions:
+    """A matrix of 4 million elements, along each of its dimensions and whole."""
+
+    params = (LIBRARIES, (0, 1, None), THREADS)
+    param_names = ("library", "dim", "threads")
+
+    def setup(self, name, dim, threads):
+        self.lib = library(name, threads)
+        self.a = random_tensor(self.lib, 2048, 2048)
+
+    def time_sum(self, name, dim, threads):
+        self.lib.sum(self.a) if dim is None else self.lib.sum(self.a, dim)
+
+    def time_softmax(self, name, dim, threads):
+        self.lib.softmax(self.a, -1 if dim is None else dim)
+
+
+class FreshMemory:
+    """A result of 40 MB, made and dropped each time: fresh pages cost more than the arithmetic on them."""
+
+    params = (LIBRARIES, THREADS)
+    param_names = ("library", "threads")
+
+    def setup(self, name, threads):
+        self.a = random_tensor(library(name, threads), 10_000_000)
+
+    def time_add(self, name, threads):
+        self.a + 1.0

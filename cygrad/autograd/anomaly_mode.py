@@ -1,0 +1,120 @@
+"""Anomaly mode: for debugging, backward tells which line of the forward an error or a nan comes from."""
+
+import functools
+import warnings
+
+from cygrad._core.anomaly import anomaly_state, set_anomaly_state
+
+__all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
+
+
+def is_anomaly_enabled():
+    """
+    Whether anomaly mode is on in this thread.
+
+    Returns
+    -------
+    bool
+    """
+    return anomaly_state()[0]
+
+
+def is_anomaly_check_nan_enabled():
+    """
+    Whether anomaly mode is on in this thread and looks for nan.
+
+    Returns
+    -------
+    bool
+    """
+    return anomaly_state()[1]
+
+
+class _Anomaly:
+    """A state of anomaly mode for the length of a block or of a decorated function."""
+
+    def __init__(self, mode, check_nan):
+        self.wanted = (bool(mode), bool(check_nan))
+        self.entered = []
+
+    def __enter__(self):
+        self.entered.append(anomaly_state())
+        set_anomaly_state(*self.wanted)
+
+    def __exit__(self, *exception):
+        set_anomaly_state(*self.entered.pop())
+
+    def __call__(self, function):
+        """Decorate a function."""
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with _Anomaly(*self.wanted):
+                return function(*args, **kwargs)
+        return wrapper
+
+
+class detect_anomaly(_Anomaly):
+    """
+    Find out where errors and nan in backward come from, within the block, in this thread.
+
+    Nodes made inside remember the Python stack; when one of them raises in a backward run inside, a warning shows the
+    forward call that made it. Gradients that hold nan raise. Slow: for debugging only.
+
+    Parameters
+    ----------
+    check_nan : bool, default True
+        Look for nan in every gradient.
+
+    Examples
+    --------
+    >>> import cygrad, warnings
+    >>> warnings.simplefilter("ignore")
+    >>> x = cygrad.zeros(1, requires_grad=True)
+    >>> with cygrad.autograd.detect_anomaly():
+    ...     (x.sqrt() * 0).backward()
+    Traceback (most recent call last):
+    ...
+    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.
+    """
+
+    def __init__(self, check_nan=True):
+        super().__init__(True, check_nan)
+        warnings.warn("Anomaly detection has been enabled. It makes everything slower and is meant for debugging.",
+                      stacklevel=2)
+
+
+class set_detect_anomaly(_Anomaly):
+    """
+    Switch anomaly mode on or off in this thread.
+
+    Called as a function it acts at once; as a context manager it restores the former state on exit.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether to switch it on.
+    check_nan : bool, default True
+        Look for nan in every gradient.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> with cygrad.autograd.set_detect_anomaly(True):
+    ...     cygrad.autograd.is_anomaly_enabled()
+    True
+    """
+
+    def __init__(self, mode, check_nan=True):
+        super().__init__(mode, check_nan)
+        self.former = anomaly_state()
+        set_anomaly_state(*self.wanted)
+
+    def __enter__(self):
+        self.entered.append(anomaly_state() if self.former is None else self.former)
+        self.former = None
+        set_anomaly_state(*self.wanted)
+
+    def __call__(self, function):
+        if self.former is not None:        # a decorator changes nothing outside the function
+            set_anomaly_state(*self.former)
+        return super().__call__(function)

@@ -1,0 +1,271 @@
+"""
+Checkpointing: less memory for more computing.
+
+What a checkpointed function saves for backward is thrown away at once and computed again when backward needs it. The
+form without reentrance does so with saved-tensor hooks, so that it works with everything that backward can do; the
+reentrant one is a custom function that runs a backward of its own inside backward.
+"""
+
+import contextlib
+import weakref
+
+from cygrad._core.modes import enable_grad, is_grad_enabled
+from cygrad._core.tensor import Tensor
+from cygrad.autograd.function import Function
+from cygrad.autograd.run import backward
+from cygrad.autograd.saved import saved_tensors_hooks
+from cygrad.random import get_rng_state, set_rng_state
+
+__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
+
+
+class CheckpointError(RuntimeError):
+    """Computing a second time was not the same as computing the first time."""
+
+
+def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False,
+               early_stop=True, preserve_rng_state=True, **kwargs):
+    """
+    Call a function without keeping what it saves for backward, which computes it again.
+
+    Parameters
+    ----------
+    function : callable
+        Must compute the same each time; random numbers are taken care of.
+    *args, **kwargs
+        What it is called with. (Names only without reentrance.)
+    use_reentrant : bool, optional
+        Whether to use the older way, which needs a Tensor argument that requires grad. Default: False.
+    context_fn : callable, optional
+        Returns two context managers, for the first and the second time of computing.
+    determinism_check : {"default", "none"}
+        Shapes and dtypes are always compared; accepted for programs that pass it.
+    debug : bool, default False
+        Accepted for programs that pass it.
+    early_stop : bool, default True
+        Stop computing again as soon as everything that is needed is there.
+    preserve_rng_state : bool, default True
+        Draw the same random numbers the second time.
+
+    Returns
+    -------
+    What the function returns.
+
+    Raises
+    ------
+    CheckpointError
+        In backward, if the second time saved other tensors than the first.
+
+    See Also
+    --------
+    checkpoint_sequential
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import checkpoint
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False).sum().backward()
+    >>> x.grad
+    tensor([-2.4784, -2.4784])
+    """
+    if not callable(function):
+        raise TypeError(f"checkpoint: expected a function (got {type(function).__name__}).")
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"checkpoint: unknown determinism_check (got {determinism_check!r}, expected 'default' or "
+                         "'none').")
+    if use_reentrant:
+        if kwargs or context_fn is not None:
+            raise ValueError(f"checkpoint: use_reentrant=True takes arguments by position and no context_fn (got "
+                             f"{', '.join([*kwargs, *(['context_fn'] if context_fn else [])])}). Use "
+                             "use_reentrant=False.")
+        return Reentrant.apply(function, preserve_rng_state, *args)
+    first, second = (contextlib.nullcontext(), contextlib.nullcontext()) if context_fn is None else context_fn()
+    if not is_grad_enabled():
+        with first:
+            return function(*args, **kwargs)
+    frame = Frame(function, args, kwargs, second, early_stop, preserve_rng_state)
+    with saved_tensors_hooks(frame.pack, frame.unpack), first:
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, preserve_rng_state=True):
+    """
+    Checkpoint a chain of functions in segments; the last segment is computed as usual.
+
+    Parameters
+    ----------
+    functions : Sequential or sequence of callable
+        Each takes what the one before it returns.
+    segments : int
+        Into how many parts to cut the chain.
+    input : Tensor
+        What the first one takes.
+    use_reentrant, preserve_rng_state
+        As in `checkpoint`.
+
+    Returns
+    -------
+    What the last function returns.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import checkpoint_sequential
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> checkpoint_sequential([cygrad.exp, cygrad.sin, cygrad.cos], 2, x).tolist()
+    [0.916..., 0.916...]
+    """
+    functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    if not 1 <= segments <= max(len(functions), 1):
+        raise ValueError(f"checkpoint_sequential: segments must lie between 1 and the number of functions (got "
+                         f"{segments}, expected 1 to {max(len(functions), 1)}).")
+
+    def run(start, end):
+        def segment(value):
+            for function in functions[start:end]:
+                value = function(value)
+            return value
+        return segment
+    size = len(functions) // segments
+    for start in range(0, size * (segments - 1), size):
+        input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant,
+                           preserve_rng_state=preserve_rng_state)
+    return run(size * (segments - 1), len(functions))(input)
+
+
+# ------------------------------------------------------------------------------------------------- without reentrance
+
+class Holder:
+    """Stands in for one saved tensor; has it for a while after it was computed again."""
+
+    __slots__ = ("__weakref__", "tensor")
+
+    def __init__(self):
+        self.tensor = None
+
+
+class Enough(BaseException):
+    """Everything that is needed was computed again."""
+
+
+class KeepArguments(Function):
+    """Saves tensors as any function would, so that a checkpoint around this one can throw them away too."""
+
+    @staticmethod
+    def forward(ctx, marker, *tensors):
+        """A tensor whose node has the tensors."""
+        ctx.save_for_backward(*tensors)
+        return marker.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        """Never run."""
+        raise AssertionError("the node only keeps tensors")
+
+
+class Frame:
+    """One call of a checkpointed function: what it takes to do it again."""
+
+    def __init__(self, function, args, kwargs, context, early_stop, preserve_rng_state):
+        from cygrad import empty
+        self.function, self.context, self.early_stop = function, context, early_stop
+        self.random_state = get_rng_state() if preserve_rng_state else None
+        values = [*args, *kwargs.values()]
+        self.names, self.count = list(kwargs), len(args)
+        self.places = [place for place, value in enumerate(values) if isinstance(value, Tensor)]
+        kept = KeepArguments.apply(empty(0, requires_grad=True), *[values[place] for place in self.places])
+        self.node = kept.grad_fn
+        self.values = [None if isinstance(value, Tensor) else value for value in values]
+        self.holders = []
+
+    def pack(self, tensor):
+        """In place of a tensor: its holder."""
+        holder = Holder()
+        self.holders.append(weakref.ref(holder))
+        return holder
+
+    def unpack(self, holder):
+        """The tensor, computed again unless that has happened already."""
+        if holder.tensor is None:
+            self.compute_again()
+            if holder.tensor is None:
+                raise CheckpointError("checkpoint: fewer tensors were saved when the function was computed again than "
+                                      "the first time. It must do the same each time that it is called.")
+        tensor, holder.tensor = holder.tensor, None
+        return tensor
+
+    def compute_again(self):
+        """Run the function, and give what it saves to the holders in turn."""
+        values = list(self.values)
+        for place, tensor in zip(self.places, self.node.saved_tensors, strict=True):
+            values[place] = tensor
+        args, kwargs = values[:self.count], dict(zip(self.names, values[self.count:], strict=True))
+        position = 0
+
+        def give(tensor):
+            nonlocal position
+            if position < len(self.holders):
+                holder = self.holders[position]()
+                if holder is not None:
+                    holder.tensor = tensor.detach()
+            position += 1
+            if self.early_stop and position == len(self.holders):
+                raise Enough
+            return tensor.detach()
+
+        present = get_rng_state()
+        if self.random_state is not None:
+            set_rng_state(self.random_state)
+        try:
+            with saved_tensors_hooks(give, lambda tensor: tensor), enable_grad(), self.context:
+                self.function(*args, **kwargs)
+        except Enough:
+            pass
+        finally:
+            if self.random_state is not None:
+                set_rng_state(present)
+        if position != len(self.holders):
+            raise CheckpointError(f"checkpoint: another number of tensors was saved when the function was computed "
+                                  f"again (got {position}, expected {len(self.holders)}). It must do the same each "
+                                  "time that it is called.")
+
+
+# ------------------------------------------------------------------------------------------------------------ reentrant
+
+class Reentrant(Function):
+    """The older way: a node whose backward computes again and runs backward inside."""
+
+    @staticmethod
+    def forward(ctx, function, preserve_rng_state, *args):
+        """The function's result, unrecorded."""
+        ctx.function = function
+        ctx.random_state = get_rng_state() if preserve_rng_state else None
+        ctx.places = [place for place, value in enumerate(args) if isinstance(value, Tensor)]
+        ctx.values = [None if isinstance(value, Tensor) else value for value in args]
+        ctx.save_for_backward(*[args[place] for place in ctx.places])
+        return function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        """Compute again, recorded, and go back through that."""
+        values, leaves = list(ctx.values), []
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            values[place] = tensor.detach().requires_grad_(tensor.requires_grad)
+            leaves.append(values[place])
+        present = get_rng_state()
+        try:
+            if ctx.random_state is not None:
+                set_rng_state(ctx.random_state)
+            with enable_grad():
+                results = ctx.function(*values)
+        finally:
+            set_rng_state(present)
+        results = results if isinstance(results, tuple) else (results,)
+        pairs = [(result, grad) for result, grad in zip(results, grads, strict=True)
+                 if isinstance(result, Tensor) and result.requires_grad]
+        if not pairs:
+            raise RuntimeError("checkpoint: no output requires grad (got none that does when the function was computed "
+                               "again). A checkpoint is not needed then; or use use_reentrant=False.")
+        backward([result for result, _ in pairs], [grad for _, grad in pairs])
+        return (None, None, *[value.grad if isinstance(value, Tensor) else None for value in values])

@@ -1,0 +1,122 @@
+"""From a call to a recorded operation: what is recorded, out=, short and general way alike."""
+
+import pytest
+
+import cygrad
+from cygrad.autograd import grad
+
+FLOAT = cygrad.float64
+
+
+def leaf(*values):
+    return cygrad.tensor(values, dtype=FLOAT, requires_grad=True)
+
+
+@pytest.mark.parametrize("size", [1, 2048, 2049, 20_000])
+@pytest.mark.parametrize("layout", ["contiguous", "strided", "broadcast", "mixed dtypes"])
+def test_short_and_general_ways_agree(size, layout):
+    """Small contiguous operands of one dtype take a short cut; nothing but the time may tell."""
+    x = (cygrad.arange(size, dtype=FLOAT) + 1) / size
+    if layout == "strided":
+        x = cygrad.stack([x, x], dim=1)[:, 0]
+    x.requires_grad_()
+    w = cygrad.full((1,) if layout == "broadcast" else (size,), 2.0,
+                    dtype=cygrad.float32 if layout == "mixed dtypes" else FLOAT).requires_grad_()
+    y = (x * w - w / x).exp().tanh()
+    assert y.dtype is FLOAT
+    assert type(y.grad_fn).__name__ == "TanhBackward0"
+    gx, gw = grad(y.sum(), [x, w])
+    assert gx.shape == x.shape
+    assert gx.dtype is x.dtype
+    assert gw.shape == w.shape
+    assert gw.dtype is w.dtype
+    inner = x.detach() * 2 - 2 / x.detach()
+    outer = (1 - inner.exp().tanh() ** 2) * inner.exp()
+    assert ((gx - outer * (2 + 2 / x.detach() ** 2)).abs() < 1e-9).all()
+    expected = outer * (x.detach() - 1 / x.detach())
+    assert ((gw.double().sum() - expected.sum()).abs() < 1e-5 * size)
+
+
+def test_out():
+    a, b, out = cygrad.ones(3), cygrad.ones(3), cygrad.empty(3)
+    assert cygrad.add(a, b, out=out) is out
+    assert out.tolist() == [2.0] * 3
+    assert out._version == 1
+    empty = cygrad.empty(0)
+    view = empty.view(0)
+    assert cygrad.add(a, b, out=empty) is empty
+    assert empty.tolist() == [2.0] * 3
+    assert view.shape == (0,)
+    with pytest.raises(RuntimeError, match=r"out has the wrong shape \(got \(2,\), expected \(3,\)\)"):
+        cygrad.add(a, b, out=cygrad.empty(2))
+    with pytest.raises(RuntimeError, match=r"cannot be cast to out.*float32.*int64"):
+        cygrad.add(a, b, out=cygrad.empty(3, dtype=cygrad.int64))
+    with pytest.raises(TypeError, match="out must be a Tensor"):
+        cygrad.add(a, b, out=5)
+    assert cygrad.add(a, b, out=cygrad.empty(3, dtype=FLOAT)).dtype is FLOAT
+
+
+def test_out_and_gradients():
+    x = leaf(1.0, 2.0)
+    for call in (lambda: cygrad.add(x, x, out=cygrad.empty(2, dtype=FLOAT)),
+                 lambda: cygrad.exp(cygrad.ones(2, dtype=FLOAT), out=x)):
+        with pytest.raises(RuntimeError, match="out= does not record gradients"):
+            call()
+    with cygrad.no_grad():
+        assert cygrad.mul(x, x, out=x) is x
+    assert x.tolist() == [1.0, 4.0]
+    assert x.is_leaf
+
+
+def test_out_that_is_an_argument():
+    x = cygrad.tensor([1.0, 2.0, 3.0])
+    cygrad.add(x, x, out=x)
+    assert x.tolist() == [2.0, 4.0, 6.0]
+    cygrad.mul(x[:2], 10, out=x[1:])
+    assert x.tolist() == [2.0, 20.0, 40.0]
+
+
+def test_partial_overlap_in_place():
+    x = cygrad.tensor([1.0, 2.0, 3.0, 4.0])
+    x[1:].add_(x[:-1])
+    assert x.tolist() == [1.0, 3.0, 5.0, 7.0]
+
+
+def test_results_without_gradient():
+    x = leaf(3.0, 1.0)
+    for result in (x > 1, x == x, x.argmax(), x.argsort(), x.isnan(), x.long(), x.sort().indices):
+        assert not result.requires_grad
+        assert result.grad_fn is None
+
+
+def test_in_place_refuses_what_does_not_fit():
+    x = cygrad.ones(2, dtype=cygrad.int64)
+    with pytest.raises(RuntimeError, match=r"cannot be written in place.*float32.*int64"):
+        x.mul_(1.5)
+    with pytest.raises(RuntimeError):
+        cygrad.ones(2).add_(cygrad.ones(3, 2))
+    with pytest.raises(RuntimeError):
+        cygrad.ones(2).mul_(1j)
+    assert x.tolist() == [1, 1]
+    assert x._version == 0
+
+
+def test_arguments_that_change_during_the_call():
+    """Python code that runs inside a call (here: while a list is read) may change its arguments."""
+    x = cygrad.ones(3)
+
+    class Index:
+        def __index__(self):
+            x.data = cygrad.ones(1)
+            return 0
+
+    assert x.sum(Index()).item() in (1.0, 3.0)
+
+
+def test_named_tuples():
+    result = leaf(3.0, 1.0).sort()
+    values, indices = result
+    assert type(result).__name__ == "sort"
+    assert result._fields == ("values", "indices")
+    assert values is result.values
+    assert indices is result[1]

@@ -1,0 +1,125 @@
+"""CopySlices and views by layouts, natively and recorded; what the version counter sees."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import cygrad
+from cygrad.autograd import grad
+
+FLOAT = cygrad.float64
+
+SLICES = {
+    "element": lambda t: t[1, 2], "row": lambda t: t[1], "column": lambda t: t[:, 1], "part": lambda t: t[1:, :2],
+    "steps": lambda t: t[::2, ::2], "transposed": lambda t: t.t(), "part transposed": lambda t: t[1:].t()[1:],
+    "flat": lambda t: t.reshape(12), "diagonal": lambda t: t.diagonal(), "nothing": lambda t: t[3:],
+    "unsqueezed": lambda t: t.unsqueeze(1)[0], "view of view": lambda t: t[1:][1:][0][1:],
+}
+BASES = {
+    "contiguous": lambda x: x * 1, "transposed": lambda x: cygrad.stack(list(x.t())).as_strided((3, 4), (1, 3)),
+    "copied": lambda x: x.clone(),
+}
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("part", SLICES)
+def test_gradients_through_changed_slices(base, part):
+    def program(x, w):
+        y = BASES[base](x)
+        v = SLICES[part](y)
+        v.mul_(w)
+        v.sin_()
+        return (y * y * y).sum() + (v * 2).sum()
+
+    x = (cygrad.arange(12, dtype=FLOAT).reshape(3, 4) / 5 + 0.3).requires_grad_()
+    w = cygrad.tensor(1.3, dtype=FLOAT, requires_grad=True)
+    native = grad(program(x, w), [x, w])
+    recorded = grad(program(x, w), [x, w], create_graph=True)
+    step = 1e-6
+    values = x.detach().numpy().copy()
+    for i in range(3):
+        for j in range(4):
+            ahead, behind = values.copy(), values.copy()
+            ahead[i, j] += step
+            behind[i, j] -= step
+            rise = program(cygrad.tensor(ahead), w.detach()) - program(cygrad.tensor(behind), w.detach())
+            slope = rise.item() / (2 * step)
+            assert native[0][i, j].item() == pytest.approx(slope, abs=1e-6)
+    for a, b in zip(native, recorded, strict=True):
+        assert np.allclose(a.numpy(), b.detach().numpy(), rtol=1e-13, atol=1e-13)
+    # And once more: second order by differences of the first.
+    total = (recorded[0] * recorded[0]).sum()
+    second, = grad(total, x)
+    ahead = cygrad.tensor(values + step * np.eye(3, 4), requires_grad=True)
+    behind = cygrad.tensor(values - step * np.eye(3, 4), requires_grad=True)
+    slopes = [(grad(program(t, w.detach()), t)[0] ** 2).sum().item() for t in (ahead, behind)]
+    assert second.diagonal().sum().item() == pytest.approx((slopes[0] - slopes[1]) / (2 * step), rel=1e-5)
+
+
+def test_copies_into_slices_of_other_dtypes():
+    x = cygrad.ones(3, requires_grad=True)
+    y = cygrad.zeros(2, 3, dtype=FLOAT)
+    y[0] = x * 2
+    y[1].copy_(x)
+    (y * y).sum().backward()
+    assert x.grad.dtype is cygrad.float32
+    assert x.grad.tolist() == [10.0] * 3
+
+
+def test_zero_size():
+    x = cygrad.ones(0, 3, dtype=FLOAT, requires_grad=True)
+    y = x * 1
+    y[:, 1].mul_(2)
+    y.sum().backward()
+    assert x.grad.shape == (0, 3)
+
+
+def test_read_only_memory():
+    array = np.ones(3)
+    array.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        t = cygrad.as_tensor(array)
+    if t.data_ptr() == array.ctypes.data:
+        with pytest.raises(RuntimeError, match="read-only"):
+            t.add_(1)
+    assert array.tolist() == [1.0] * 3
+
+
+def test_freed_copy_slices():
+    x = cygrad.ones(3, dtype=FLOAT, requires_grad=True)
+    y = x * 1
+    y[0].mul_(y[1].detach().clone())
+    y[2].exp_()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match=r"freed.*retain_graph=True"):
+        y.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, pytest.approx(2.718281828459045)]
+
+
+def test_retained_gradients_of_changed_bases():
+    x = cygrad.ones(3, dtype=FLOAT, requires_grad=True)
+    y = x * 2
+    v = y[1:]
+    y.retain_grad()
+    v.retain_grad()
+    v.mul_(3)
+    assert y.retains_grad
+    assert v.retains_grad
+    (y * 5 + 0).sum().backward()
+    assert y.grad.tolist() == [5.0] * 3
+
+
+def test_detach_in_place_of_views_and_bases():
+    x = cygrad.ones(3, dtype=FLOAT, requires_grad=True)
+    y = x * 2
+    v = y[1:]
+    for view in (v, cygrad.ones(3)[1:], y.view(3)):
+        with pytest.raises(RuntimeError, match="cannot detach a view in place"):
+            view.detach_()
+    y.detach_()
+    assert v.requires_grad
+    y.mul_(2)
+    v.mul_(2)
+    assert y.tolist() == [4.0, 8.0, 8.0]

@@ -1,0 +1,240 @@
+"""Hooks (rows H1 to H3, H6)."""
+
+import gc
+import weakref
+
+import pytest
+
+import cygrad
+from cygrad.autograd import grad
+
+FLOAT = cygrad.float64
+
+
+def leaf(*values, dtype=FLOAT):
+    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
+
+
+def test_H1_tensor_hooks():
+    v = cygrad.zeros(3, dtype=FLOAT, requires_grad=True)
+    handle = v.register_hook(lambda grad: grad * 2)
+    v.backward(cygrad.tensor([1.0, 2.0, 3.0], dtype=FLOAT))
+    assert v.grad.tolist() == [2.0, 4.0, 6.0]
+    handle.remove()
+    handle.remove()                              # twice does no harm
+    v.backward(cygrad.tensor([1.0, 2.0, 3.0], dtype=FLOAT))
+    assert v.grad.tolist() == [3.0, 6.0, 9.0]
+
+
+def test_H1_handles_are_context_managers():
+    x = leaf(1.0)
+    with x.register_hook(lambda grad: grad * 10):
+        (x * 1).backward()
+    (x * 1).backward()
+    assert x.grad.item() == 11.0
+
+
+def test_H1_node_hooks():
+    x, w = leaf(3.0), leaf(5.0)
+    y = x * w
+    seen = []
+    y.grad_fn.register_hook(lambda *grads: seen.append(tuple([g.item() for g in part] for part in grads)))
+    y.backward(retain_graph=True)
+    assert seen == [([5.0, 3.0], [1.0])]
+    y.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * 2, None))
+    y.grad_fn.register_prehook(lambda outputs: (outputs[0] * 100,))
+    x.grad = w.grad = None
+    y.backward()
+    assert x.grad.item() == 1000.0
+    assert w.grad is None
+
+
+def test_H1_prehook_may_drop_the_gradient():
+    x = leaf(3.0)
+    y = x * x
+    y.grad_fn.register_prehook(lambda outputs: (None,))
+    y.backward()
+    assert x.grad is None
+
+
+def test_H1_post_accumulate_hooks():
+    x = leaf(3.0)
+    seen = []
+    handle = x.register_post_accumulate_grad_hook(lambda t: seen.append((t is x, t.grad.item())))
+    (x * x).backward()
+    (x * 2).backward()
+    assert seen == [(True, 6.0), (True, 8.0)]
+    grad(x * x, x)                               # nothing is accumulated
+    handle.remove()
+    (x * 2).backward()
+    assert len(seen) == 2
+    x.register_post_accumulate_grad_hook(lambda t: setattr(t, "grad", None))
+    (x * 2).backward()
+    assert x.grad is None
+
+
+def test_H1_errors():
+    x = leaf(1.0)
+    with pytest.raises(RuntimeError, match="only leaves that require grad"):
+        (x * 2).register_post_accumulate_grad_hook(print)
+    with pytest.raises(RuntimeError, match="only leaves that require grad"):
+        cygrad.ones(2).register_post_accumulate_grad_hook(print)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        cygrad.ones(2).register_hook(print)
+    for register in (x.register_hook, x.register_post_accumulate_grad_hook, (x * 2).grad_fn.register_hook,
+                     (x * 2).grad_fn.register_prehook):
+        with pytest.raises(TypeError, match="must be callable"):
+            register(5)
+
+
+def test_H2_when_they_fire():
+    def setup():
+        x = leaf(2.0)
+        y = x * 3
+        z = y * y
+        log = []
+        x.register_hook(lambda g: log.append("tensor x"))
+        y.register_hook(lambda g: log.append("tensor y"))
+        y.grad_fn.register_prehook(lambda g: log.append("prehook y"))
+        y.grad_fn.register_hook(lambda i, o: log.append("hook y"))
+        x.register_post_accumulate_grad_hook(lambda t: log.append("accumulated x"))
+        return x, y, z, log
+
+    x, y, z, log = setup()
+    z.backward()
+    assert log == ["tensor y", "prehook y", "hook y", "tensor x", "accumulated x"]
+    x, y, z, log = setup()
+    grad(z, y)                                   # tensor hooks fire even when the node does not run
+    assert log == ["tensor y"]
+    x, y, z, log = setup()
+    grad(z, x)
+    assert log == ["tensor y", "prehook y", "hook y", "tensor x"]
+    x, y, z, log = setup()
+    grad(z, [x, y])
+    assert log == ["tensor y", "prehook y", "hook y", "tensor x"]
+    x, y, z, log = setup()
+    z.backward(inputs=[x])
+    assert log == ["tensor y", "prehook y", "hook y", "tensor x", "accumulated x"]
+
+
+def test_H2_hooks_change_what_grad_returns():
+    x = leaf(2.0)
+    y = x * 3
+    y.register_hook(lambda g: g * 10)
+    x.register_hook(lambda g: g + 1)
+    assert [g.item() for g in grad(y, [y, x])] == [10.0, 31.0]
+
+
+def test_H2_once_per_backward_with_the_whole_gradient():
+    x = leaf(2.0)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.item()))
+    (x * 3 + x * 4 + x).backward()
+    assert seen == [8.0]
+    y = x * 1
+    y.register_hook(lambda g: seen.append(("y", g.item())))
+    (y * 3 + y * y).backward()
+    assert seen == [8.0, ("y", 7.0), 7.0]
+
+
+def test_H3_order():
+    x = leaf(1.0)
+    y = x * 2
+    log = []
+    node, accumulator = y.grad_fn, y.grad_fn.next_functions[0][0]
+    node.register_hook(lambda i, o: log.append("post 1"))
+    node.register_prehook(lambda g: log.append("pre 1"))
+    y.register_hook(lambda g: log.append("tensor 1"))
+    y.register_hook(lambda g: log.append("tensor 2"))
+    node.register_prehook(lambda g: log.append("pre 2"))
+    node.register_hook(lambda i, o: log.append("post 2"))
+    accumulator.register_hook(lambda i, o: log.append("leaf post"))
+    accumulator.register_prehook(lambda g: log.append("leaf pre"))
+    x.register_post_accumulate_grad_hook(lambda t: log.append("accumulated"))
+    x.register_hook(lambda g: log.append("leaf tensor"))
+    y.backward()
+    assert log == ["tensor 1", "tensor 2", "pre 1", "pre 2", "post 1", "post 2",
+                   "leaf tensor", "leaf pre", "accumulated", "leaf post"]
+
+
+def test_H3_retained_gradients_come_between():
+    x = leaf(1.0)
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: g * 3)
+    y.grad_fn.register_prehook(lambda g: (g[0] * 10,))
+    y.backward()
+    assert y.grad.item() == 30.0
+    assert x.grad.item() == 60.0
+
+
+def test_H3_later_hooks_see_earlier_changes():
+    x = leaf(1.0)
+    seen = []
+    x.register_hook(lambda g: g + 1)
+    x.register_hook(lambda g: seen.append(g.item()))
+    x.register_hook(lambda g: g * 10)
+    (x * 1).backward()
+    assert seen == [2.0]
+    assert x.grad.item() == 20.0
+
+
+def test_H3_changes_while_hooks_run():
+    x = leaf(1.0)
+    log, handles = [], []
+    x.register_hook(lambda g: handles[0].remove() or log.append(1))
+    handles.append(x.register_hook(lambda g: log.append(2)))
+    x.register_hook(lambda g: x.register_hook(lambda g: log.append("new")) and None)
+    (x * 1).backward()
+    assert log == [1, 2]                         # the hooks of the moment at which they are called
+    (x * 1).backward()
+    assert log == [1, 2, 1, "new"]
+
+
+def test_H6_bound_to_the_history_of_the_moment():
+    x = leaf(1.0)
+    t = x.sin()
+    seen = []
+    t.register_hook(lambda g: seen.append(("sin", g.item())))
+    t.cos_()
+    t.register_hook(lambda g: seen.append(("cos", g.item())))
+    t.backward()
+    assert [name for name, _ in seen] == ["cos", "sin"]
+    assert seen[0][1] == 1.0
+    assert seen[1][1] != 1.0
+
+
+def test_H6_views_after_a_change_of_the_base():
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    v = y[0]
+    seen = []
+    v.register_hook(lambda g: seen.append("old"))
+    y.mul_(2)
+    v.register_hook(lambda g: seen.append("new"))
+    (v * 3).backward()
+    assert seen == ["new"]
+
+
+def test_H6_leaf_hooks_outlive_graphs_and_node_hooks_do_not():
+    x = leaf(1.0)
+    log = []
+    x.register_hook(lambda g: log.append("tensor"))
+    y = x * 2
+    y.grad_fn.next_functions[0][0].register_hook(lambda i, o: log.append("node"))
+    y.backward()
+    assert log == ["tensor", "node"]
+    del y
+    gc.collect()
+    (x * 2).backward()
+    assert log == ["tensor", "node", "tensor"]
+
+
+def test_H6_hooks_do_not_keep_the_leaf():
+    x = leaf(1.0)
+    x.register_hook(lambda g: g)
+    handle = x.register_post_accumulate_grad_hook(lambda t: None)
+    dead = weakref.ref(x)
+    del x
+    assert dead() is None
+    handle.remove()

@@ -1,0 +1,281 @@
+"""gradcheck and gradgradcheck: what they accept, and the mistakes that they find."""
+
+import numpy as np
+import pytest
+
+import cygrad
+from cygrad.autograd import gradcheck, gradgradcheck
+from cygrad.autograd.gradcheck import GradcheckError
+
+FAST = pytest.mark.parametrize("fast_mode", [False, True])
+
+
+def real(*shape):
+    """Random numbers that require grad."""
+    return cygrad.from_numpy(np.random.default_rng(1).uniform(0.5, 2, shape)).requires_grad_()
+
+
+def imaginary(*shape):
+    """Random complex numbers that require grad."""
+    rng = np.random.default_rng(2)
+    return cygrad.from_numpy(rng.uniform(0.5, 2, shape) + 1j * rng.uniform(0.5, 2, shape)).requires_grad_()
+
+
+def half_recorded(x):
+    """x squared with half of its derivative."""
+    return x * x.detach()
+
+
+def scaled_gradient(change):
+    """A function whose gradient goes through `change` on its way back."""
+    def function(x):
+        y = x * 1
+        y.register_hook(change)
+        return y.sin()
+    return function
+
+
+@FAST
+@pytest.mark.parametrize("make", [real, imaginary])
+@pytest.mark.parametrize("function", [
+    lambda x: x.sin(), lambda x: (x * x, x.exp().sum()), lambda x: x @ x.transpose(0, 1), lambda x: x[1:, ::2],
+    lambda x: [x * 2],
+], ids=["one", "two", "matrix", "view", "list"])
+def test_right_gradients(function, make, fast_mode):
+    assert gradcheck(function, make(2, 3), fast_mode=fast_mode, check_batched_grad=True)
+    assert gradgradcheck(function, [make(2, 3)], fast_mode=fast_mode)
+
+
+@FAST
+def test_complex_to_real_and_back(fast_mode):
+    z, x = imaginary(2), real(2)
+    assert gradcheck(lambda z, x: (z.abs(), z.conj() * x, z.real, cygrad.complex(x, x * 2)), (z, x),
+                     fast_mode=fast_mode)
+    assert gradgradcheck(lambda z, x: (z.abs(), z.conj() * x), (z, x), fast_mode=fast_mode)
+
+
+def test_other_arguments_and_outputs_are_passed_by():
+    indices = cygrad.tensor([1, 0])
+    assert gradcheck(lambda x, i, factor, constant: (x[i] * factor + constant, x.argmax(), "text"),
+                     (real(2), indices, 2.0, cygrad.ones(2, dtype=cygrad.float64)))
+
+
+@FAST
+@pytest.mark.parametrize("layout", [
+    lambda a: a.T, lambda a: a[:, ::2], lambda a: a[::-1], lambda a: a[:0], lambda a: a[0, 0],
+], ids=["transposed", "gaps", "backwards", "empty", "0-dim"])
+def test_layouts(layout, fast_mode):
+    x = cygrad.from_numpy(np.asarray(layout(np.random.default_rng(3).uniform(0.5, 2, (3, 4))))).requires_grad_()
+    before = x.detach().clone()
+    assert gradcheck(lambda x: x * x * x, x, fast_mode=fast_mode)
+    assert gradgradcheck(lambda x: x * x * x, x, fast_mode=fast_mode, gen_non_contig_grad_outputs=True)
+    np.testing.assert_array_equal(x.detach().numpy(), before.numpy())
+
+
+def test_inputs_are_left_alone_if_the_function_fails():
+    x, calls = real(2), []
+
+    def function(x):
+        calls.append(None)
+        if len(calls) > 1:
+            raise ArithmeticError("enough")
+        return x * 2
+
+    before = x.detach().clone()
+    with pytest.raises(ArithmeticError):
+        gradcheck(function, x)
+    assert (x.detach() == before).all()
+    assert x.grad is None
+
+
+@FAST
+@pytest.mark.parametrize("make", [real, imaginary])
+def test_wrong_gradients_are_found(make, fast_mode):
+    x = make(2, 2)
+    with pytest.raises(GradcheckError, match="output 0 with respect to input 0") as info:
+        gradcheck(half_recorded, x, fast_mode=fast_mode)
+    assert "analytical" in str(info.value)
+    assert "numerical" in str(info.value)
+    assert str(_number(x)) in str(info.value)
+    assert not gradcheck(half_recorded, x, fast_mode=fast_mode, raise_exception=False)
+
+
+def _number(x):
+    """The first two digits of the first element: a derivative that the message must show."""
+    return f"{complex(x.detach().numpy().reshape(-1)[0]).real:.2f}"[:3]
+
+
+@FAST
+def test_the_message_names_input_and_output(fast_mode):
+    def function(x, y):
+        return x + y, y * y.detach()
+    with pytest.raises(GradcheckError, match="output 1 with respect to input 1"):
+        gradcheck(function, (real(2), real(2)), fast_mode=fast_mode)
+
+
+@FAST
+def test_a_hook_that_changes_the_gradient_is_found(fast_mode):
+    assert gradcheck(scaled_gradient(lambda grad: None), real(2), fast_mode=fast_mode)
+    with pytest.raises(GradcheckError, match="wrong in"):
+        gradcheck(scaled_gradient(lambda grad: grad * 1.01), real(2), fast_mode=fast_mode)
+
+
+@FAST
+def test_wrong_second_derivatives_are_found(fast_mode):
+    def second_order_lost(x):
+        y = x * 1
+        y.register_hook(lambda grad: grad.detach())
+        return y ** 3
+
+    assert gradcheck(second_order_lost, real(2), fast_mode=fast_mode)
+    with pytest.raises(GradcheckError):
+        gradgradcheck(second_order_lost, real(2), fast_mode=fast_mode)
+    assert not gradgradcheck(second_order_lost, real(2), fast_mode=fast_mode, raise_exception=False)
+
+
+@FAST
+def test_given_gradients_of_outputs(fast_mode):
+    x, v = real(3), real(3)
+    assert gradgradcheck(lambda x: x.exp(), x, v, fast_mode=fast_mode)
+    assert gradgradcheck(lambda x: (x.exp(), x * 2), (x,), (v, v.detach().clone()), fast_mode=fast_mode)
+
+
+@FAST
+def test_an_output_cut_off_from_the_graph_is_found(fast_mode):
+    with pytest.raises(GradcheckError, match="does not require grad"):
+        gradcheck(lambda x: x.detach() * 2, real(2), fast_mode=fast_mode)
+    assert gradcheck(lambda x: cygrad.ones(2), real(2), fast_mode=fast_mode)
+
+
+@FAST
+def test_nondeterministic_backward_is_found(fast_mode):
+    rng = np.random.default_rng(4)
+    function = scaled_gradient(lambda grad: grad * (1 + 1e-7 * rng.uniform()))
+    with pytest.raises(GradcheckError, match="not deterministic"):
+        gradcheck(function, real(2), fast_mode=fast_mode)
+    assert gradcheck(function, real(2), fast_mode=fast_mode, nondet_tol=1e-6)
+
+
+@FAST
+def test_gradients_that_ignore_their_argument_are_found(fast_mode):
+    with pytest.raises(GradcheckError, match="not linear"):
+        gradcheck(scaled_gradient(lambda grad: grad * 0 + 1), real(2), fast_mode=fast_mode)
+
+
+def test_missing_gradients_count_as_zeros():
+    x = real(3, 2)
+    assert gradcheck(lambda x: x.unbind(1), x)
+    assert gradcheck(lambda x: x.sort(0).values.split([1, 2]), x)
+    assert gradcheck(lambda x: x.unbind(1), x, check_undefined_grad=False)
+
+
+def three_parts(missing):
+    """x thrice; `missing` says what backward makes of one missing gradient among three."""
+    class Parts(cygrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 1, x * 1, x * 1
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            defined = [gradient for gradient in gradients if gradient is not None]
+            return sum(defined) if len(defined) != 2 else missing(*gradients)
+
+    return Parts.apply
+
+
+def test_a_backward_that_mistakes_missing_gradients_is_found():
+    def right(*gradients):
+        return sum(gradient for gradient in gradients if gradient is not None)
+
+    def wrong(*gradients):
+        return right(*gradients) * 2
+
+    assert gradcheck(three_parts(right), real(2))
+    assert gradcheck(three_parts(wrong), real(2), check_undefined_grad=False)
+    with pytest.raises(GradcheckError, match=r"is wrong if only the outputs \[1, 2\] get a gradient"):
+        gradcheck(three_parts(wrong), real(2))
+    with pytest.raises(GradcheckError, match="backward fails if only the outputs"):
+        gradcheck(three_parts(lambda first, second, third: first + second + third), real(2))
+
+
+def test_a_gradient_that_needs_all_outputs_is_found():
+    def function(x):
+        y = x * 1
+        calls = []
+
+        def hook(grad):
+            calls.append(grad)
+            return grad if grad.abs().sum() == 0 or (grad != 0).all() else grad * 2
+
+        y.register_hook(hook)
+        return y[0], y[1]
+
+    assert gradcheck(lambda x: (x[0], x[1]), real(2))
+    with pytest.raises(GradcheckError):
+        gradcheck(function, real(2))
+
+
+def test_dtypes():
+    x = real(2).detach().to(cygrad.float32).requires_grad_()
+    with pytest.warns(UserWarning, match="input 0 is not of double precision"):
+        assert gradcheck(lambda x: x * 2, x, eps=1e-2, atol=1e-3)
+    assert gradcheck(lambda x: x.to(cygrad.complex128) * 1j, real(2), check_grad_dtypes=True)
+
+
+def test_wrong_shapes_and_dtypes_of_gradients_are_found(monkeypatch):
+    # The engine itself brings gradients to shape and dtype, so it has to be replaced.
+    module = __import__("sys").modules["cygrad.autograd.gradcheck"]
+    right = module.grad
+
+    def replaced(change):
+        monkeypatch.setattr(module, "grad", lambda *args, **kwargs: tuple(map(change, right(*args, **kwargs))))
+
+    replaced(lambda gradient: gradient if gradient is None else gradient.to(cygrad.float32))
+    with pytest.raises(GradcheckError, match=r"wrong dtype \(got .*float32, expected .*float64"):
+        gradcheck(lambda x: x * 2, real(2), check_grad_dtypes=True)
+    assert gradcheck(lambda x: x * 2, real(2))
+    replaced(lambda gradient: gradient.to(cygrad.complex128))
+    with pytest.raises(GradcheckError, match="wrong dtype"):
+        gradcheck(lambda x: x * 2, real(2))
+    replaced(lambda gradient: gradient[:1])
+    with pytest.raises(GradcheckError, match=r"wrong shape \(got \(1,\), expected \(2,\)\)"):
+        gradcheck(lambda x: x * 2, real(2))
+
+
+def test_wrong_batched_gradients_are_found(monkeypatch):
+    module = __import__("sys").modules["cygrad.autograd.gradcheck"]
+    right = module.grad
+
+    def grad(*args, is_grads_batched=False, **kwargs):
+        found = right(*args, is_grads_batched=is_grads_batched, **kwargs)
+        return tuple(gradient * 2 for gradient in found) if is_grads_batched else found
+
+    monkeypatch.setattr(module, "grad", grad)
+    assert gradcheck(lambda x: x * 2, real(2))
+    with pytest.raises(GradcheckError, match="batched"):
+        gradcheck(lambda x: x * 2, real(2), check_batched_grad=True)
+
+
+def test_refusals():
+    x = real(2)
+    with pytest.raises(ValueError, match="no input requires grad"):
+        gradcheck(lambda x: x, x.detach())
+    with pytest.raises(ValueError, match="share memory"):
+        gradcheck(lambda x: x * 2, real(1).detach().expand(3).requires_grad_())
+    for option in ("check_forward_ad", "check_batched_forward_grad", "masked"):
+        with pytest.raises(NotImplementedError, match=option):
+            gradcheck(lambda x: x, x, **{option: True})
+    for option in ("check_fwd_over_rev", "masked"):
+        with pytest.raises(NotImplementedError, match=option):
+            gradgradcheck(lambda x: x, x, **{option: True})
+    with pytest.raises(ValueError, match="check_backward_ad"):
+        gradcheck(lambda x: x, x, check_backward_ad=False)
+    with pytest.raises(ValueError, match="check_rev_over_rev"):
+        gradgradcheck(lambda x: x, x, check_rev_over_rev=False)
+
+
+def test_the_error_is_a_runtime_error():
+    assert issubclass(GradcheckError, RuntimeError)
+    assert cygrad.autograd.gradcheck is gradcheck
