@@ -26,11 +26,6 @@ from cygrad._core.factories import (
     eye,
     full,
     full_like,
-    new_empty,
-    new_full,
-    new_ones,
-    new_tensor,
-    new_zeros,
     ones,
     ones_like,
     zeros,
@@ -40,12 +35,10 @@ from cygrad._core.creation import as_tensor, asarray, from_dlpack, from_numpy, s
 from cygrad._core.parallel import get_num_threads, set_num_threads, threads
 from cygrad._core.ranges import arange, linspace, logspace
 from cygrad._core.storage import empty_cache, memory_stats
-from cygrad._core.tensor import Tensor, install
-from cygrad._core import tensor_hooks
-
+from cygrad._core.tensor import Tensor
+from cygrad._core import tensor_metadata, tensor_type  # noqa: F401  isort: split  (complete the Tensor type)
 from cygrad import operators  # isort: split  (from here on Tensors compute)
-from cygrad._core import assign
-from cygrad import autograd, composite, conversion, printing, random
+from cygrad import autograd, composite, printing, random, tensor_methods
 from cygrad.autograd import (
     enable_grad,
     inference_mode,
@@ -54,7 +47,6 @@ from cygrad.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from cygrad.autograd.run import tensor_backward
 from cygrad.config import show_config
 from cygrad.printing import get_printoptions, printoptions, set_printoptions
 from cygrad.random import *  # noqa: F403
@@ -63,19 +55,12 @@ __version__ = "0.1.0"
 
 globals().update(operators.FUNCTIONS)
 globals().update(composite.FUNCTIONS)
-install({
-    **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **random.METHODS, **conversion.METHODS,
-    **tensor_hooks.METHODS, **assign.METHODS,
-    "new_zeros": new_zeros, "new_ones": new_ones, "new_empty": new_empty, "new_full": new_full,
-    "new_tensor": new_tensor, "backward": tensor_backward, "__repr__": printing.tensor_repr,
-    "__format__": printing.tensor_format,
-})
-for _function in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "install", "tensor_backward"):
-    del globals()[_function]
 
-from cygrad.serialization import load, save  # noqa: E402  isort: split
-from cygrad import nn, optim, utils  # noqa: E402  isort: split
-from math import e, inf, nan, pi  # noqa: E402
+# These modules use the functions above, under the name of the package.
+from math import e, inf, nan, pi  # noqa: E402  isort: split
+
+from cygrad import nn, optim, utils  # noqa: E402
+from cygrad.serialization import load, save  # noqa: E402
 
 newaxis = None
 # The short names of dtypes come last: they hide Python's own types from here on.

@@ -6,7 +6,8 @@ import numpy as np
 
 from cygrad._core import access
 from cygrad._core.creation import from_numpy
-from cygrad._core.tensor import Tensor, make_subclass
+from cygrad._core.tensor import Tensor
+from cygrad._core.tensor_type import make_subclass
 
 
 def numpy(input, *, force=False):

@@ -20,6 +20,7 @@ LAYERS = [
     {"_core", "config"},
     {"operators"},
     {"autograd", "composite", "conversion", "printing", "random"},
+    {"tensor_methods"},
     {"cygrad"},
     {"nn", "optim", "serialization", "utils"},
 ]

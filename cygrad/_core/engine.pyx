@@ -13,7 +13,8 @@ from cygrad._core.anomaly cimport explain, look_for_nan
 from cygrad._core.array cimport array_empty_like, array_t, release, retain, same_shape, shape_text
 from cygrad._core.dtype cimport dtype_name, is_complex, is_differentiable
 from cygrad._core.elementwise cimport as_dtype, fill
-from cygrad._core.errors cimport MEMORY_ERROR, OK, check
+from cygrad._core.errors cimport MEMORY_ERROR, check
+from cygrad._core.hook_calls cimport call_posthooks, call_prehooks, call_tensor_hooks, retain_gradients
 from cygrad._core.modes cimport ANOMALY_NAN, thread_state, thread_state_t
 from cygrad._core.node cimport HAS_PACKED_TENSORS, Hooks, Node, node_t
 from cygrad._core.plan cimport buffer_t, item_t, plan_build, plan_find, plan_free, plan_restrict, plan_t
@@ -22,7 +23,7 @@ from cygrad._core.saved cimport SavedHooks, saved_hooks
 from cygrad._core.storage cimport has_pending, release_pending
 from cygrad._core.team cimport run_with_team, worth_a_team
 from cygrad._core.tensor cimport (
-    SLOT_ADD, Tensor, describe, grad_fn_of, gradient_edge, protocol, requires_grad, set_gradient, tensor_of,
+    SLOT_ADD, Tensor, describe, grad_fn_of, gradient_edge, protocol, set_gradient, tensor_of,
     wrap)
 from cygrad._core.value cimport INTEGER, value_t
 
@@ -147,13 +148,13 @@ cdef class GraphTask:
         cdef list results
         cdef int i
         if hooks is not None and hooks.tensor:
-            _call_tensor_hooks(node, hooks, grads)
+            call_tensor_hooks(node, hooks, grads)
         if item.captured:
             self.capture(item, grads)
         if item.executed and hooks is not None and hooks.before:
-            grads = _call_prehooks(node, hooks, grads)
+            grads = call_prehooks(node, hooks, grads)
         if hooks is not None and hooks.retained:
-            _retain(hooks, grads, self.recorded)
+            retain_gradients(hooks, grads, self.recorded)
         if not item.executed:
             return 0
         if self.recorded and c.gradient != NULL:
@@ -170,7 +171,7 @@ cdef class GraphTask:
             for hook in list(hooks.accumulated.values()):
                 hook(node.payload)
         if hooks is not None and hooks.after:
-            results = _call_posthooks(node, hooks, results, grads)
+            results = call_posthooks(node, hooks, results, grads)
         del grads
         if thread_state().anomaly & ANOMALY_NAN:
             look_for_nan(node, results)
@@ -238,72 +239,7 @@ cdef int _python_item(void *task, item_t *item) noexcept with gil:
         return -1
 
 
-# --------------------------------------------------------------------------------------------------------------- hooks
-
-cdef object _call_tensor_hooks(Node node, Hooks hooks, list grads):
-    for output_nr, registered in list(hooks.tensor.items()):
-        if grads[output_nr] is None:
-            continue
-        for hook in list(registered.values()):
-            result = hook(grads[output_nr])
-            if result is not None:
-                grads[output_nr] = _replacement(node, "register_hook", result, grads[output_nr])
-
-
-cdef list _call_prehooks(Node node, Hooks hooks, list grads):
-    for hook in list(hooks.before.values()):
-        result = hook(tuple(grads))
-        if result is not None:
-            grads = _replacements(node, "register_prehook", result, grads)
-    return grads
-
-
-cdef list _call_posthooks(Node node, Hooks hooks, list results, list grads):
-    for hook in list(hooks.after.values()):
-        replaced = hook(tuple(results), tuple(grads))
-        if replaced is not None:
-            results = _replacements(node, "register_hook", replaced, results)
-    return results
-
-
-cdef Tensor _replacement(Node node, str kind, object result, object former):
-    cdef Tensor tensor
-    if not isinstance(result, Tensor):
-        raise TypeError(f"{kind}: a hook of {node.name()} must return a Tensor or None (got {type(result).__name__}).")
-    tensor = <Tensor>result
-    if former is not None and not (tensor.array.dtype == (<Tensor>former).array.dtype
-                                   and same_shape(tensor.array, (<Tensor>former).array)):
-        raise RuntimeError(f"{kind}: a hook of {node.name()} changed what the gradient looks like (got a "
-                           f"{describe(tensor)}, expected a {describe(former)}).")
-    return tensor
-
-
-cdef list _replacements(Node node, str kind, object result, list former):
-    if isinstance(result, Tensor):
-        result = (result,)
-    if not isinstance(result, (tuple, list)):
-        raise TypeError(f"{kind}: a hook of {node.name()} must return a tuple of Tensors or None "
-                        f"(got {type(result).__name__}).")
-    if len(result) != len(former):
-        raise RuntimeError(f"{kind}: a hook of {node.name()} returned the wrong number of gradients "
-                           f"(got {len(result)}, expected {len(former)}).")
-    return [None if new is None else _replacement(node, kind, new, old) for new, old in zip(result, former)]
-
-
-cdef object _retain(Hooks hooks, list grads, bint recorded):
-    cdef Tensor kept
-    for output_nr, reference in list(hooks.retained.items()):
-        tensor = reference()
-        if tensor is None or grads[output_nr] is None:
-            continue
-        kept = <Tensor>tensor
-        if kept.gradient != NULL and kept.gradient.value != NULL:
-            set_gradient(kept, protocol.binary(SLOT_ADD, kept.grad, grads[output_nr]))
-        else:
-            set_gradient(kept, <Tensor>grads[output_nr] if recorded else (<Tensor>grads[output_nr]).clone())
-
-
-# --------------------------------------------------------------------------------------------------- from the user's call
+# ------------------------------------------------------------------------------------------------- from the user's call
 
 cdef class GradientEdge:
     """
@@ -408,9 +344,9 @@ cdef array_t *_root_gradient(object output, object grad, str operation, int posi
             raise RuntimeError(f"{operation}: output {position} is a GradientEdge, which needs a gradient (got None).")
         root = <Tensor>output
         if root.array.size != 1:
-            raise RuntimeError(f"{operation}: a gradient can be made implicitly only for scalars (got output {position} "
-                               f"of shape {shape_text(root.array).decode()}). Reduce it, for example with sum(), or "
-                               "pass a gradient of its shape.")
+            raise RuntimeError(f"{operation}: a gradient can be made implicitly only for scalars (got output "
+                               f"{position} of shape {shape_text(root.array).decode()}). Reduce it, for example with "
+                               "sum(), or pass a gradient of its shape.")
         if is_complex(root.array.dtype):
             raise RuntimeError(f"{operation}: a gradient can be made implicitly only for real scalars (got output "
                                f"{position} of dtype {dtype_name(root.array.dtype).decode()}). Pass a gradient, or "
@@ -573,8 +509,9 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
                 if array != NULL:
                     result = tensor_of(retain(array))
         if result is None and not allow_unused:
-            raise RuntimeError(f"{operation}: input {position} was not used to compute the outputs, so it has no gradient. "
-                               "Pass allow_unused=True for None in its place, or materialize_grads=True for zeros.")
+            raise RuntimeError(f"{operation}: input {position} was not used to compute the outputs, so it has no "
+                               "gradient. Pass allow_unused=True for None in its place, or materialize_grads=True for "
+                               "zeros.")
         results.append(result)
     return results
 

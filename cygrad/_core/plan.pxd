@@ -46,3 +46,5 @@ cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint 
 cdef void plan_free(plan_t *plan) noexcept nogil
 # The item of a node, or NULL if the plan does not reach it.
 cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil
+# The plans that were built and not yet freed by this thread, the innermost first; their number, at most `room`.
+cdef int plans_of_thread(plan_t **plans, int room) noexcept nogil

@@ -17,6 +17,44 @@ from cygrad._core.node cimport edge_t, node_t
 
 cdef int64_t _plans = 0          # 0 marks an unclaimed node
 
+# The plans of this thread, outermost first: backward inside backward. The engine goes on in another thread long before
+# there is no room.
+cdef extern from * nogil:
+    """
+    enum { MOST_NESTED = 128 };
+    static __thread struct { void *plans[MOST_NESTED]; int size; } nested;
+    """
+    enum:
+        MOST_NESTED
+    void **nested_plans "nested.plans"
+    int nested_size "nested.size"
+
+
+cdef void _enter(plan_t *plan) noexcept nogil:
+    global nested_size
+    if nested_size < MOST_NESTED:
+        nested_plans[nested_size] = plan
+        nested_size += 1
+
+
+cdef void _leave(const plan_t *plan) noexcept nogil:
+    global nested_size
+    cdef int i, place = nested_size - 1
+    while place >= 0 and nested_plans[place] != plan:
+        place -= 1
+    if place < 0:
+        return
+    for i in range(place, nested_size - 1):
+        nested_plans[i] = nested_plans[i + 1]
+    nested_size -= 1
+
+
+cdef int plans_of_thread(plan_t **plans, int room) noexcept nogil:
+    cdef int i, count = min(nested_size, room)
+    for i in range(count):
+        plans[i] = <plan_t *>nested_plans[nested_size - 1 - i]
+    return count
+
 
 cdef int _no_memory() noexcept nogil:
     snprintf(message(), MESSAGE, b"backward: no memory for the plan of the graph")
@@ -133,6 +171,7 @@ cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogi
     cdef node_t *node
     memset(plan, 0, sizeof(plan_t))
     plan.id = atomic_add(&_plans, 1)
+    _enter(plan)
     for i in range(n_roots):
         if _add(plan, roots[i]) < 0:
             return MEMORY_ERROR
@@ -224,6 +263,7 @@ cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint 
 cdef void plan_free(plan_t *plan) noexcept nogil:
     cdef int64_t i
     cdef int j
+    _leave(plan)
     for i in range(plan.n_items):
         if atomic_load(&plan.items[i].node.task) == plan.id:
             atomic_store(&plan.items[i].node.task, 0)

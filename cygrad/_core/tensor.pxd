@@ -96,6 +96,8 @@ cdef struct protocol_t:
 cdef protocol_t protocol
 
 cdef Hooks hooks_of(Tensor tensor)
+# Give a Tensor the memory of another one, outside the graph.
+cdef object adopt(Tensor self, Tensor source)
 # "float32 tensor of shape (2, 3)", for messages.
 cdef str describe(Tensor tensor)
 # Replace what is collected in .grad; None empties it.

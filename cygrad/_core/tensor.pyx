@@ -6,8 +6,8 @@ is made of functions in other modules, which `install` puts into the type.
 """
 
 cimport cython
-from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject, visitproc
-from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject
+from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int64_t
 from cygrad._core.accumulate cimport accumulator_of
 from cygrad._core.array cimport array_empty, array_t, array_view, release, retain, same_shape, shape_text
@@ -24,10 +24,6 @@ cdef extern from "Python.h":
     void PyType_Modified(type)
     ctypedef struct _Type "PyTypeObject":
         PyObject *tp_dict
-        Py_ssize_t tp_dictoffset
-        int (*tp_traverse)(PyObject *, visitproc, void *) noexcept
-        int (*tp_clear)(PyObject *) noexcept
-        object (*tp_new)(_Type *, object, PyObject *)
 
 
 cdef Tensor wrap(array_t *array):
@@ -179,7 +175,8 @@ cdef class Tensor:
             self.array = NULL
         gradient_release(self.gradient)
         self.gradient = NULL
-        _drop_attributes(<PyObject *>self)
+        Py_XDECREF(self.attributes)
+        self.attributes = NULL
 
     # ------------------------------------------------------------------------------------------------------ metadata
 
@@ -188,27 +185,6 @@ cdef class Tensor:
         """Sizes of the dimensions, a tuple."""
         cdef int i
         return tuple([self.array.shape[i] for i in range(self.array.ndim)])
-
-    def size(self, dim=None):
-        """Sizes of the dimensions as a tuple, or the size of dimension `dim`."""
-        if dim is None:
-            return self.shape
-        return self.array.shape[_dimension(self, dim, "size")]
-
-    def stride(self, dim=None):
-        """Steps between neighbours in each dimension, in elements; or the one of dimension `dim`."""
-        cdef int i
-        if dim is None:
-            return tuple([self.array.strides[i] for i in range(self.array.ndim)])
-        return self.array.strides[_dimension(self, dim, "stride")]
-
-    def storage_offset(self):
-        """Where the first element lies in the storage, in elements."""
-        return (self.array.data - self.array.storage.data) // itemsize(self.array.dtype)
-
-    def data_ptr(self):
-        """Address of the first element."""
-        return <size_t>self.array.data
 
     @property
     def dtype(self):
@@ -219,42 +195,6 @@ cdef class Tensor:
     def ndim(self):
         """Number of dimensions."""
         return self.array.ndim
-
-    def dim(self):
-        """Number of dimensions."""
-        return self.array.ndim
-
-    def numel(self):
-        """Number of elements."""
-        return self.array.size
-
-    nelement = numel
-
-    @property
-    def itemsize(self):
-        """Bytes per element."""
-        return itemsize(self.array.dtype)
-
-    def element_size(self):
-        """Bytes per element."""
-        return itemsize(self.array.dtype)
-
-    @property
-    def nbytes(self):
-        """Bytes of all elements."""
-        return self.array.size * itemsize(self.array.dtype)
-
-    def is_contiguous(self):
-        """Whether the elements lie in row-major order without gaps."""
-        return bool(self.array.contiguous)
-
-    def is_floating_point(self):
-        """Whether the dtype is float32 or float64."""
-        return bool(is_floating(self.array.dtype))
-
-    def is_complex(self):
-        """Whether the dtype is complex64 or complex128."""
-        return bool(is_complex(self.array.dtype))
 
     def __len__(self):
         if self.array.ndim == 0:
@@ -393,26 +333,6 @@ cdef class Tensor:
             raise RuntimeError("data: a tensor that requires grad needs floating point or complex elements (got a "
                                f"{describe(source)}).")
         adopt(self, source)
-
-    @property
-    def _version(self):
-        """How many times this memory was changed in place."""
-        if self.array.version == NULL:
-            raise RuntimeError("_version: inference tensors do not track versions.")
-        return atomic_load(&self.array.version.value)
-
-    @property
-    def _base(self):
-        """The tensor that this one is a view of, or None."""
-        return self.base
-
-    def _is_view(self):
-        """Whether this tensor shares the memory of another one and knows it."""
-        return self.base is not None
-
-    def is_inference(self):
-        """Whether the tensor was made in inference mode."""
-        return is_inference(self)
 
     # ----------------------------------------------------------------------------------------------- number protocol
 
@@ -576,54 +496,6 @@ cdef class Tensor:
         protocol.setitem(self, key, value)
 
 
-# ------------------------------------------------------------------------------------------- attributes that users set
-
-# Cython would make a dict for every tensor; most never get an attribute. So the type gets a dict slot of its own, which
-# CPython fills at the first attribute and the collector sees through these two functions.
-
-cdef void _drop_attributes(PyObject *self) noexcept:
-    cdef PyObject *attributes = (<Tensor>self).attributes
-    (<Tensor>self).attributes = NULL
-    Py_XDECREF(attributes)
-
-
-cdef int (*_tensor_traverse)(PyObject *, visitproc, void *) noexcept
-cdef int (*_tensor_clear)(PyObject *) noexcept
-
-
-cdef int _traverse(PyObject *self, visitproc visit, void *argument) noexcept:
-    cdef int status
-    if (<Tensor>self).attributes != NULL:
-        status = visit((<Tensor>self).attributes, argument)
-        if status:
-            return status
-    return _tensor_traverse(self, visit, argument)
-
-
-cdef int _clear(PyObject *self) noexcept:
-    _drop_attributes(self)
-    return _tensor_clear(self)
-
-
-def attributes_of(Tensor tensor):
-    """The dict of attributes that users set on the tensor."""
-    if tensor.attributes == NULL:
-        made = {}
-        Py_INCREF(made)
-        tensor.attributes = <PyObject *>made
-    return <dict>tensor.attributes
-
-
-def _install_attributes():
-    cdef Tensor any_tensor = Tensor.__new__(Tensor)
-    cdef _Type *cls = <_Type *>Tensor
-    global _tensor_traverse, _tensor_clear
-    _tensor_traverse, _tensor_clear = cls.tp_traverse, cls.tp_clear
-    cls.tp_traverse, cls.tp_clear = _traverse, _clear
-    cls.tp_dictoffset = <char *>&any_tensor.attributes - <char *><void *>any_tensor
-    install({"__dict__": property(attributes_of)})
-
-
 cdef dict _slot_functions = {name: None for name in (
     "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__")}
 
@@ -634,14 +506,6 @@ _comparisons[Py_LT] = SLOT_LT
 _comparisons[Py_LE] = SLOT_LE
 _comparisons[Py_GT] = SLOT_GT
 _comparisons[Py_GE] = SLOT_GE
-
-
-cdef int _dimension(Tensor tensor, object dim, str operation) except -1:
-    cdef int64_t value = dim, n = tensor.array.ndim
-    if not -max(n, 1) <= value < max(n, 1) or n == 0:
-        raise IndexError(f"{operation}: dimension out of range (got {value}, expected to be in "
-                         f"[{-max(n, 1)}, {max(n, 1) - 1}]).")
-    return <int>(value if value >= 0 else value + n)
 
 
 cdef object _warn_of_missing_grad(Tensor tensor):
@@ -704,35 +568,6 @@ cdef object adopt(Tensor self, Tensor source):
         release(replaced)
 
 
-cdef object (*_bare_new)(_Type *, object, PyObject *)
-_bare_new = (<_Type *>Tensor).tp_new
-
-
-cdef object _new(_Type *cls, object arguments, PyObject *options):
-    """``Tensor.__new__`` as Python code sees it: what it makes has an array from the start, an empty one."""
-    cdef Tensor tensor = <Tensor>_bare_new(cls, arguments, options)
-    cdef int64_t nothing = 0
-    tensor.array = array_empty(default_float(), 1, &nothing)
-    if tensor.array == NULL:
-        check(MEMORY_ERROR)
-    tensor.array.tensor = <void *>tensor
-    return tensor
-
-
-(<_Type *>Tensor).tp_new = _new
-
-
-def make_subclass(type cls not None, Tensor data not None, requires_grad=False):
-    """A tensor of the subclass `cls` over the memory of `data`, a leaf."""
-    cdef Tensor tensor
-    if not issubclass(cls, Tensor):
-        raise TypeError(f"make_subclass: expected a subclass of Tensor (got {cls!r}).")
-    tensor = <Tensor>_bare_new(<_Type *>cls, (), NULL)
-    adopt(tensor, data)
-    tensor.requires_grad = requires_grad
-    return tensor
-
-
 def install(attributes):
     """
     Put functions and properties into the Tensor type.
@@ -749,6 +584,3 @@ def install(attributes):
         else:
             namespace[name] = attribute
     PyType_Modified(Tensor)
-
-
-_install_attributes()

@@ -2,7 +2,7 @@
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.tensor import make_subclass
+from cygrad._core.tensor_type import make_subclass
 
 __all__ = ["Buffer", "Parameter"]
 

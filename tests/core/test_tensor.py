@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad._core.tensor import make_subclass
+from cygrad._core.tensor_type import make_subclass
 
 Tensor = cygrad.Tensor
 FLOAT = cygrad.float64

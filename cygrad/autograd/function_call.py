@@ -1,0 +1,161 @@
+"""One call of a Python function, and the products with its Jacobian: what `functional` is made of."""
+
+from cygrad._core.factories import eye, zeros, zeros_like
+from cygrad._core.modes import enable_grad
+from cygrad._core.tensor import Tensor
+from cygrad.autograd.run import grad
+
+
+def _tensors(operation, what, value):
+    """Is it a tuple, and the value as a tuple of Tensors."""
+    is_tuple = isinstance(value, tuple)
+    values = value if is_tuple else (value,)
+    for number, entry in enumerate(values):
+        if not isinstance(entry, Tensor):
+            which = f"element {number} of {what}" if is_tuple else what
+            raise TypeError(f"{operation}: {which} is no Tensor (got {type(entry).__name__}, expected a Tensor or a "
+                            "tuple of Tensors).")
+    return is_tuple, values
+
+
+def _fresh(tensor, create_graph, requires_grad):
+    """The same values as a new Tensor, so that uses by `func` of a Tensor that it knows otherwise do not count."""
+    if create_graph and tensor.requires_grad:
+        return tensor.view_as(tensor)
+    return tensor.detach().requires_grad_(requires_grad)
+
+
+def _pull(outputs, places, vectors, create_graph, retain_graph=None):
+    """Gradients of those outputs that have any; None for places that they do not depend on."""
+    vectors = (None,) * len(outputs) if vectors is None else vectors
+    pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True)
+             if output is not None and output.requires_grad]
+    if not pairs:
+        return (None,) * len(places)
+    return grad([output for output, _ in pairs], places, [vector for _, vector in pairs], retain_graph=retain_graph,
+                create_graph=create_graph, allow_unused=True)
+
+
+class Gradient:
+    """The gradient of a function with one element as its result, as a function; it remembers that result."""
+
+    def __init__(self, operation, func, strict):
+        self.operation, self.func, self.strict = operation, func, strict
+        self.output = None
+
+    def __call__(self, *places):
+        is_tuple, self.output = _tensors(self.operation, "the result of func", self.func(*places))
+        if is_tuple or self.output[0].numel() != 1:
+            found = f"a tuple of {len(self.output)}" if is_tuple else f"shape {tuple(self.output[0].shape)}"
+            raise RuntimeError(f"{self.operation}: func must give a single Tensor with a single element (got {found}). "
+                               "Sum or select what you mean.")
+        if self.strict and not self.output[0].requires_grad:
+            raise RuntimeError(f"{self.operation}: the result of func does not require grad, which strict=True "
+                               "forbids. Compute it from the inputs by recorded operations.")
+        gradients = _pull(self.output, places, None, True)
+        for number, gradient in enumerate(gradients):
+            if self.strict and gradient is None:
+                raise RuntimeError(f"{self.operation}: the result of func is independent of input {number}, which "
+                                   "strict=True forbids. Without it the Hessian is zero there.")
+            if self.strict and not gradient.requires_grad:
+                raise RuntimeError(f"{self.operation}: the gradient with respect to input {number} is independent of "
+                                   "the inputs, which strict=True forbids. Without it the Hessian is zero there.")
+        return tuple(zeros_like(place) if gradient is None else gradient
+                     for place, gradient in zip(places, gradients, strict=True))
+
+
+class FunctionCall:
+    """One call of a function at one place, and what can be derived from it."""
+
+    def __init__(self, operation, func, inputs, create_graph, strict):
+        self.operation, self.create_graph, self.strict = operation, create_graph, strict
+        with enable_grad():
+            self.inputs_are_tuple, inputs = _tensors(operation, "inputs", inputs)
+            if not inputs:
+                raise RuntimeError(f"{operation}: inputs is empty (got an empty tuple, expected Tensors).")
+            self.places = tuple(_fresh(entry, create_graph, True) for entry in inputs)
+            self.outputs_are_tuple, self.outputs = _tensors(operation, "the result of func", func(*self.places))
+        for number, output in enumerate(self.outputs):
+            if strict and not output.requires_grad:
+                raise RuntimeError(f"{operation}: output {number} of func does not require grad, which strict=True "
+                                   "forbids. Compute it from the inputs by recorded operations.")
+
+    def answer(self, tensors, is_tuple=None):
+        """Results as the user wants them: without history unless asked for, and alone if the inputs are."""
+        is_tuple = self.inputs_are_tuple if is_tuple is None else is_tuple
+        tensors = tuple(tensor if self.create_graph else tensor.detach() for tensor in tensors)
+        return tensors if is_tuple else tensors[0]
+
+    def vector(self, v, like, what):
+        """The vector of a product, checked against what it has the shapes of; None stands for 1."""
+        if v is None:
+            if len(like) != 1 or like[0].numel() != 1:
+                raise RuntimeError(f"{self.operation}: v can be left out only for a single element (got {what} of "
+                                   f"shape {', '.join(str(tuple(place.shape)) for place in like)}). Give a v of that "
+                                   "shape.")
+            return None
+        _, v = _tensors(self.operation, "v", v)
+        if len(v) != len(like):
+            raise RuntimeError(f"{self.operation}: v has the wrong number of Tensors (got {len(v)}, expected "
+                               f"{len(like)} as in {what}).")
+        for number, (vector, place) in enumerate(zip(v, like, strict=True)):
+            if tuple(vector.shape) != tuple(place.shape):
+                raise RuntimeError(f"{self.operation}: element {number} of v has the wrong shape (got "
+                                   f"{tuple(vector.shape)}, expected {tuple(place.shape)} as in {what}).")
+        return tuple(_fresh(vector, self.create_graph, False) for vector in v)
+
+    def zeros_for(self, gradients, like, what):
+        """Zeros where there is no gradient; in strict mode an error for it, and for gradients that are constant."""
+        for number, gradient in enumerate(gradients):
+            if self.strict and (gradient is None or self.create_graph and not gradient.requires_grad):
+                wrong = "is zero" if gradient is None else "is constant, and create_graph=True was given"
+                raise RuntimeError(f"{self.operation}: the derivative with respect to {what} {number} {wrong}, which "
+                                   "strict=True forbids. Leave strict out to get it all the same.")
+        return tuple(zeros_like(place) if gradient is None else gradient
+                     for place, gradient in zip(like, gradients, strict=True))
+
+    def vector_times_jacobian(self, v):
+        """``v J``, of the shapes of the inputs."""
+        with enable_grad():
+            v = self.vector(v, self.outputs, "the outputs")
+            return self.zeros_for(_pull(self.outputs, self.places, v, self.create_graph), self.places, "input")
+
+    def jacobian_times_vector(self, v):
+        """``J v``, of the shapes of the outputs: ``u J`` is linear in u, and its derivative along v is wanted."""
+        with enable_grad():
+            v = self.vector(v, self.places, "the inputs")
+            u = tuple(zeros_like(output).requires_grad_() for output in self.outputs)
+            products = _pull(self.outputs, self.places, u, True)
+            for number, product in enumerate(products):
+                if self.strict and (product is None or not product.requires_grad):
+                    raise RuntimeError(f"{self.operation}: the result is independent of input {number}, which "
+                                       "strict=True forbids. Leave strict out to get zeros.")
+            return self.zeros_for(_pull(products, u, v, self.create_graph), self.outputs, "output")
+
+    def jacobian(self, vectorize):
+        """For each output and each input a Tensor: the rows are the products with the unit vectors."""
+        return tuple(self.rows(output, number, vectorize) for number, output in enumerate(self.outputs))
+
+    def rows(self, output, number, vectorize):
+        """The Jacobian of one output with respect to each input."""
+        from cygrad import stack
+        shape, count = tuple(output.shape), output.numel()
+        if output.dtype.is_complex and not vectorize:
+            raise RuntimeError(f"{self.operation}: output {number} is complex (got {output.dtype}, expected a real "
+                               "one). Differentiate its real and imaginary parts, or view_as_real of it.")
+        units = eye(count, dtype=output.dtype).reshape((count, *shape))
+        with enable_grad():
+            rows = [self.row(output, number, units[unit]) for unit in range(count)]
+            found = [stack([row[place] for row in rows]).reshape(shape + tuple(self.places[place].shape)) if rows
+                     else zeros(shape + tuple(self.places[place].shape), dtype=self.places[place].dtype)
+                     for place in range(len(self.places))]
+        return tuple(entry if self.create_graph else entry.detach() for entry in found)
+
+    def row(self, output, number, unit):
+        """The derivative of one element with respect to each input."""
+        gradients = _pull((output,), self.places, (unit,), self.create_graph, retain_graph=True)
+        for place, gradient in enumerate(gradients):
+            if self.strict and gradient is None:
+                raise RuntimeError(f"{self.operation}: output {number} of func is independent of input {place}, which "
+                                   "strict=True forbids. Leave strict out to get zeros.")
+        return self.zeros_for(gradients, self.places, "input")
