@@ -1,17 +1,35 @@
-"""Pages of the documentation that are made from the sources: the operators, and what users can rely on."""
+"""Pages of the documentation that are made from the sources: operators, their kinks, and what users can rely on."""
 
 import re
 import tomllib
 from pathlib import Path
 
 from build_tools.files import write_if_changed
-from build_tools.table_documents import documentation, line
+from build_tools.table_documents import documentation, kinks, line
 
 OPERATORS_HEAD = """# Operators
 
 Made from the operator table, `cygrad/_core/ops`. `Differentiable in` lists the arguments that have a derivative
 formula, by their names in the table; `self` is the first one, which Python functions call `input`. Everything is
 computed for all dtypes unless a cell says otherwise, and `help(cygrad.NAME)` has the details.
+
+"""
+KINKS_HEAD = """# Where functions are not differentiable
+
+What backward gives there follows these rules, the first that applies:
+
+1. The derivative, if there is one.
+2. For a function that is convex near the place, the sub-gradient of least norm: 0 for `relu` and `abs` at 0, equal
+   shares for `amax` of equal elements.
+3. For a concave one, the super-gradient of least norm.
+4. The limit of the derivative, if there is one; it may be inf, as for `sqrt` at 0.
+5. Outside of the domain, and where nothing of the above applies, any value, as a rule nan.
+
+Some of the values are not what the rules give but what programs have come to rely on: bounds of `clamp` pass the
+gradient, those of `relu6` and `hardtanh` do not. So the table has them all. It is made from the operator table,
+`cygrad/_core/ops`; a name that is not one of `cygrad` belongs to a part of a function, which the next column tells.
+Functions that are made of several operators follow by the chain rule: `where(x > 0, sqrt(x), 0 * x)` gives nan at 0,
+since the gradient 0 of `where` meets the derivative inf of `sqrt`. Each line has a test in `tests/mechanics/test_N.py`.
 
 """
 MECHANICS_HEAD = """# What you can rely on
@@ -53,5 +71,6 @@ def write_pages(root: Path) -> None:
     """Write the generated pages below docs/generated."""
     docs = root / "docs"
     write_if_changed(docs / "generated" / "operators.md", OPERATORS_HEAD + documentation(root / "cygrad/_core/ops"))
+    write_if_changed(docs / "generated" / "kinks.md", KINKS_HEAD + kinks(root / "cygrad/_core/ops"))
     write_if_changed(docs / "generated" / "mechanics.md",
                      mechanics(docs / "mechanics.toml", root / "tests" / "mechanics"))

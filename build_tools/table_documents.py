@@ -1,4 +1,4 @@
-"""What else comes from the operator table: the type stub and the table of operators in the documentation."""
+"""What else comes from the operator table: the type stub and the tables of operators and kinks in the documentation."""
 
 from pathlib import Path
 
@@ -64,6 +64,18 @@ def documentation(ops_dir: Path) -> str:
             lines += [f"## {family.replace('_', ' ').capitalize()}", "", line(COLUMNS), line(["---"] * len(COLUMNS))]
             lines += [line(cells(row)) for row in public] + [""]
     return "\n".join(lines)
+
+
+def kinks(ops_dir: Path) -> str:
+    """The table of gradients where operators are not differentiable, in Markdown."""
+    lines = [line(("Operator", "What it computes", "Gradient")), line(("---",) * 3)]
+    for rows in read_table(ops_dir).values():
+        for row in rows.values():
+            written = row["row"]
+            if "kink" in written:
+                summary = " ".join(written["doc"].strip().partition("\n\n")[0].split()).replace("``", "`")
+                lines.append(line((f"`{written.get('name', row['name'])}`", summary, written["kink"])))
+    return "\n".join(lines) + "\n"
 
 
 def cells(row: dict) -> list[str]:

@@ -21,7 +21,7 @@ from cygrad._core.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, operator_t)
 from cygrad._core.saved cimport SavedHooks, saved_hooks
 from cygrad._core.tensor cimport MULTI_OUTPUT_VIEW, Tensor, grad_fn_of, gradient_edge, requires_grad, wrap, wrap_view
-from cygrad._core.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, set_array, value_t
+from cygrad._core.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, set_array, set_arrays, value_t
 
 from collections import namedtuple
 
@@ -55,18 +55,32 @@ cdef uint32_t _needed(const operator_t *op, frame_t *frame) except? 0xffffffff:
     return needed
 
 
+cdef int _keep_metas(kept_t *kept, const value_t *value) except -1:
+    """Save shapes and dtypes, and nothing of the memory."""
+    cdef array_t *meta
+    cdef int i
+    if value.kind == ARRAY:
+        meta = array_meta(value.of.array)
+        if meta == NULL:
+            check(MEMORY_ERROR)
+        set_array(&kept.value, meta)
+        return 0
+    check(set_arrays(&kept.value, value.count))
+    for i in range(value.count):
+        if value.of.arrays[i] != NULL:
+            kept.value.of.arrays[i] = array_meta(value.of.arrays[i])
+            if kept.value.of.arrays[i] == NULL:
+                check(MEMORY_ERROR)
+    return 0
+
+
 cdef int _keep(NativeNode node, int position, const value_t *value, bint meta) except -1:
     """Save one value for backward."""
     cdef kept_t *kept = &node.c.saved[position]
-    cdef array_t *shape
     cdef SavedHooks hooks
     cdef int i
-    if meta and value.kind == ARRAY:
-        shape = array_meta(value.of.array)
-        if shape == NULL:
-            check(MEMORY_ERROR)
-        set_array(&kept.value, shape)
-        return 0
+    if meta and (value.kind == ARRAY or value.kind == ARRAYS):
+        return _keep_metas(kept, value)
     if value.kind == ARRAY:
         if value.of.array.version == NULL:
             raise RuntimeError(f"{node.c.op.name.decode()}: an inference tensor cannot be saved for backward (got one "

@@ -17,7 +17,7 @@ cdef int _add(dict storages, const array_t *array) except -1:
 cdef int _add_saved(dict storages, node_t *c) except -1:
     cdef const value_t *value
     cdef int i, j
-    lock(&c.lock)                # another thread's backward may be releasing them
+    lock(&c.lock)                # another thread's backward may be releasing them; no code of others runs below
     try:
         for i in range(c.n_saved):
             value = &c.saved[i].value

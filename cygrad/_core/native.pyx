@@ -135,11 +135,21 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
 cdef bint _holds_arrays(const node_t *node) noexcept nogil:
     """Does the node keep the memory of any tensor? One that does not can run again and again."""
     cdef int i
-    cdef const value_t *value
     for i in range(node.n_saved):
-        value = &node.saved[i].value
-        if value.kind == ARRAYS or value.kind == ARRAY and value.of.array.storage != NULL:
+        if _has_memory(&node.saved[i].value):
             return True
+    return False
+
+
+cdef bint _has_memory(const value_t *value) noexcept nogil:
+    """Is a saved value an array, or a list with an array, of which more is kept than shape and dtype?"""
+    cdef int i
+    if value.kind == ARRAY:
+        return value.of.array.storage != NULL
+    if value.kind == ARRAYS:
+        for i in range(value.count):
+            if value.of.arrays[i] != NULL and value.of.arrays[i].storage != NULL:
+                return True
     return False
 
 
@@ -336,8 +346,9 @@ cdef class NativeNode(Node):
             edge = -1 if layout.from_result else _first_edge(c, layout.index)
             return self.twin(value.of.array, layout.from_result, layout.index, edge)
         if value.kind == ARRAYS:
-            return [None if value.of.arrays[i] == NULL else self.twin(value.of.arrays[i], False, 0, -1)
-                    for i in range(value.count)]
+            return [None if value.of.arrays[i] == NULL
+                    else _meta_object(value.of.arrays[i]) if value.of.arrays[i].storage == NULL
+                    else self.twin(value.of.arrays[i], False, 0, -1) for i in range(value.count)]
         return plain_object(value)
 
     cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge):
@@ -465,7 +476,7 @@ cdef class NativeNode(Node):
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
                                "backward, or call backward with retain_graph=True.")
-        if value.kind != ARRAY and value.kind != ARRAYS or value.kind == ARRAY and value.of.array.storage == NULL:
+        if not _has_memory(value):
             raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor there (got "
                                f"{plain_object(value)!r}). Its formula does not need one.")
         check(_check_version(self.c, position))

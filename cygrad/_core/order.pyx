@@ -9,7 +9,7 @@ from cygrad._core.node cimport Node, node_t
 from cygrad._core.plan cimport item_t, plan_build, plan_find, plan_free, plan_restrict, plan_t, plans_of_thread
 
 cdef enum:
-    MOST_NESTED = 128
+    MOST_NESTED = 128        # more than the engine nests in one thread
 
 
 cdef node_t **_blocks(list nodes) except NULL:

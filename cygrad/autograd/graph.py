@@ -2,6 +2,10 @@
 
 from cygrad._core.engine import GradientEdge, get_gradient_edge
 from cygrad._core.node import Node
+from cygrad.autograd.drawing import to_dot, to_svg
+from cygrad.autograd.memory import memory_report
+from cygrad.autograd.multi_grad_hook import register_multi_grad_hook
+from cygrad.autograd.order import backward_order
 from cygrad.autograd.saved import (
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
@@ -10,6 +14,7 @@ from cygrad.autograd.saved import (
 )
 
 __all__ = [
-    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
-    "save_on_cpu", "saved_tensors_hooks",
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "backward_order", "disable_saved_tensors_hooks",
+    "get_gradient_edge", "memory_report", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks", "to_dot",
+    "to_svg",
 ]

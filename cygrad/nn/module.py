@@ -38,7 +38,7 @@ class Module(Attributes):
     )
     """
 
-    _hooks = None            # ModuleHooks once there are any
+    _hooks = None            # ModuleHooks once there are any, of this module or of all modules
 
     def __init__(self):
         super().__init__()
@@ -321,8 +321,64 @@ class Module(Attributes):
         """
         return register(self._ensure_hooks().after, (hook, with_kwargs, always_call), prepend)
 
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """
+        Call ``hook(module, grad_output)`` when the gradients of this module's outputs have been computed.
+
+        Parameters
+        ----------
+        hook : callable
+            `grad_output` is a tuple with the gradient of each output, None for those without one. It may return a
+            tuple that replaces it.
+        prepend : bool, default False
+            Run it before those registered already.
+
+        Returns
+        -------
+        RemovableHandle
+
+        See Also
+        --------
+        register_full_backward_hook
+        """
+        return register(self._ensure_hooks().backward_before, (hook,), prepend)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """
+        Call ``hook(module, grad_input, grad_output)`` when the gradients of this module's inputs have been computed.
+
+        Inputs and outputs pass through a function that watches them, so forward gets views of its arguments and
+        must not change them in place; nor may its result be changed in place. The result must be a Tensor or a tuple.
+
+        Parameters
+        ----------
+        hook : callable
+            `grad_input` and `grad_output` are tuples with the gradient of each positional argument and of each
+            output, None for those that are no Tensors or need no gradient. It may return a tuple that replaces
+            `grad_input`. If no argument requires grad, it is called when the gradients of the outputs are there, and
+            may replace nothing.
+        prepend : bool, default False
+            Run it before those registered already.
+
+        Returns
+        -------
+        RemovableHandle
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> layer = nn.Tanh()
+        >>> handle = layer.register_full_backward_hook(
+        ...     lambda module, grad_input, grad_output: print(grad_output, "->", grad_input))
+        >>> x = cygrad.zeros(1, requires_grad=True)
+        >>> layer(x).backward()
+        (tensor([1.]),) -> (tensor([1.]),)
+        """
+        return register(self._ensure_hooks().backward_after, (hook,), prepend)
+
     def _ensure_hooks(self):
-        if self._hooks is None:
+        if "_hooks" not in self.__dict__:
             self.__dict__["_hooks"] = ModuleHooks()
         return self._hooks
 

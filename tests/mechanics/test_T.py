@@ -65,15 +65,13 @@ def test_T1_native_work_without_the_gil():
     thread.start()
     time.sleep(0.05)
     before = counted[0]
-    start = time.perf_counter()
     with cygrad.threads(1):
         y.backward()
-    seconds, during = time.perf_counter() - start, counted[0] - before
+    during = counted[0] - before
     stop.set()
     thread.join()
     # The other thread went on: more than a handful of turns of the GIL, which a backward holding it would leave.
     assert during > 1000
-    assert seconds < 60
 
 
 def test_T1_independent_graphs(impatient):

@@ -1,0 +1,122 @@
+"""How much memory a graph keeps for backward, and which operations keep it."""
+
+from html import escape
+
+from cygrad._core.kept_memory import kept, storage_of
+from cygrad._core.order import order
+from cygrad.autograd.order import nodes_of
+
+__all__ = ["MemoryReport", "memory_report"]
+
+HEADINGS = ("operation", "nodes", "bytes", "of leaves")
+
+
+class NodeMemory:
+    """
+    What one node keeps.
+
+    Attributes
+    ----------
+    node : Node
+    nbytes : int
+        Bytes of the storages that are counted here. One that several nodes keep is counted at the node which backward
+        runs last, as it is freed there.
+    leaf_nbytes : int
+        The part of them that belongs to leaves of the graph, so is there anyway.
+    """
+
+    __slots__ = ("leaf_nbytes", "nbytes", "node")
+
+    def __init__(self, node, storages, of_leaves):
+        self.node = node
+        self.nbytes = sum(storages.values())
+        self.leaf_nbytes = sum(size for storage, size in storages.items() if storage in of_leaves)
+
+    def __repr__(self):
+        return f"NodeMemory({self.node.name()}, nbytes={self.nbytes}, leaf_nbytes={self.leaf_nbytes})"
+
+
+class MemoryReport:
+    """
+    The memory that a graph keeps, by node and by operation; printed, it is a table.
+
+    Attributes
+    ----------
+    nodes : list of NodeMemory
+        In the order of backward.
+    nbytes : int
+        Bytes of all storages, each counted once.
+    leaf_nbytes : int
+        The part of them that belongs to leaves of the graph, so is there anyway.
+    by_name : dict
+        From the name of an operation to (number of nodes, bytes, bytes of leaves), the largest first.
+    """
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+        self.nbytes = sum(entry.nbytes for entry in nodes)
+        self.leaf_nbytes = sum(entry.leaf_nbytes for entry in nodes)
+        sums = {}
+        for entry in nodes:
+            count, nbytes, leaf_nbytes = sums.get(entry.node.name(), (0, 0, 0))
+            sums[entry.node.name()] = (count + 1, nbytes + entry.nbytes, leaf_nbytes + entry.leaf_nbytes)
+        self.by_name = dict(sorted(sums.items(), key=lambda item: (-item[1][1], item[0])))
+
+    def _rows(self):
+        """The table as text: what keeps something, and the sum."""
+        rows = [(name, *(f"{number:,}" for number in numbers)) for name, numbers in self.by_name.items() if numbers[1]]
+        return [*rows, ("all", f"{len(self.nodes):,}", f"{self.nbytes:,}", f"{self.leaf_nbytes:,}")]
+
+    def __repr__(self):
+        rows = [HEADINGS, *self._rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows)
+
+    def _repr_html_(self):
+        """The table for notebooks."""
+        def line(cells, tag):
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+        body = "".join(line(row, "td") for row in self._rows())
+        return f"<table><thead>{line(HEADINGS, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def memory_report(root):
+    """
+    How much memory the graph behind a result keeps for backward, and which operations keep it.
+
+    Counted are the storages of saved tensors, whole and each once, however many nodes keep it or a view of it. What
+    saved-tensor hooks have packed away, and what custom functions keep as attributes, is not seen.
+
+    Parameters
+    ----------
+    root : Tensor, GradientEdge, Node, or a sequence of them
+
+    Returns
+    -------
+    MemoryReport
+
+    Raises
+    ------
+    RuntimeError
+        If a tensor does not require grad.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(1000, requires_grad=True)
+    >>> cygrad.autograd.graph.memory_report((x.exp() * x).sin())
+    operation     nodes   bytes  of leaves
+    ExpBackward0      1   4,000          0
+    MulBackward0      1   4,000      4,000
+    SinBackward0      1   4,000          0
+    all               4  12,000      4,000
+    """
+    nodes = order(nodes_of("memory_report", root))
+    leaves = [variable for node in nodes if (variable := getattr(node, "variable", None)) is not None]
+    of_leaves = {storage_of(leaf) for leaf in leaves}
+    counted, entries = set(), []
+    for node in reversed(nodes):
+        storages = {storage: size for storage, size in kept(node).items() if storage not in counted}
+        counted.update(storages)
+        entries.append(NodeMemory(node, storages, of_leaves))
+    return MemoryReport(entries[::-1])

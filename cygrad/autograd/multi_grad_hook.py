@@ -1,0 +1,136 @@
+"""One hook for the gradients of several tensors."""
+
+import weakref
+
+from cygrad._core.engine import get_gradient_edge
+from cygrad._core.order import reaches
+from cygrad.autograd.per_backward import PerBackward
+
+__all__ = ["register_multi_grad_hook"]
+
+
+class MultiHandle:
+    """The way back from registering a hook for several tensors: removes it from all of them."""
+
+    def __init__(self, handles):
+        self.handles = tuple(handles)
+
+    def remove(self):
+        """Take the hook away; twice does no harm."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.remove()
+
+
+class Place:
+    """Where the gradient of a tensor arrives, without keeping tensor or graph alive."""
+
+    __slots__ = ("leaf", "node")
+
+    def __init__(self, tensor):
+        # The node of a leaf comes and goes with the graphs that end in it; that of another tensor is the one that the
+        # hook is bound to, whatever is done to the tensor later.
+        self.leaf = weakref.ref(tensor) if tensor.grad_fn is None else None
+        self.node = weakref.ref(get_gradient_edge(tensor).node) if self.leaf is None else None
+
+    def reached(self):
+        """Does the backward that is running compute this gradient?"""
+        if self.leaf is None:
+            node = self.node()
+        else:
+            leaf = self.leaf()
+            node = None if leaf is None or not leaf.requires_grad else get_gradient_edge(leaf).node
+        return node is not None and reaches(node)
+
+
+class Gathering:
+    """What one backward has brought so far."""
+
+    __slots__ = ("gradients", "missing")
+
+    def __init__(self, places):
+        self.gradients = [None] * len(places)
+        self.missing = sum(place.reached() for place in places)
+
+
+def _register_all(tensors, function):
+    places = [Place(tensor) for tensor in tensors]
+    gatherings = PerBackward()
+
+    def hook_of(position):
+        def hook(gradient):
+            gathering = gatherings.get()
+            if gathering is None:
+                gathering = Gathering(places)
+                gatherings.set(gathering)
+            gathering.gradients[position] = gradient
+            gathering.missing -= 1
+            if gathering.missing == 0:
+                gatherings.take()
+                function(gathering.gradients)
+        return hook
+
+    return [tensor.register_hook(hook_of(position)) for position, tensor in enumerate(tensors)]
+
+
+def _register_any(tensors, function):
+    called = PerBackward()
+
+    def hook(gradient):
+        if not called.get(False):
+            called.set(True)
+            function(gradient)
+
+    return [tensor.register_hook(hook) for tensor in tensors if tensor.requires_grad]
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """
+    Call a function once per backward, when the gradients of several tensors have been computed.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        With ``mode="all"`` each must require grad.
+    fn : callable
+        With ``mode="all"`` it is called as ``fn(grads)`` when the last of the gradients is there: a list with one for
+        each tensor, None for those that this backward does not reach or need. With ``mode="any"`` it is called as
+        ``fn(grad)`` with the first gradient. What it returns is ignored; it must not change gradients in place.
+    mode : {"all", "any"}, default "all"
+
+    Returns
+    -------
+    handle
+        Its ``remove()`` takes the hook away; as a context manager it does so on exit.
+
+    Raises
+    ------
+    ValueError
+        For another mode.
+    RuntimeError
+        If a tensor does not require grad (``mode="all"``).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> a = cygrad.rand(2, 3, requires_grad=True)
+    >>> b = cygrad.rand(2, 3, requires_grad=True)
+    >>> c, d = a * b, a * b
+    >>> handle = cygrad.autograd.graph.register_multi_grad_hook(
+    ...     (a, b, c, d), lambda grads: print([grad is not None for grad in grads]))
+    >>> c.sum().backward(retain_graph=True)
+    [True, True, True, False]
+    >>> c.sum().backward(inputs=(a,), retain_graph=True)
+    [True, False, True, False]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"register_multi_grad_hook: unknown mode (got {mode!r}, expected 'all' or 'any').")
+    if not callable(fn):
+        raise TypeError(f"register_multi_grad_hook: the hook must be callable (got {type(fn).__name__}).")
+    tensors = tuple(tensors)
+    return MultiHandle((_register_all if mode == "all" else _register_any)(tensors, fn))

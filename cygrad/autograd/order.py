@@ -1,0 +1,63 @@
+"""The order in which backward runs the graph, told beforehand."""
+
+from cygrad._core.engine import GradientEdge, get_gradient_edge
+from cygrad._core.node import Node
+from cygrad._core.order import order
+from cygrad._core.tensor import Tensor
+
+__all__ = ["backward_order"]
+
+
+def nodes_of(operation, places):
+    """The nodes where backward starts from these places: Tensor, GradientEdge, Node, or a sequence of them."""
+    if isinstance(places, (Tensor, GradientEdge, Node)):
+        places = (places,)
+    return [_node_of(operation, place) for place in places]
+
+
+def _node_of(operation, place):
+    if isinstance(place, Node):
+        return place
+    if isinstance(place, GradientEdge):
+        return place.node
+    if isinstance(place, Tensor):
+        return get_gradient_edge(place).node
+    raise TypeError(f"{operation}: expected a Tensor, a GradientEdge or a Node (got {type(place).__name__}).")
+
+
+def backward_order(root, inputs=None):
+    """
+    The nodes that backward would run, in the order in which it would run them.
+
+    That is: by decreasing sequence number, each leaf's AccumulateGrad right after the last node that sends it a
+    gradient. Python code in backward (hooks, custom functions, unpacking) runs in exactly this order, with any number
+    of threads; native nodes between may run at the same time.
+
+    Parameters
+    ----------
+    root : Tensor, GradientEdge, Node, or a sequence of them
+        Where backward would start.
+    inputs : the same, optional
+        As for ``backward(inputs=...)``: only what leads there.
+
+    Returns
+    -------
+    list of Node
+
+    Raises
+    ------
+    RuntimeError
+        If a tensor does not require grad.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> y = x.exp()
+    >>> [node.name() for node in cygrad.autograd.graph.backward_order((y * x).sum())]
+    ['SumBackward0', 'MulBackward0', 'ExpBackward0', 'AccumulateGrad']
+    >>> [node.name() for node in cygrad.autograd.graph.backward_order((y * x).sum(), inputs=y)]
+    ['SumBackward0', 'MulBackward0', 'ExpBackward0']
+    """
+    targets = None if inputs is None else nodes_of("backward_order", inputs)
+    return order(nodes_of("backward_order", root), targets)

@@ -1,0 +1,105 @@
+"""Hooks that all modules share, for debugging and measuring."""
+
+from cygrad._core.node import RemovableHandle
+from cygrad.nn.hooks import ALL_MODULES, WITHOUT_OWN
+from cygrad.nn.module import Module
+
+__all__ = [
+    "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+]
+
+
+class SharedHandle(RemovableHandle):
+    """The way back from registering a hook of all modules; without any, calls cost nothing again."""
+
+    def remove(self):
+        """Take the hook away."""
+        super().remove()
+        if not ALL_MODULES.any():
+            Module._hooks = None
+
+
+def _register(hooks, entry):
+    if not callable(entry[0]):
+        raise TypeError(f"register hook: the hook must be callable (got {type(entry[0]).__name__}).")
+    handle = SharedHandle(hooks, entry)
+    Module._hooks = WITHOUT_OWN
+    return handle
+
+
+def register_module_forward_pre_hook(hook):
+    """
+    Call ``hook(module, args)`` before the forward of every module, and before the hooks of that module.
+
+    Parameters
+    ----------
+    hook : callable
+        As for ``Module.register_forward_pre_hook``.
+
+    Returns
+    -------
+    RemovableHandle
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.modules.module import register_module_forward_pre_hook
+    >>> with register_module_forward_pre_hook(lambda module, args: print(type(module).__name__)):
+    ...     _ = nn.Sequential(nn.Tanh(), nn.ReLU())(cygrad.ones(1))
+    Sequential
+    Tanh
+    ReLU
+    """
+    return _register(ALL_MODULES.before, (hook, False))
+
+
+def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+    """
+    Call ``hook(module, args, result)`` after the forward of every module, before the hooks of that module.
+
+    Parameters
+    ----------
+    hook : callable
+        As for ``Module.register_forward_hook``.
+    with_kwargs, always_call : bool, default False
+        Likewise.
+
+    Returns
+    -------
+    RemovableHandle
+    """
+    return _register(ALL_MODULES.after, (hook, with_kwargs, always_call))
+
+
+def register_module_full_backward_pre_hook(hook):
+    """
+    Call ``hook(module, grad_output)`` for every module, before the hooks of that module.
+
+    Parameters
+    ----------
+    hook : callable
+        As for ``Module.register_full_backward_pre_hook``.
+
+    Returns
+    -------
+    RemovableHandle
+    """
+    return _register(ALL_MODULES.backward_before, (hook,))
+
+
+def register_module_full_backward_hook(hook):
+    """
+    Call ``hook(module, grad_input, grad_output)`` for every module, before the hooks of that module.
+
+    Parameters
+    ----------
+    hook : callable
+        As for ``Module.register_full_backward_hook``.
+
+    Returns
+    -------
+    RemovableHandle
+    """
+    return _register(ALL_MODULES.backward_after, (hook,))
