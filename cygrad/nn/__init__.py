@@ -1,6 +1,6 @@
 """Neural networks: modules, their layers and losses, and the same as functions."""
 
-from cygrad.nn import functional, init
+from cygrad.nn import functional, init, modules
 from cygrad.nn.activation import (
     ELU,
     GELU,

@@ -44,8 +44,8 @@ class ModuleHooks:
 
     def _backward_hooks(self, module):
         """What watches the gradients of this call, or None."""
-        before = [hook for hook, in [*ALL_MODULES.backward_before.values(), *self.backward_before.values()]]
-        after = [hook for hook, in [*ALL_MODULES.backward_after.values(), *self.backward_after.values()]]
+        before = [hook for (hook,) in [*ALL_MODULES.backward_before.values(), *self.backward_before.values()]]
+        after = [hook for (hook,) in [*ALL_MODULES.backward_after.values(), *self.backward_after.values()]]
         return BackwardHooks(module, before, after) if before or after else None
 
 

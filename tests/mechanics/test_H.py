@@ -1,12 +1,14 @@
-"""Hooks (rows H1 to H3, H6)."""
+"""Hooks of tensors and nodes (rows H1 to H4, H6, H7)."""
 
 import gc
+import threading
 import weakref
 
 import pytest
 
 import cygrad
 from cygrad.autograd import grad
+from cygrad.autograd.graph import backward_order, register_multi_grad_hook
 
 FLOAT = cygrad.float64
 
@@ -238,3 +240,209 @@ def test_H6_hooks_do_not_keep_the_leaf():
     del x
     assert dead() is None
     handle.remove()
+
+
+# ------------------------------------------------------------------------------------------------ several gradients
+
+def four_tensors():
+    a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    return a, b, a * b, a * b
+
+
+def test_H4_all_waits_for_what_this_backward_reaches():
+    a, b, c, d = four_tensors()
+    seen = []
+    handle = register_multi_grad_hook((a, b, c, d), seen.append)
+    c.sum().backward(retain_graph=True)
+    c.sum().backward(inputs=(a,), retain_graph=True)
+    (c * d).sum().backward(retain_graph=True)
+    assert [[g is not None for g in grads] for grads in seen] == [
+        [True, True, True, False], [True, False, True, False], [True, True, True, True]]
+    assert [g and g.tolist() for g in seen[0]] == [[3.0, 4.0], [1.0, 2.0], [1.0, 1.0], None]
+    handle.remove()
+    handle.remove()
+    c.sum().backward()
+    assert len(seen) == 3
+
+
+def test_H4_all_in_grad():
+    a, b, c, d = four_tensors()
+    seen = []
+    with register_multi_grad_hook([d, c, b, a, a], seen.append):
+        grad((c * 2).sum(), [c], retain_graph=True)              # the node of c does not run, its gradient is computed
+        grad((c * d).sum(), [a], retain_graph=True)
+        grad((a * 2).sum(), b, allow_unused=True)                # nothing is computed
+    grad((c * d).sum(), [a])
+    assert [[g is not None for g in grads] for grads in seen] == [
+        [False, True, False, False, False], [True, True, False, True, True]]
+
+
+def test_H4_any():
+    a, b, c, d = four_tensors()
+    seen = []
+    handle = register_multi_grad_hook((a, b, c, d, cygrad.ones(1)), seen.append, mode="any")
+    (c + d * 5).sum().backward(retain_graph=True)
+    grad((c * 7).sum(), a, retain_graph=True)
+    assert [g.tolist() for g in seen] == [[5.0, 5.0], [7.0, 7.0]]
+    handle.remove()
+    c.sum().backward()
+    assert len(seen) == 2
+
+
+def test_H4_bound_to_the_history_and_leaves_of_any_graph():
+    x = leaf(1.0)
+    t = x.sin()
+    seen = []
+    register_multi_grad_hook((t, x), seen.append)
+    t.mul_(3)
+    t.backward()
+    (x * 2).backward()                                           # the hook of the leaf holds for the next graph too
+    assert [[g and g.item() for g in grads] for grads in seen] == [[3.0, x.cos().item() * 3], [None, 2.0]]
+
+
+def test_H4_backward_that_ended_early_leaves_nothing():
+    x = leaf(1.0)
+    y = x * 2
+    seen = []
+    register_multi_grad_hook((x, y), seen.append)
+    with y.grad_fn.register_prehook(lambda grads: 1 / 0), pytest.raises(ZeroDivisionError):
+        y.backward(retain_graph=True)
+    y.backward()
+    assert [g.item() for g in seen[0]] == [2.0, 1.0]
+    assert len(seen) == 1
+
+
+def test_H4_nested_backward():
+    x, seen = leaf(1.0), []
+
+    def inner(grads):
+        seen.append([g and g.item() for g in grads])
+        if len(seen) == 1:
+            with cygrad.enable_grad():
+                (x * 10).backward()
+
+    y = x * 2
+    register_multi_grad_hook((y, x), inner)
+    x.register_hook(lambda g: None)
+    y.backward()
+    assert seen == [[1.0, 2.0], [None, 10.0]]
+
+
+def test_H4_threads():
+    a, b, c, d = four_tensors()
+    seen, any_seen = [], []
+    register_multi_grad_hook((a, b, c, d), lambda grads: seen.append([g and g.tolist() for g in grads]))
+    register_multi_grad_hook((a, b, c, d), any_seen.append, mode="any")
+
+    def body(i):
+        for _ in range(25):
+            ((c if i % 2 else d) * float(i)).sum().backward(retain_graph=True)
+
+    threads = [threading.Thread(target=body, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = [[[3.0 * i, 4.0 * i], [1.0 * i, 2.0 * i], [1.0 * i] * 2 if i % 2 else None,
+                 None if i % 2 else [1.0 * i] * 2] for i in range(4)]
+    assert len(seen) == len(any_seen) == 100
+    assert all(seen.count(one) == 25 for one in expected)
+
+
+def test_H4_makes_no_cycle():
+    x = leaf(1.0)
+    y = x * 2
+    register_multi_grad_hook((x, y), lambda grads: None)
+    y.backward(retain_graph=True)
+    dead = weakref.ref(x), weakref.ref(y.grad_fn)
+    gc.disable()
+    try:
+        del x, y
+        assert [ref() for ref in dead] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_H4_errors():
+    x = leaf(1.0)
+    with pytest.raises(ValueError, match="expected 'all' or 'any'"):
+        register_multi_grad_hook((x,), print, mode="some")
+    with pytest.raises(TypeError, match="must be callable"):
+        register_multi_grad_hook((x,), 5)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        register_multi_grad_hook((x, cygrad.ones(1)), print)
+    register_multi_grad_hook((x,), lambda grads: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        (x * 2).backward()
+
+
+# ------------------------------------------------------------------------------------------------------------ order
+
+def branched(size):
+    """A graph with branches, views, a shared leaf and one that is reached late."""
+    x, w = (cygrad.full((size,), value, dtype=FLOAT).requires_grad_() for value in (0.5, 2.0))
+    late = w * 3
+    parts = (x * w).exp().reshape(2, -1)
+    return x, w, ((parts[0] * parts[1]).sin() + late[: size // 2] * x[: size // 2].tanh()).sum()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("size", [4, 200_000])
+def test_H7_order_is_told_beforehand(size, threads):
+    x, w, loss = branched(size)
+    told = backward_order(loss)
+    ran = []
+    for node in told:
+        node.register_prehook(lambda grads, node=node: ran.append((node, threading.get_ident())))
+    with cygrad.threads(threads):
+        loss.backward(retain_graph=True)
+    assert [node for node, _ in ran] == told
+    assert {thread for _, thread in ran} == {threading.get_ident()}
+    numbers = [node._sequence_nr() for node in told if node.name() != "AccumulateGrad"]
+    assert numbers == sorted(numbers, reverse=True)
+    ran.clear()
+    with cygrad.threads(threads):
+        loss.backward(inputs=[x])
+    assert [node for node, _ in ran] == backward_order(loss, inputs=x)
+    assert len(ran) < len(told)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_H7_python_nodes_between_native_ones(threads):
+    x, w, loss = branched(200_000)
+    told = backward_order(loss)[::3]
+    ran = []
+    for node in told:
+        node.register_prehook(lambda grads, node=node: ran.append(node))
+    with cygrad.threads(threads):
+        loss.backward()
+    assert ran == told
+
+
+def test_H7_roots():
+    x = leaf(1.0)
+    y, z = x * 2, x.exp()
+    edge = cygrad.autograd.graph.get_gradient_edge(y)
+    assert backward_order(y) == backward_order(edge) == backward_order(y.grad_fn) == [
+        y.grad_fn, y.grad_fn.next_functions[0][0]]
+    assert backward_order([y, z])[:2] == [z.grad_fn, y.grad_fn]
+    assert [node.name() for node in backward_order(x)] == ["AccumulateGrad"]
+    assert backward_order([]) == []
+    assert backward_order(y, inputs=z) == []
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        backward_order(cygrad.ones(1))
+    with pytest.raises(TypeError, match="expected a Tensor"):
+        backward_order(5)
+
+
+def test_H7_deep_and_within_backward():
+    x = leaf(1.0)
+    y, seen = x, []
+    for _ in range(100_000):
+        y = y * 1.0
+    assert len(backward_order(y)) == 100_001
+    z = x * 2
+    z.register_hook(lambda g: seen.append(len(backward_order(z))))
+    (z * 3).backward()                                            # the nodes belong to another plan at that moment
+    assert seen == [2]
+    assert x.grad.item() == 6.0

@@ -5,8 +5,8 @@ from cygrad.nn.hooks import ALL_MODULES, WITHOUT_OWN
 from cygrad.nn.module import Module
 
 __all__ = [
-    "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_full_backward_hook",
-    "register_module_full_backward_pre_hook",
+    "Module", "register_module_forward_hook", "register_module_forward_pre_hook",
+    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
 ]
 
 

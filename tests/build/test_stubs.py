@@ -1,0 +1,86 @@
+"""The type stub that the build writes: it parses, and names all that the package has."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import cygrad
+
+stubs = pytest.importorskip("build_tools.stubs", reason="build_tools is only in the source tree")
+
+OPERATOR_TABLE = Path(cygrad.__file__).parent / "_core" / "ops"
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return ast.parse(stubs.stub_text(cygrad, *stubs.table_texts(OPERATOR_TABLE)))
+
+
+def names(body):
+    """What a module or a class of a stub defines."""
+    found = set()
+    for item in body:
+        if isinstance(item, ast.FunctionDef | ast.ClassDef):
+            found.add(item.name)
+        elif isinstance(item, ast.AnnAssign):
+            found.add(item.target.id)
+        elif isinstance(item, ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in item.names}
+    return found
+
+
+def function(body, name):
+    return next(item for item in body if isinstance(item, ast.FunctionDef) and item.name == name)
+
+
+def tensor(tree):
+    return next(item for item in tree.body if isinstance(item, ast.ClassDef) and item.name == "Tensor").body
+
+
+def test_stub_names_every_public_name(tree):
+    public = {name for name, value in vars(cygrad).items()
+              if not name.startswith("_") and not (inspect.ismodule(value) and value.__name__ != f"cygrad.{name}")}
+    assert not public - names(tree.body)
+
+
+def test_stub_names_every_member_of_tensor(tree):
+    members = {name for name in vars(cygrad.Tensor) if not name.startswith("_")}
+    assert not members - names(tensor(tree))
+
+
+def test_nothing_is_defined_twice(tree):
+    for body in (tree.body, tensor(tree)):
+        functions = [item.name for item in body if isinstance(item, ast.FunctionDef) and not item.decorator_list]
+        assert len(functions) == len(set(functions))
+
+
+def test_operators_have_the_types_of_their_row(tree):
+    assert ast.unparse(function(tree.body, "cumsum").args).startswith("input: Tensor, dim: _int")
+    assert ast.unparse(function(tensor(tree), "cumsum").args).startswith("self, dim: _int")
+    assert ast.unparse(function(tree.body, "sort").returns) == "_sort_result"
+
+
+def test_short_names_of_dtypes_do_not_hide_types(tree):
+    """In this namespace `int` is a dtype, and in Tensor a method: annotations must not mean those."""
+    for item in ast.walk(tree):
+        if isinstance(item, ast.arg | ast.FunctionDef):
+            annotation = item.annotation if isinstance(item, ast.arg) else item.returns
+            inside = {name.id for name in ast.walk(annotation) if isinstance(name, ast.Name)} if annotation else set()
+            assert not inside & {"bool", "int", "float", "complex"}, item
+
+
+def test_build_writes_it(tree):
+    """The function that the build calls."""
+    package = Path(cygrad.__file__).parent
+    stubs.write(package.parent)
+    assert names(ast.parse((package / stubs.STUB).read_text()).body) == names(tree.body)
+
+
+def test_package_that_does_not_import(tmp_path, capfd):
+    (tmp_path / "cygrad").mkdir()
+    (tmp_path / "cygrad" / "__init__.py").write_text("raise ImportError('half built')\n")
+    stubs.write(tmp_path)
+    assert "half built" in capfd.readouterr().err
+    assert not (tmp_path / "cygrad" / stubs.STUB).exists()
