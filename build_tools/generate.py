@@ -24,8 +24,9 @@ from cygrad._core.operator cimport Operator, register_operator
 from cygrad._core.operator import set_namespace
 '''
 FOOTER = '''
-# By the name that formulas call them by; public functions; methods of Tensor.
+# By the name that formulas call them by; their in-place forms, for composites; public functions; methods of Tensor.
 OPERATORS = {operators}
+INPLACE = {inplace}
 FUNCTIONS = {functions}
 METHODS = {methods}
 set_namespace(OPERATORS)
@@ -118,11 +119,12 @@ def module_text(family: str, rows: list[dict]) -> str:
                 functions[name] = own
             if is_method(row):
                 methods[name] = own
-            if row["inplace"]:
+            if is_inplace_method(row):
                 methods[f"{name}_"] = f"{own}_"
     operators = {row["name"]: row["row"].get("name", row["name"]) for row in rows}
-    parts.append(FOOTER.format(operators=dict_text(operators), functions=dict_text(functions),
-                               methods=dict_text(methods)))
+    inplace = {f"{row['name']}_": f"{operators[row['name']]}_" for row in rows if row["inplace"]}
+    parts.append(FOOTER.format(operators=dict_text(operators), inplace=dict_text(inplace),
+                               functions=dict_text(functions), methods=dict_text(methods)))
     return "\n".join(parts)
 
 
@@ -137,6 +139,11 @@ def is_method(row: dict) -> bool:
             and row["row"].get("method", is_function(row)))
 
 
+def is_inplace_method(row: dict) -> bool:
+    """Is its in-place form a method of Tensor? That of an internal operator is for composites only."""
+    return row["inplace"] and (is_method(row) or row["row"].get("inplace_method", False))
+
+
 def dict_text(names: dict[str, str]) -> str:
     return "{\n" + "".join(f"    {name!r}: {function},\n" for name, function in names.items()) + "}"
 
@@ -144,7 +151,7 @@ def dict_text(names: dict[str, str]) -> str:
 def row_text(row: dict) -> str:
     """Registration, function and in-place function of one row."""
     name = row["row"].get("name", row["name"])
-    keys = ("name", "call", "arguments", "formulas", "forward", "kernel", "results", "differentiable", "list",
+    keys = ("name", "call", "arguments", "formulas", "forward", "kernel", "into", "results", "differentiable", "list",
             "view", "inplace", "out", "gradient", "node", "dtypes")
     described = "".join(f"    {key!r}: {literal(row[key])},\n" for key in keys)
     text = [f"cdef Operator _{row['name']} = register_operator({{\n{described}}})\n"]

@@ -2,7 +2,15 @@
 
 from pathlib import Path
 
-from build_tools.generate import core_module, is_function, is_method, parameter_names, parameters, read_table
+from build_tools.generate import (
+    core_module,
+    is_function,
+    is_inplace_method,
+    is_method,
+    parameter_names,
+    parameters,
+    read_table,
+)
 
 HINTS = {
     "Tensor": "Tensor", "Tensor[]": "Sequence[Tensor]", "Tensor|number": "Tensor | Number", "number": "Number",
@@ -48,7 +56,7 @@ def stubs(ops_dir: Path) -> str:
             if is_method(row):
                 own = parameters(row, row["out"], ["self", *names[1:]], hint)
                 methods.append(f"    def {name}({own}) -> {result}: ...")
-            if row["inplace"]:
+            if is_inplace_method(row):
                 own = parameters(row, False, ["self", *names[1:]], hint)
                 methods.append(f"    def {name}_({own}) -> Tensor: ...")
     body = "\n".join(methods) or "    ..."
@@ -73,7 +81,7 @@ def kinks(ops_dir: Path) -> str:
         for row in rows.values():
             written = row["row"]
             if "kink" in written:
-                summary = " ".join(written["doc"].strip().partition("\n\n")[0].split()).replace("``", "`")
+                summary = " ".join(written.get("doc", "").strip().partition("\n\n")[0].split()).replace("``", "`")
                 lines.append(line((f"`{written.get('name', row['name'])}`", summary, written["kink"])))
     return "\n".join(lines) + "\n"
 

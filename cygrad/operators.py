@@ -9,12 +9,13 @@ from cygrad._core import inplace, native, number_protocol, operator
 from cygrad._core.creation import tensor
 from cygrad._core.dtype import complex128, float64
 
-OPERATORS, FUNCTIONS, METHODS = {}, {}, {}
+OPERATORS, INPLACE, FUNCTIONS, METHODS = {}, {}, {}, {}
 
 for _module in pkgutil.iter_modules(cygrad._core.__path__):
     if _module.name.startswith("functions_"):
         _family = importlib.import_module(f"cygrad._core.{_module.name}")
         OPERATORS.update(_family.OPERATORS)
+        INPLACE.update(_family.INPLACE)
         FUNCTIONS.update(_family.FUNCTIONS)
         METHODS.update(_family.METHODS)
 

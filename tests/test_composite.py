@@ -125,7 +125,9 @@ def test_arithmetic(text):
     "torch.isclose(torch.tensor([True]), torch.tensor([True]))", "torch.isclose(torch.tensor([1, 2]), torch.tensor([1, 3]))",
     "torch.isclose(x, x, rtol=-1)", "torch.equal(x, x)", "torch.equal(x, x[:, :2])", "torch.equal(x, x.double())",
     "torch.equal(torch.tensor([float('nan')]), torch.tensor([float('nan')]))", "torch.equal(x, 1)",
-    "torch.equal(torch.zeros(0), torch.zeros(0))",
+    "torch.equal(torch.zeros(0), torch.zeros(0))", "torch.equal(x, x + 1)", "torch.equal(x > 0, (x > 0).long())",
+    "torch.equal(torch.tensor([-0.]), torch.tensor([0.]))", "torch.equal(torch.ones(1), torch.ones(2))",
+    "torch.equal(x.t(), x.t().contiguous())", "torch.equal(torch.tensor(1), torch.tensor(1. + 0j))",
 ])
 def test_comparisons(text):
     compare(text, X)

@@ -21,7 +21,7 @@ from cygrad._core.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, operator_t)
 from cygrad._core.saved cimport SavedHooks, saved_hooks
 from cygrad._core.tensor cimport MULTI_OUTPUT_VIEW, Tensor, grad_fn_of, gradient_edge, requires_grad, wrap, wrap_view
-from cygrad._core.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, set_array, set_arrays, value_t
+from cygrad._core.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, kernel_t, set_array, set_arrays, value_t
 
 from collections import namedtuple
 
@@ -183,11 +183,16 @@ cdef int _run(Operator operator, frame_t *frame, value_t *results, int64_t size)
         check(status)
         set_array(&results[0], result)
         return 0
+    return _run_kernel(op.kernel, frame, results, size)
+
+
+cdef int _run_kernel(kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1:
+    cdef int status
     if size < LARGE:
-        status = op.kernel(frame.values, results)
+        status = kernel(frame.values, results)
     else:
         with nogil:
-            status = op.kernel(frame.values, results)
+            status = kernel(frame.values, results)
     return check(status)
 
 
@@ -385,8 +390,11 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
             _check_cast(operator, &frame, tensor)
             status = _evaluate_into(operator, &frame, own, size)
             check(status)
+        elif op.into != NULL:
+            _run_kernel(op.into, &frame, results, size)
+            clear(&results[0])
         else:
-            _run(operator, &frame, results, size)
+            _run_kernel(op.kernel, &frame, results, size)
             if not same_shape(results[0].of.array, own):
                 raise RuntimeError(f"{name}: the result does not fit (got shape "
                                    f"{shape_text(results[0].of.array).decode()}, expected {shape_text(own).decode()}).")

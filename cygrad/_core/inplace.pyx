@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from cygrad._core.array cimport array_empty_like, array_over, array_t, array_view, overlaps_itself, release
 from cygrad._core.atomic cimport atomic_increment
 from cygrad._core.boxing cimport plain_object
-from cygrad._core.dtype cimport itemsize
+from cygrad._core.dtype cimport is_complex, itemsize
 from cygrad._core.elementwise cimport copy_into, fill
 from cygrad._core.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
@@ -102,13 +102,26 @@ cdef int _move(Tensor tensor, Node node, int output_nr) except -1:
 
 
 cdef int _refresh_view(Tensor view) except -1:
-    """Make `view` the output of an as_strided node on its base as it is now."""
+    """
+    Make `view` the output of an as_strided node on its base as it is now; where one of them is complex and the other
+    is not, of one on the real numbers of both.
+    """
     cdef thread_state_t *state = thread_state()
     cdef int disabled = state.grad_disabled
+    cdef bint from_complex = is_complex(view.base.array.dtype), to_complex = is_complex(view.array.dtype)
     state.grad_disabled = 0
     cdef Tensor fresh
+    shape, strides, offset = view.shape, view.stride(), view.storage_offset()
     try:
-        fresh = functions["as_strided"](view.base, view.shape, view.stride(), view.storage_offset())
+        base = view.base
+        if from_complex and not to_complex:
+            base = functions["view_as_real"](base)
+        elif to_complex and not from_complex:
+            shape, strides = _as_pairs(shape, strides)
+            offset *= 2
+        fresh = functions["as_strided"](base, shape, strides, offset)
+        if to_complex and not from_complex:
+            fresh = functions["view_as_complex"](fresh)
     finally:
         state.grad_disabled = disabled
     _move(view, fresh.node, fresh.output_nr)
@@ -121,7 +134,7 @@ protocol.refresh_view = _refresh_view
 # -------------------------------------------------------------------------------------------------------- CopySlices
 
 cdef enum:                      # what a CopySlices node keeps, besides the node of the slice in `inner`
-    BASE_SHAPE, BASE_STRIDES, SHAPE, STRIDES, OFFSET, KEPT
+    BASE_DTYPE, BASE_SHAPE, BASE_STRIDES, DTYPE, SHAPE, STRIDES, OFFSET, KEPT
 
 
 cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, Tensor view):
@@ -141,14 +154,21 @@ cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, T
         set_edge(node.c, i, inner.c.edges[i].node, inner.c.edges[i].input_nr)
     for i in range(KEPT):
         kept[i] = &node.c.saved[i].value
+    _set_integer(kept[BASE_DTYPE], base.array.dtype)
+    _set_integer(kept[DTYPE], view.array.dtype)
     check(set_integers(kept[BASE_SHAPE], base.array.ndim, base.array.shape))
     check(set_integers(kept[BASE_STRIDES], base.array.ndim, base.array.strides))
     check(set_integers(kept[SHAPE], view.array.ndim, view.array.shape))
     check(set_integers(kept[STRIDES], view.array.ndim, view.array.strides))
-    kept[OFFSET].kind = INTEGER
-    kept[OFFSET].of.integer = (view.array.data - base.array.data) // itemsize(base.array.dtype)
+    # Strides and offset count elements of the view: real numbers in a view of the parts of complex ones.
+    _set_integer(kept[OFFSET], (view.array.data - base.array.data) // itemsize(view.array.dtype))
     # The gradient that leaves the slice has the shape of the slice: the inner node's metas see to that.
     return node
+
+
+cdef inline void _set_integer(value_t *value, int64_t integer) noexcept nogil:
+    value.kind = INTEGER
+    value.of.integer = integer
 
 
 cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep) noexcept nogil:
@@ -171,7 +191,8 @@ cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep)
             first += strides[i] * (shape[i] - 1)
         else:
             last += strides[i] * (shape[i] - 1)
-    whole = _strided_empty(grad.dtype, ndim, shape, strides, -first, last - first + 1 if grad.size else 0)
+    whole = _strided_empty(<int>kept[BASE_DTYPE].value.of.integer, ndim, shape, strides, -first,
+                           last - first + 1 if grad.size else 0)
     if whole == NULL:
         release(grad)
         return MEMORY_ERROR
@@ -179,8 +200,9 @@ cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep)
     release(grad)
     region = NULL
     if status == OK:
-        region = array_view(whole, whole.dtype, kept[SHAPE].value.count, kept[SHAPE].value.of.integers,
-                            kept[STRIDES].value.of.integers, kept[OFFSET].value.of.integer)
+        region = array_view(whole, <int>kept[DTYPE].value.of.integer, kept[SHAPE].value.count,
+                            kept[SHAPE].value.of.integers, kept[STRIDES].value.of.integers,
+                            kept[OFFSET].value.of.integer)
         status = MEMORY_ERROR if region == NULL else OK
     if status == OK:
         slice_grad.kind = ARRAY
@@ -223,26 +245,43 @@ cdef class CopySlices(Node):
         if grads[0] is None:
             return [None] * self.c.n_edges
         cdef kept_t *kept = self.c.saved
-        shape = plain_object(&kept[SHAPE].value)
-        base_shape = plain_object(&kept[BASE_SHAPE].value)
-        inside = _places(base_shape, plain_object(&kept[BASE_STRIDES].value), shape,
-                         plain_object(&kept[STRIDES].value), kept[OFFSET].value.of.integer)
+        cdef bint from_complex = is_complex(<int>kept[BASE_DTYPE].value.of.integer)
+        cdef bint to_complex = is_complex(<int>kept[DTYPE].value.of.integer)
+        cdef bint base_in_pairs = from_complex and not to_complex, slice_in_pairs = to_complex and not from_complex
+        shape, strides = plain_object(&kept[SHAPE].value), plain_object(&kept[STRIDES].value)
+        base_shape, base_strides = plain_object(&kept[BASE_SHAPE].value), plain_object(&kept[BASE_STRIDES].value)
+        offset, whole = kept[OFFSET].value.of.integer, grads[0]
+        if base_in_pairs:
+            base_shape, base_strides = _as_pairs(base_shape, base_strides)
+            whole = functions["view_as_real"](whole)
+        elif slice_in_pairs:
+            shape, strides = _as_pairs(shape, strides)
+            offset *= 2
+        inside = _places(base_shape, base_strides, shape, strides, offset)
         mask = np.zeros(int(np.prod(base_shape, dtype=np.int64)), dtype=bool)
         mask[inside] = True
         places = as_tensor(inside, "CopySlices")
-        flat = functions["reshape"](grads[0], (-1,))
+        flat = functions["reshape"](whole, (-1,))
         region = functions["reshape"](functions["index_select"](flat, 0, places), shape)
-        cdef list gradients = (<Node>self.payload).apply([region], keep, recorded)
+        cdef list gradients = (<Node>self.payload).apply(
+            [functions["view_as_complex"](region) if slice_in_pairs else region], keep, recorded)
         outside = functions["masked_fill"](flat, as_tensor(mask, "CopySlices"), 0)
         if gradients[0] is not None:
-            outside = functions["index_add"](outside, 0, places, functions["reshape"](gradients[0], (-1,)))
-        gradients[0] = functions["reshape"](outside, base_shape)
+            inner = functions["view_as_real"](gradients[0]) if slice_in_pairs else gradients[0]
+            outside = functions["index_add"](outside, 0, places, functions["reshape"](inner, (-1,)))
+        outside = functions["reshape"](outside, base_shape)
+        gradients[0] = functions["view_as_complex"](outside) if base_in_pairs else outside
         if self.c.edges[0].node == NULL:
             gradients[0] = None
         return gradients
 
 
 install_collector(CopySlices)
+
+
+def _as_pairs(shape, strides):
+    """Shape and strides of the real numbers of complex ones: pairs, in a last dimension."""
+    return [*shape, 2], [*(2 * stride for stride in strides), 1]
 
 
 def _places(base_shape, base_strides, shape, strides, offset):

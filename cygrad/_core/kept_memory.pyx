@@ -1,6 +1,5 @@
 """What nodes keep for backward, as memory: the storages behind their saved values."""
 
-from libc.stdint cimport int64_t
 from cygrad._core.array cimport array_t
 from cygrad._core.atomic cimport lock, unlock
 from cygrad._core.node cimport Node, node_t

@@ -3,7 +3,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdio cimport snprintf
 from cygrad._core.arguments cimport array_argument, array_result, check_writable, fresh_copy, new_array
-from cygrad._core.array cimport MAX_DIMS, array_t, release, retain, same_shape, shape_text
+from cygrad._core.array cimport MAX_DIMS, array_t, release, retain, same_shape, shape_text, share_memory
 from cygrad._core.copy cimport as_contiguous, copy_into
 from cygrad._core.dtype cimport BOOL, INT64, dtype_name, itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
@@ -96,7 +96,8 @@ cdef int _filled(const char *operation, const value_t *value, array_t *dense, ar
     cdef masked_t job
     cdef int status = scalar_array(operation, value, dense.dtype, &scalar)
     if status == OK:
-        status = _dense(operation, mask, ndim, shape, False, &wide)
+        # A mask in the memory that is about to change must be read before.
+        status = _dense(operation, mask, ndim, shape, share_memory(mask, dense), &wide)
     if status == OK:
         job.mask, job.data, job.value, job.width = <uint8_t *>wide.data, dense.data, scalar.data, itemsize(dense.dtype)
         parallel_for(_fill_piece, &job, dense.size, GRAIN)

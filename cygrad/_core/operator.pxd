@@ -51,6 +51,7 @@ ctypedef struct operator_t:
     const char *name
     const char *node_name     # "MulBackward0"
     kernel_t kernel           # NULL if ELEMENTWISE
+    kernel_t into             # the same in the memory of argument 0, for the in-place form; NULL: copies the result
     program_t *program        # forward, if ELEMENTWISE
     int32_t flags
     int32_t n_arguments

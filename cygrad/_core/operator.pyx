@@ -13,7 +13,7 @@ from cygrad._core.assembler cimport (
 from cygrad._core.errors cimport OK
 from cygrad._core.machine cimport code_t, run
 from cygrad._core.value cimport (
-    ARRAY, ARRAYS, BOOLEAN, INTEGER, NOTHING, REAL, clear, find_kernel, set_arrays, value_t)
+    ARRAY, ARRAYS, BOOLEAN, INTEGER, NOTHING, REAL, clear, find_kernel, kernel_t, set_arrays, value_t)
 
 table = {}
 cdef object _recorded = None  # the module `recorded`, once imported
@@ -174,11 +174,19 @@ cdef int _describe(Operator made, dict row) except -1:
     if row["forward"] == "primitive":
         op.program = primitive_program(row["name"], op.n_arguments, made.keep)
     elif row["forward"] is None:
-        op.kernel = find_kernel(row["kernel"])
-        if op.kernel == NULL:
-            raise RuntimeError(f"{row['name']}: no kernel '{row['kernel']}' is registered. Import the module "
-                               "that registers it first, or correct 'kernel' or 'forward' in the table.")
+        op.kernel = _kernel(row["name"], row["kernel"])
+        if row["into"] is not None:
+            op.into = _kernel(row["name"], row["into"])
     return 0
+
+
+cdef kernel_t _kernel(str operator, str name) except NULL:
+    """The array kernel that a row names."""
+    cdef kernel_t kernel = find_kernel(name)
+    if kernel == NULL:
+        raise RuntimeError(f"{operator}: no kernel '{name}' is registered. Import the module that registers it first, "
+                           "or correct 'kernel', 'into' or 'forward' in the table.")
+    return kernel
 
 
 cdef int _describe_argument(Operator made, int i, object entry) except -1:

@@ -209,30 +209,21 @@ cdef int _pad_own(const padding_t *padding, array_t *self, value_t *result) noex
     return array_result(current, result)
 
 
-cdef int _pad(mode_t mode, const value_t *pad, const value_t *value, array_t *self, value_t *result) noexcept nogil:
-    """Both ways of padding."""
-    cdef padding_t padding
-    cdef int status = _make_padding(b"pad", mode, pad, self.ndim, self.shape, &padding)
-    if status != OK:
-        return status
-    return _pad_constant(&padding, self, value, result) if mode == CONSTANT else _pad_own(&padding, self, result)
-
-
-cdef int pad_constant_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """pad_constant(self, pad, value): negative paddings crop."""
-    cdef array_t *self
-    cdef int status = array_argument(b"pad", b"self", &arguments[0], &self)
-    return _pad(CONSTANT, &arguments[1], &arguments[2], self, &results[0]) if status == OK else status
-
-
 cdef int pad_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """pad(self, pad, mode, value)."""
+    """pad(self, pad, mode, value): negative paddings crop."""
     cdef array_t *self
+    cdef padding_t padding
     cdef mode_t mode = CONSTANT
     cdef int status = array_argument(b"pad", b"self", &arguments[0], &self)
     if status == OK:
         status = _mode(&arguments[2], &mode)
-    return _pad(mode, &arguments[1], &arguments[3], self, &results[0]) if status == OK else status
+    if status == OK:
+        status = _make_padding(b"pad", mode, &arguments[1], self.ndim, self.shape, &padding)
+    if status != OK:
+        return status
+    if mode == CONSTANT:
+        return _pad_constant(&padding, self, &arguments[3], &results[0])
+    return _pad_own(&padding, self, &results[0])
 
 
 cdef int _sum_own(const padding_t *padding, array_t *grad, const int64_t *shape, value_t *result) noexcept nogil:
@@ -294,6 +285,5 @@ cdef int pad_backward_kernel(const value_t *arguments, value_t *results) noexcep
     return array_result(zeros, &results[0])
 
 
-register_kernel("pad_constant", pad_constant_kernel)
 register_kernel("pad", pad_kernel)
 register_kernel("pad_backward", pad_backward_kernel)

@@ -6,14 +6,14 @@ Nodes are found by an explicit stack, never by recursion. A node remembers its p
 The order is decreasing sequence number; an AccumulateGrad comes right after the last node that sends it a gradient.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memset
-from cygrad._core.array cimport array_t, release
+from cygrad._core.array cimport release
 from cygrad._core.atomic cimport atomic_add, atomic_claim, atomic_load, atomic_store
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, message
-from cygrad._core.node cimport edge_t, node_t
+from cygrad._core.node cimport node_t
 
 cdef int64_t _plans = 0          # 0 marks an unclaimed node
 

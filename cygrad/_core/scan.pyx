@@ -1,14 +1,11 @@
-"""Running sums and products along a dimension, and the derivative of the product."""
+"""Running sums and products along a dimension."""
 
 from libc.stdint cimport int64_t
-from libc.stdio cimport snprintf
-from cygrad._core.arguments cimport array_argument, check_same_shape, integer_argument, wrap_dim
+from cygrad._core.arguments cimport array_argument, integer_argument, wrap_dim
 from cygrad._core.array cimport array_empty_like, array_t, release
 from cygrad._core.copy cimport as_contiguous, as_dtype
-from cygrad._core.dtype cimport (
-    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT64, dtype_name, is_differentiable,
-)
-from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.dtype cimport BOOL, COMPLEX64, FLOAT32, FLOAT64, INT64, is_differentiable
+from cygrad._core.errors cimport MEMORY_ERROR, OK
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.softmax cimport rows_along, rows_t
 from cygrad._core.value cimport NOTHING, register_kernel, set_array, value_t
@@ -22,12 +19,6 @@ ctypedef double complex complex128_t
 
 ctypedef fused element:
     int64_t
-    float
-    double
-    complex64_t
-    complex128_t
-
-ctypedef fused inexact:
     float
     double
     complex64_t
@@ -51,8 +42,6 @@ ctypedef struct work_t:
     int64_t width
     int64_t tiles
     char *self
-    char *grad
-    char *result
     char *out
 
 
@@ -190,112 +179,6 @@ cdef int cumsum_reverse_kernel(const value_t *arguments, value_t *results) noexc
     return _scanned(b"cumsum_reverse", CUMSUM_REVERSE, arguments, -1, results)
 
 
-# ---------------------------------------------------------------- derivative of cumprod
-
-cdef inline inexact _conjugate(inexact z) noexcept nogil:
-    if inexact is complex64_t or inexact is complex128_t:
-        return z.conjugate()
-    else:
-        return z
-
-
-cdef void _cumprod_backward(work_t *work, inexact *x, inexact *grad, inexact *result, inexact *out,
-                            int64_t begin, int64_t end) noexcept nogil:
-    """out[k] = sum over i >= k of grad[i] conj(product of x[0..i] without x[k]).
-
-    Before the first zero that is the sum of grad[i] conj(result[i]) from the end, divided by conj(x[k]):
-    results from the zero on are zero and add nothing. At the first zero the products are made without it,
-    and behind it all products contain it.
-    """
-    cdef int64_t row, i, at, zero, n = work.rows.n, inner = work.rows.inner
-    cdef inexact running, product
-    for row in range(begin, end):
-        at = row // inner * n * inner + row % inner
-        zero = 0
-        while zero < n and x[at + zero * inner] != 0:
-            zero += 1
-        running = 0
-        i = zero - 1
-        while i >= 0:
-            running = running + grad[at + i * inner] * _conjugate(result[at + i * inner])
-            out[at + i * inner] = running / _conjugate(x[at + i * inner])
-            i -= 1
-        if zero == n:
-            continue
-        product = 1
-        if zero > 0:
-            product = result[at + (zero - 1) * inner]
-        running = grad[at + zero * inner] * _conjugate(product)
-        for i in range(zero + 1, n):
-            product = product * x[at + i * inner]
-            running = running + grad[at + i * inner] * _conjugate(product)
-            out[at + i * inner] = 0
-        out[at + zero * inner] = running
-
-
-cdef void _cumprod_backward_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
-    if work.dtype == FLOAT32:
-        _cumprod_backward(work, <float *>work.self, <float *>work.grad, <float *>work.result,
-                          <float *>work.out,
-                          begin, end)
-    elif work.dtype == FLOAT64:
-        _cumprod_backward(work, <double *>work.self, <double *>work.grad, <double *>work.result,
-                          <double *>work.out,
-                          begin, end)
-    elif work.dtype == COMPLEX64:
-        _cumprod_backward(work, <complex64_t *>work.self, <complex64_t *>work.grad,
-                          <complex64_t *>work.result,
-                          <complex64_t *>work.out, begin, end)
-    else:
-        _cumprod_backward(work, <complex128_t *>work.self, <complex128_t *>work.grad,
-                          <complex128_t *>work.result,
-                          <complex128_t *>work.out, begin, end)
-
-
-cdef int cumprod_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """cumprod_backward(grad, self, result, dim): right where self has zeros, too."""
-    cdef work_t work
-    cdef array_t *parts[4]
-    cdef array_t *grad
-    cdef array_t *self
-    cdef array_t *result
-    cdef int i, dim, status = _read(b"cumprod_backward", &arguments[1], &arguments[3], &self, &dim)
-    if status == OK:
-        status = array_argument(b"cumprod_backward", b"grad", &arguments[0], &grad)
-    if status == OK:
-        status = array_argument(b"cumprod_backward", b"result", &arguments[2], &result)
-    if status == OK:
-        status = check_same_shape(b"cumprod_backward", b"grad", grad, self.ndim, self.shape)
-    if status == OK:
-        status = check_same_shape(b"cumprod_backward", b"result", result, self.ndim, self.shape)
-    if status != OK:
-        return status
-    if not is_differentiable(result.dtype):
-        snprintf(message(), MESSAGE, b"cumprod_backward: needs a floating or complex dtype (got %s).",
-                 dtype_name(result.dtype))
-        return RUNTIME_ERROR
-    work.dtype = result.dtype
-    parts[0] = as_contiguous(self, work.dtype)
-    parts[1] = as_contiguous(grad, work.dtype)
-    parts[2] = as_contiguous(result, -1)
-    parts[3] = array_empty_like(result, -1)
-    if parts[0] == NULL or parts[1] == NULL or parts[2] == NULL or parts[3] == NULL:
-        for i in range(4):
-            release(parts[i])
-        return MEMORY_ERROR
-    rows_along(self, dim, &work.rows)
-    work.self, work.grad, work.result, work.out = parts[0].data, parts[1].data, parts[2].data, parts[3].data
-    if parts[3].size:
-        parallel_for(_cumprod_backward_body, &work, work.rows.outer * work.rows.inner,
-                     max(1, PIECE // work.rows.n))
-    for i in range(3):
-        release(parts[i])
-    set_array(results, parts[3])
-    return OK
-
-
 register_kernel("cumsum", cumsum_kernel)
 register_kernel("cumprod", cumprod_kernel)
 register_kernel("cumsum_reverse", cumsum_reverse_kernel)
-register_kernel("cumprod_backward", cumprod_backward_kernel)

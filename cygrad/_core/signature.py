@@ -20,7 +20,7 @@ KEYS = {
     "call": str, "forward": str, "kernel": str, "inplace": bool, "out": bool, "alias": list, "doc": str,
     "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
     "function": bool, "name": str, "jvp": (str, dict), "kink": str, "node": str, "variadic": bool,
-    "dtypes": str,
+    "dtypes": str, "into": str, "inplace_method": bool,
 }
 DTYPES = ("bool", "integer", "real", "complex")
 CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
@@ -145,6 +145,10 @@ def _parse_row(row: dict, name: str | None) -> dict:
         raise RowError("'gradient = false' with derivative formulas")
     if row.get("inplace") and (not arguments or (arguments[0].kind != TENSOR and arguments[0].kind != OPERAND)):
         raise RowError("'inplace = true' needs a Tensor as first argument")
+    if "into" in row and ("forward" in row or not arguments or arguments[0].kind != TENSOR):
+        raise RowError("'into' needs an array kernel and a Tensor as first argument")
+    if row.get("inplace_method") and not row.get("inplace"):
+        raise RowError("'inplace_method = true' needs 'inplace = true'")
     if row.get("variadic") and (len(arguments) < 2 or arguments[1].kind != INTS):
         raise RowError("'variadic = true' needs int[] as second argument")
     public = row.get("name", called)
@@ -153,7 +157,7 @@ def _parse_row(row: dict, name: str | None) -> dict:
             raise RowError(f"not a name for a Python function (got {spelling!r}). Give another 'name'")
     return {
         "name": called, "call": row["call"], "arguments": arguments, "formulas": formulas,
-        "forward": row.get("forward"), "kernel": row.get("kernel", called),
+        "forward": row.get("forward"), "kernel": row.get("kernel", called), "into": row.get("into"),
         "results": tuple(results), "differentiable": tuple(differentiable), "list": row.get("list", False),
         "view": row.get("view", False), "inplace": row.get("inplace", False), "out": row.get("out", False),
         "gradient": row.get("gradient", True), "node": row.get("node") or node_name(called),

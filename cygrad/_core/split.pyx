@@ -1,11 +1,11 @@
-"""Views of all parts of an array at once: split, chunk, unbind."""
+"""Views of all parts of an array at once: split, unbind."""
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from cygrad._core.arguments cimport (
-    array_argument, integer_argument, integers_argument, list_text, optional_integer, wrap_dim,
+    array_argument, integers_argument, list_text, optional_integer, wrap_dim,
 )
-from cygrad._core.array cimport array_t, shape_text
+from cygrad._core.array cimport array_t
 from cygrad._core.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.slicing cimport narrowed, selected
 from cygrad._core.value cimport clear, register_kernel, set_arrays, value_t
@@ -21,23 +21,6 @@ cdef int _new_list(int64_t count, value_t *result) noexcept nogil:
                  <long long>count, <int>LONGEST_LIST)
         return RUNTIME_ERROR
     return set_arrays(result, <int>count)
-
-
-cdef int split_into(array_t *self, int dim, int64_t count, const int64_t *sizes, int64_t size,
-                    value_t *result) noexcept nogil:
-    """`count` consecutive parts of the given sizes (NULL: all of `size`, the last as long as what is left)."""
-    cdef int64_t start = 0, length
-    cdef int i, status = _new_list(count, result)
-    if status != OK:
-        return status
-    for i in range(result.count):
-        length = sizes[i] if sizes != NULL else min(size, self.shape[dim] - start)
-        result.of.arrays[i] = narrowed(self, dim, start, length)
-        if result.of.arrays[i] == NULL:
-            clear(result)
-            return MEMORY_ERROR
-        start += length
-    return OK
 
 
 cdef int _open(const char *operation, const value_t *self_value, const value_t *dim_value, int status_if_0dim,
@@ -58,7 +41,7 @@ cdef int split_kernel(const value_t *arguments, value_t *results) noexcept nogil
     """split(self, sizes, dim): consecutive parts of these sizes, as a list of views."""
     cdef array_t *self
     cdef const int64_t *sizes
-    cdef int64_t left
+    cdef int64_t left, start = 0
     cdef int i, count, dim, status = _open(b"split", &arguments[0], &arguments[2], RUNTIME_ERROR, &self, &dim)
     if status == OK:
         status = integers_argument(b"split", b"split_sizes", &arguments[1], &count, &sizes)
@@ -75,43 +58,16 @@ cdef int split_kernel(const value_t *arguments, value_t *results) noexcept nogil
                  b"(got %s, expected non-negative sizes with the sum %lld).",
                  dim, list_text(count, sizes), <long long>self.shape[dim])
         return RUNTIME_ERROR
-    return split_into(self, dim, count, sizes, 0, &results[0])
-
-
-cdef int split_size_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """split_size(self, size, dim): parts of one size, the last one smaller if need be."""
-    cdef array_t *self
-    cdef int64_t size, count
-    cdef int dim, status = _open(b"split", &arguments[0], &arguments[2], RUNTIME_ERROR, &self, &dim)
-    if status == OK:
-        status = integer_argument(b"split", b"split_size", &arguments[1], &size)
+    status = _new_list(count, &results[0])
     if status != OK:
         return status
-    if size < 0 or (size == 0 and self.shape[dim]):
-        snprintf(message(), MESSAGE, b"split: split_size must be positive (got %lld for dimension %d of shape %s).",
-                 <long long>size, dim, shape_text(self))
-        return RUNTIME_ERROR
-    count = (self.shape[dim] - 1) // size + 1 if self.shape[dim] else 1
-    return split_into(self, dim, count, NULL, size, &results[0])
-
-
-cdef int chunk_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """chunk(self, chunks, dim): at most so many parts, equally large but for the last."""
-    cdef array_t *self
-    cdef int64_t chunks, size, length
-    cdef int dim, status = _open(b"chunk", &arguments[0], &arguments[2], RUNTIME_ERROR, &self, &dim)
-    if status == OK:
-        status = integer_argument(b"chunk", b"chunks", &arguments[1], &chunks)
-    if status != OK:
-        return status
-    if chunks <= 0:
-        snprintf(message(), MESSAGE, b"chunk: number of chunks must be positive (got %lld).", <long long>chunks)
-        return RUNTIME_ERROR
-    length = self.shape[dim]
-    if length == 0:
-        return split_into(self, dim, chunks, NULL, 0, &results[0])
-    size = (length - 1) // chunks + 1
-    return split_into(self, dim, (length - 1) // size + 1, NULL, size, &results[0])
+    for i in range(count):
+        results[0].of.arrays[i] = narrowed(self, dim, start, sizes[i])
+        if results[0].of.arrays[i] == NULL:
+            clear(&results[0])
+            return MEMORY_ERROR
+        start += sizes[i]
+    return OK
 
 
 cdef int unbind_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -131,6 +87,4 @@ cdef int unbind_kernel(const value_t *arguments, value_t *results) noexcept nogi
 
 
 register_kernel("split", split_kernel)
-register_kernel("split_size", split_size_kernel)
-register_kernel("chunk", chunk_kernel)
 register_kernel("unbind", unbind_kernel)

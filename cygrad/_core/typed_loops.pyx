@@ -6,7 +6,7 @@ of loop_t; where a loop has no use for it, its pointer type tells the compiler w
 """
 
 from libc.math cimport M_PI, erf, erfc, trunc
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from cygrad._core.cast cimport cast_loops
 from cygrad._core.dtype cimport (BOOL, COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, INT64, itemsize)
 from cygrad._core.integer_loops cimport enter_integers
@@ -14,7 +14,6 @@ from cygrad._core.loops cimport (FLOAT, SAME, SELECT, define, entries, entry_t, 
                                  set_entry)
 
 cdef extern from "<math.h>" nogil:
-    float erfcf(float)
     float truncf(float)
     double lgamma_r(double, int *)
     float lgammaf_r(float, int *)
@@ -23,6 +22,17 @@ cdef extern from "<math.h>" nogil:
 cdef extern from "vector_math.h" nogil:
     void sines(const double *x, double *out, int64_t n, int64_t quarter)
     void error_functions(const float *x, float *out, int64_t n)
+    void complementary_error_functions(const float *x, float *out, int64_t n)
+
+cdef extern from "vector_choice.h" nogil:
+    void choose_bytes(const uint8_t *condition, const uint8_t *x, const uint8_t *y, uint8_t *out, int64_t n,
+                      int64_t x_step, int64_t y_step)
+    void choose_halves(const uint8_t *condition, const uint16_t *x, const uint16_t *y, uint16_t *out, int64_t n,
+                       int64_t x_step, int64_t y_step)
+    void choose_words(const uint8_t *condition, const uint32_t *x, const uint32_t *y, uint32_t *out, int64_t n,
+                      int64_t x_step, int64_t y_step)
+    void choose_doubles(const uint8_t *condition, const uint64_t *x, const uint64_t *y, uint64_t *out, int64_t n,
+                        int64_t x_step, int64_t y_step)
 
 cdef extern from "<complex.h>" nogil:
     double carg(double complex)
@@ -65,14 +75,6 @@ cdef enum:
 
 # Choices
 
-cdef inline word_t chosen(char condition, word_t x, word_t y) noexcept nogil:
-    """x where the condition holds, else y."""
-    if word_t is doublecomplex:
-        return x if condition else y
-    else:
-        return y ^ ((x ^ y) & <word_t>-<word_t>(condition != 0))
-
-
 cdef void where_loop(char **arguments, const int64_t *n, const int64_t *steps, word_t *tag) noexcept nogil:
     """Condition (bool), x, y -> x where it holds, else y."""
     cdef int64_t i, size = sizeof(word_t)
@@ -80,26 +82,25 @@ cdef void where_loop(char **arguments, const int64_t *n, const int64_t *steps, w
     cdef char *x = arguments[1]
     cdef char *y = arguments[2]
     cdef char *out = arguments[3]
-    cdef word_t value
-    if word_t is not doublecomplex and steps[0] == 1 and steps[3] == size and (
-            steps[1] == size or steps[1] == 0) and (steps[2] == size or steps[2] == 0):
-        # Without a branch, by a mask of all or no bits: conditions are seldom predictable.
-        if steps[1] == size and steps[2] == size:
-            for i in range(n[0]):
-                (<word_t *>out)[i] = chosen(condition[i], (<word_t *>x)[i], (<word_t *>y)[i])
-        elif steps[1] == size:
-            value = (<word_t *>y)[0]
-            for i in range(n[0]):
-                (<word_t *>out)[i] = chosen(condition[i], (<word_t *>x)[i], value)
-        else:
-            value = (<word_t *>x)[0]
-            for i in range(n[0]):
-                (<word_t *>out)[i] = chosen(condition[i], value, (<word_t *>y)[i * steps[2] // size])
-    else:
-        for i in range(n[0]):
-            (<word_t *>(out + i * steps[3]))[0] = (
-                (<word_t *>(x + i * steps[1]))[0] if condition[i * steps[0]]
-                else (<word_t *>(y + i * steps[2]))[0])
+    if word_t is not doublecomplex:
+        if steps[0] == 1 and steps[3] == size and (steps[1] == size or steps[1] == 0) and (
+                steps[2] == size or steps[2] == 0):
+            if word_t is uint8_t:
+                choose_bytes(<uint8_t *>condition, <uint8_t *>x, <uint8_t *>y, <uint8_t *>out, n[0], steps[1], steps[2])
+            elif word_t is int16_t:
+                choose_halves(<uint8_t *>condition, <uint16_t *>x, <uint16_t *>y, <uint16_t *>out, n[0], steps[1],
+                              steps[2])
+            elif word_t is int32_t:
+                choose_words(<uint8_t *>condition, <uint32_t *>x, <uint32_t *>y, <uint32_t *>out, n[0], steps[1],
+                             steps[2])
+            else:
+                choose_doubles(<uint8_t *>condition, <uint64_t *>x, <uint64_t *>y, <uint64_t *>out, n[0], steps[1],
+                               steps[2])
+            return
+    for i in range(n[0]):
+        (<word_t *>(out + i * steps[3]))[0] = (
+            (<word_t *>(x + i * steps[1]))[0] if condition[i * steps[0]]
+            else (<word_t *>(y + i * steps[2]))[0])
 
 
 cdef inline ordered_t relu(ordered_t x) noexcept nogil:
@@ -181,12 +182,20 @@ cdef void sine_loop(char **arguments, const int64_t *n, const int64_t *steps, vo
               quarter)
 
 
-cdef void erfc_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+cdef void erfc_double_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
     cdef int64_t i
-    cdef real_t x
     for i in range(n[0]):
-        x = (<real_t *>(arguments[0] + i * steps[0]))[0]
-        (<real_t *>(arguments[1] + i * steps[1]))[0] = erfcf(x) if real_t is float else erfc(x)
+        (<double *>(arguments[1] + i * steps[1]))[0] = erfc((<double *>(arguments[0] + i * steps[0]))[0])
+
+
+cdef void erfc_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    cdef int64_t i
+    if steps[0] == sizeof(float) and steps[1] == sizeof(float):
+        complementary_error_functions(<const float *>arguments[0], <float *>arguments[1], n[0])
+        return
+    for i in range(n[0]):
+        complementary_error_functions(<const float *>(arguments[0] + i * steps[0]),
+                                      <float *>(arguments[1] + i * steps[1]), 1)
 
 
 cdef void lgamma_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
@@ -326,7 +335,7 @@ def _initialise():
     # NumPy computes these two one by one.
     set_entry(define("sin", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, NULL, FLOAT64)
     set_entry(define("cos", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, &entries, FLOAT64)
-    enter_reals("erfc", 1, FLOAT, 40, True, <loop_t>erfc_loop[float], <loop_t>erfc_loop[double])
+    enter_reals("erfc", 1, FLOAT, 40, True, erfc_float_loop, erfc_double_loop)
     enter_reals("lgamma", 1, FLOAT, 60, True, <loop_t>lgamma_loop[float], <loop_t>lgamma_loop[double])
 
     index = define("sigmoid", 1, FLOAT, 10, True, -1)

@@ -107,7 +107,7 @@ class FunctionCall:
     def zeros_for(self, gradients, like, what):
         """Zeros where there is no gradient; in strict mode an error for it, and for gradients that are constant."""
         for number, gradient in enumerate(gradients):
-            if self.strict and (gradient is None or self.create_graph and not gradient.requires_grad):
+            if self.strict and (gradient is None or (self.create_graph and not gradient.requires_grad)):
                 wrong = "is zero" if gradient is None else "is constant, and create_graph=True was given"
                 raise RuntimeError(f"{self.operation}: the derivative with respect to {what} {number} {wrong}, which "
                                    "strict=True forbids. Leave strict out to get it all the same.")

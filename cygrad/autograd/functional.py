@@ -73,7 +73,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     create_graph : bool, default False
         Record the computation, so that the results can be differentiated.
     strict : bool, default False
-        Raise an error if a result does not depend on an input, or a gradient not on the vector, instead of giving zeros.
+        Raise an error if a result does not depend on an input, instead of giving zeros.
 
     Returns
     -------

@@ -2,6 +2,7 @@
 
 from html import escape
 
+from cygrad._core.accumulate import AccumulateGrad
 from cygrad._core.kept_memory import kept, storage_of
 from cygrad._core.order import order
 from cygrad.autograd.order import nodes_of
@@ -89,7 +90,7 @@ def memory_report(root):
 
     Parameters
     ----------
-    root : Tensor, GradientEdge, Node, or a sequence of them
+    root : Tensor, GradientEdge, Node, or a list or tuple of them
 
     Returns
     -------
@@ -112,8 +113,7 @@ def memory_report(root):
     all               4  12,000      4,000
     """
     nodes = order(nodes_of("memory_report", root))
-    leaves = [variable for node in nodes if (variable := getattr(node, "variable", None)) is not None]
-    of_leaves = {storage_of(leaf) for leaf in leaves}
+    of_leaves = {storage_of(node.variable) for node in nodes if isinstance(node, AccumulateGrad)}
     counted, entries = set(), []
     for node in reversed(nodes):
         storages = {storage: size for storage, size in kept(node).items() if storage not in counted}

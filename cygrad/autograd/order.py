@@ -9,8 +9,8 @@ __all__ = ["backward_order"]
 
 
 def nodes_of(operation, places):
-    """The nodes where backward starts from these places: Tensor, GradientEdge, Node, or a sequence of them."""
-    if isinstance(places, (Tensor, GradientEdge, Node)):
+    """The nodes where backward starts from these places: Tensor, GradientEdge, Node, or a list or tuple of them."""
+    if not isinstance(places, (list, tuple)):
         places = (places,)
     return [_node_of(operation, place) for place in places]
 
@@ -35,7 +35,7 @@ def backward_order(root, inputs=None):
 
     Parameters
     ----------
-    root : Tensor, GradientEdge, Node, or a sequence of them
+    root : Tensor, GradientEdge, Node, or a list or tuple of them
         Where backward would start.
     inputs : the same, optional
         As for ``backward(inputs=...)``: only what leads there.

@@ -2,11 +2,9 @@
 
 from types import SimpleNamespace
 
-from cygrad.operators import METHODS, OPERATORS
+from cygrad.operators import INPLACE, OPERATORS
 
 __all__ = ["operators"]
 
 # By the names of the rows; the forms that change their first argument have an underscore.
-operators = SimpleNamespace(
-    **{name: function for name, function in METHODS.items() if name.endswith("_")}, **OPERATORS
-)
+operators = SimpleNamespace(**OPERATORS, **INPLACE)

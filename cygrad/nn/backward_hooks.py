@@ -47,8 +47,6 @@ class BackwardHooks:
     def watch_inputs(self, args):
         """The arguments, those that require grad being watched."""
         self.n_inputs = len(args)
-        if not self.after:
-            return args
         self.inputs, args = _watched(args, self._inputs_done, True)
         return args
 
@@ -69,7 +67,7 @@ class BackwardHooks:
         grads = _spread(self.outputs, grads, self.n_outputs)
         for hook in self.before:
             grads = _replaced("full backward pre-hook", "grad_output", hook(self.module, grads), grads)
-        if self.inputs:
+        if self.after and self.inputs:
             self.grad_outputs.set(grads)
         elif self.after:
             self._without_inputs(grads)

@@ -261,7 +261,8 @@ def double(x):
 @pytest.mark.parametrize(("error", "text", "call"), [
     (TypeError, r"vjp: inputs is no Tensor \(got float", lambda x: functional.vjp(double, 1.0)),
     (TypeError, r"vjp: element 1 of inputs is no Tensor \(got int", lambda x: functional.vjp(double, (x, 2))),
-    (TypeError, r"jacobian: the result of func is no Tensor \(got list", lambda x: functional.jacobian(lambda x: [x], x)),
+    (TypeError, r"jacobian: the result of func is no Tensor \(got list",
+     lambda x: functional.jacobian(lambda x: [x], x)),
     (TypeError, r"jvp: v is no Tensor \(got str", lambda x: functional.jvp(double, x, "v")),
     (RuntimeError, r"vjp: inputs is empty", lambda x: functional.vjp(double, ())),
     (RuntimeError, r"vjp: v can be left out only for a single element \(got the outputs of shape \(3,\)",

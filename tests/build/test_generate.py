@@ -30,6 +30,21 @@ out = true
 alias = ["multiply"]
 kink = "none | nowhere"
 
+[mul_scaled]
+call = "mul_scaled(Tensor|number self, Tensor|number other, *, number alpha)"
+forward = "mul(self, mul(other, alpha))"
+function = false
+inplace = true
+alias = ["multiply_scaled"]
+
+[put]
+call = "put(Tensor self, Tensor index)"
+kernel = "put_copy"
+into = "put_into"
+function = false
+inplace = true
+inplace_method = true
+
 [conj]
 call = "conj(Tensor self)"
 forward = "primitive"
@@ -92,6 +107,9 @@ def test_generated_module(ops, tmp_path):
         "def reshape(input, *sizes, shape=None):",
         "def unreduce(grad, shape, dims, keepdim):",
         "    'arguments': (('self', 0, False, True, None, False,),),",
+        "    'into': 'put_into',",
+        "    'into': None,",
+        "    'leaky_': leaky_relu_,",
     ]:
         assert line in text.splitlines()
     assert "'multiply': mul," in text
@@ -107,11 +125,12 @@ def dictionary(text, name):
 def test_functions_and_methods(ops, tmp_path):
     text = generate.generate(ops, tmp_path)[0].read_text()
     assert dictionary(text, "OPERATORS") == [
-        "sum", "unreduce", "mul", "conj", "leaky", "sort", "split", "view", "reshape", "cat"]
+        "sum", "unreduce", "mul", "mul_scaled", "put", "conj", "leaky", "sort", "split", "view", "reshape", "cat"]
+    assert dictionary(text, "INPLACE") == ["mul_", "mul_scaled_", "put_", "leaky_"]
     assert dictionary(text, "FUNCTIONS") == [
         "sum", "mul", "multiply", "conj", "leaky_relu", "sort", "split", "reshape", "cat", "concat"]
     assert dictionary(text, "METHODS") == [
-        "sum", "mul", "mul_", "multiply", "multiply_", "conj", "leaky_relu", "leaky_relu_", "sort", "split",
+        "sum", "mul", "mul_", "multiply", "multiply_", "put_", "conj", "leaky_relu", "leaky_relu_", "sort", "split",
         "view", "reshape"]
 
 
@@ -137,7 +156,9 @@ def test_stubs(ops):
     text = table_documents.stubs(ops)
     tree = ast.parse(text)
     methods = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Tensor")
-    assert [node.name for node in methods.body].count("mul_") == 1
+    names = [node.name for node in methods.body]
+    assert names.count("mul_") == names.count("put_") == 1
+    assert not {"put", "mul_scaled", "mul_scaled_", "multiply_scaled_"} & set(names)
     for line in [
         "def multiply(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...",
         "    def reshape(self, *sizes: int, shape: int | Sequence[int] = None) -> Tensor: ...",
@@ -153,6 +174,13 @@ def test_documentation(ops):
     assert "| `mul`, `multiply` | `mul(Tensor\\|number self, Tensor\\|number other)` | `self`, `other` " in text
     assert "none \\| nowhere |" in text
     assert "unreduce(" not in text
+
+
+def test_kinks(ops):
+    lines = table_documents.kinks(ops).splitlines()
+    assert len(lines) == 3
+    assert lines[2].startswith("| `mul` |")
+    assert lines[2].endswith("| none \\| nowhere |")
 
 
 @pytest.mark.parametrize(("row", "message"), [
@@ -177,6 +205,10 @@ def test_documentation(ops):
     ('[a]\ncall = "a(Tensor self)"\ngradient = false\nself = "grad"', "'gradient = false' with"),
     ('[a]\ncall = "a(int n)"\ninplace = true', "needs a Tensor as first argument"),
     ('[a]\ncall = "a(Tensor self)"\nvariadic = true', "needs int"),
+    ('[a]\ncall = "a(Tensor self)"\ninto = 1', "the key 'into' has a value of the wrong type"),
+    ('[a]\ncall = "a(Tensor self)"\ninto = "b"\nforward = "primitive"', "'into' needs an array kernel"),
+    ('[a]\ncall = "a(int n)"\ninto = "b"', "'into' needs an array kernel and a Tensor"),
+    ('[a]\ncall = "a(Tensor self)"\ninplace_method = true', "needs 'inplace = true'"),
     ('[a]\ncall = "a(Tensor self)"\nself = "grad * b(self)"', "unknown operator 'b'"),
     ('[a]\ncall = "a(Tensor self)"\nself = "grad *"', "invalid syntax"),
     ('[a]\ncall = "a(Tensor self)"\nforward = "b + 1"', "unknown name 'b'"),

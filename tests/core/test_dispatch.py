@@ -120,3 +120,111 @@ def test_named_tuples():
     assert result._fields == ("values", "indices")
     assert values is result.values
     assert indices is result[1]
+
+
+# ---- in-place forms with a kernel of their own
+
+def rows(seed=0):
+    return (cygrad.arange(12, dtype=FLOAT).view(3, 4) + seed) / 4
+
+
+INDEX = cygrad.tensor([[0, 2, 1, 0], [1, 0, 2, 2]])
+MASK = cygrad.tensor([[True, False, False, True], [False, False, True, False], [True, True, False, False]])
+FORMS = [
+    ("scatter", lambda b: (0, INDEX, b[:2])),
+    ("scatter", lambda b: (0, INDEX, 7.0)),
+    ("scatter_add", lambda b: (0, INDEX, b[:2])),
+    ("index_add", lambda b: (0, cygrad.tensor([2, 0, 2]), b)),
+    ("masked_fill", lambda b: (MASK, 7.0)),
+    ("masked_fill", lambda b: (MASK, b.sum())),
+]
+LAYOUTS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.t().contiguous().t(),
+    "strided": lambda x: cygrad.stack([x, x], dim=2)[:, :, 0],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("name", "arguments"), FORMS)
+def test_in_place_equals_out_of_place(name, arguments, layout):
+    gradients = []
+    for form in (name, f"{name}_"):
+        a, b = rows().requires_grad_(), rows(100).requires_grad_()
+        x = LAYOUTS[layout](a * 1)
+        x = x if x is not a else x.clone()
+        version = x._version
+        y = getattr(x, form)(*arguments(b))
+        assert (y is x) == (form != name)
+        assert x._version == version + (form != name)
+        (y * y).sum().backward()
+        gradients.append((y.detach(), a.grad, b.grad))
+    for one, other in zip(*gradients, strict=True):
+        assert (one is None and other is None) or cygrad.equal(one, other)
+
+
+@pytest.mark.parametrize(("name", "arguments"), FORMS)
+def test_in_place_forms_see_what_they_must_not_change(name, arguments):
+    b = rows(100)
+    wide = cygrad.zeros(3, 1, dtype=FLOAT).expand(3, 4)
+    with pytest.raises(RuntimeError, match="share one place in memory"):
+        getattr(wide, f"{name}_")(*arguments(b))
+    with pytest.raises(RuntimeError, match="leaf"):
+        getattr(rows().requires_grad_(), f"{name}_")(*arguments(b))
+    x = rows().requires_grad_() * 1
+    y = x * x
+    getattr(x, f"{name}_")(*arguments(b))
+    with pytest.raises(RuntimeError, match="was changed in place"):
+        y.sum().backward()
+
+
+def test_in_place_forms_change_the_base_of_a_view():
+    a = rows().requires_grad_()
+    x = a * 1
+    x[1:].masked_fill_(MASK[1:], 0.0)
+    x[:, 0].scatter_(0, cygrad.tensor([1]), 5.0)
+    (x * x).sum().backward()
+    assert x.tolist() == [[0.0, 0.25, 0.5, 0.75], [5.0, 1.25, 0.0, 1.75], [0.0, 0.0, 2.5, 2.75]]
+    assert (a.grad == 2 * x.detach() * (x.detach() == a.detach())).all()
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_in_place_forms_read_overlapping_memory_first(own):
+    """The same when what is read lies in the memory that is written."""
+    read = (lambda x: x) if own else (lambda x: x.clone())
+    x = cygrad.arange(6.0)
+    x[1:].scatter_(0, cygrad.arange(5), read(x)[:5])
+    assert x.tolist() == [0.0, 0.0, 1.0, 2.0, 3.0, 4.0]
+    x = cygrad.arange(6.0)
+    x[1:].scatter_add_(0, cygrad.arange(5), read(x)[:5])
+    assert x.tolist() == [0.0, 1.0, 3.0, 5.0, 7.0, 9.0]
+    x = cygrad.tensor([2, 0, 1])
+    x.scatter_(0, read(x), read(x))
+    assert x.tolist() == [0, 1, 2]
+    x = cygrad.tensor([True, False, False, True])
+    x[1:].masked_fill_(read(x)[:-1], True)
+    assert x.tolist() == [True, True, False, True]
+    x = cygrad.tensor([1.0, 2.0, 3.0])
+    x.masked_fill_(cygrad.tensor([True, True, False]), read(x)[2])
+    assert x.tolist() == [3.0, 3.0, 3.0]
+    x = cygrad.arange(6.0)
+    x[cygrad.tensor([1, 2, 3, 4, 5])] = read(x)[:5]
+    assert x.tolist() == [0.0, 0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_in_place_forms_change_nothing_when_they_fail():
+    x = cygrad.arange(4.0)
+    for call in (lambda: x.scatter_(0, cygrad.tensor([0, 9]), 7.0), lambda: x.masked_fill_(x > 0, 1j),
+                 lambda: x.scatter_add_(0, cygrad.tensor([0, -5]), cygrad.ones(2)),
+                 lambda: x.masked_fill_(cygrad.ones(2, 4, dtype=cygrad.bool), 0.0)):
+        with pytest.raises(RuntimeError):
+            call()
+        assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
+        assert x._version == 0
+
+
+def test_internal_operators_are_no_methods():
+    for name in ("add_scaled_", "sub_scaled_", "pow_tensor_", "clamp_between_", "trunc_divide_"):
+        assert not hasattr(cygrad.Tensor, name)
+    for name in ("add_", "sub_", "pow_", "clamp_", "div_", "copy_", "multiply_"):
+        assert hasattr(cygrad.Tensor, name)

@@ -222,6 +222,32 @@ def test_own_error_function():
     np.testing.assert_array_equal(apply("erf", special)[:5], [0, 0, 1, -1, np.nan])
 
 
+def test_own_complementary_error_function():
+    """Small results, too, are right to some units in the last place, down to where numbers lose digits."""
+    x = np.random.default_rng(0).uniform(-9, 9, 20_001).astype(np.float32)
+    expected = np.vectorize(math.erfc)(x.astype(np.float64)).astype(np.float32)
+    assert np.all(np.abs(apply("erfc", x) - expected) <= 5 * np.spacing(expected))
+    np.testing.assert_array_equal(apply("erfc", x[::-2]), apply("erfc", x)[::-2])
+    x = np.linspace(9.2, 11, 1001, dtype=np.float32)
+    assert np.all(np.abs(apply("erfc", x) - np.vectorize(math.erfc)(x.astype(np.float64))) <= 7e-45)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 100.0], np.float32)
+    np.testing.assert_array_equal(apply("erfc", special), [1, 1, 0, 2, np.nan, 1, 0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [0, 1, 7, 64, 1000])
+def test_choices_of_all_steps(dtype, size):
+    """Loops for neighbouring elements and for one value for all; conditions that are any byte but 0."""
+    condition = (np.arange(size, dtype=np.uint8) % 3).view(bool)
+    x, y = sample(dtype, (size,), 0), sample(dtype, (size,), 1)
+    one, other = sample(dtype, (1,), 2), sample(dtype, (1,), 3)
+    mask = condition.view(np.uint8) != 0
+    for a in (x, one, x[::-1]):
+        for b in (y, other, y[::-1]):
+            np.testing.assert_array_equal(apply("where", condition, a, b), np.where(mask, a, b))
+            np.testing.assert_array_equal(apply("where", condition[::-1], a, b), np.where(mask[::-1], a, b))
+
+
 def test_unknown_and_missing():
     with pytest.raises(ValueError, match="there is none of this name"):
         apply("tangent", 1)

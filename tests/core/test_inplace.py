@@ -123,3 +123,33 @@ def test_detach_in_place_of_views_and_bases():
     y.mul_(2)
     v.mul_(2)
     assert y.tolist() == [4.0, 8.0, 8.0]
+
+
+def parts(z):
+    w = z * 1
+    whole, imag = w.real, w.t().imag[0]
+    imag.mul_(z.real[:, 0])
+    cygrad.view_as_real(w)[1:, ..., 0].mul_(3)
+    w.mul_(1 + 2j)
+    return cygrad.view_as_real(w).sum(-1) * whole, imag
+
+
+def pairs(x):
+    y = x * 1
+    z = cygrad.view_as_complex(y.view(2, 2, 2))
+    last = z.t()[1].imag
+    z[1:].mul_(1 + 2j)
+    y[:, 1:3].mul_(2.0)
+    last.mul_(5)
+    return y, z * z, last
+
+
+@pytest.mark.parametrize(("change", "values"), [
+    (parts, [[0.3 + 1j, 2 - 0.5j], [-1j, 1 + 1j]]), (pairs, [[0.3, 1.0, 2.0, -0.5], [0.7, -1.0, 1.0, 1.5]]),
+])
+def test_views_between_real_and_complex(change, values):
+    """Strides count real numbers in the one and complex ones in the other; native and recorded backward know."""
+    leaf = cygrad.tensor(values, requires_grad=True,
+                         dtype=cygrad.complex128 if change is parts else cygrad.float64)
+    assert cygrad.autograd.gradcheck(change, leaf)
+    assert cygrad.autograd.gradgradcheck(change, leaf)

@@ -29,3 +29,5 @@ SAMPLES["isclose"] = [
     *without_gradient([call((2, 3), (2, 3), rtol=1.0, atol=0.5, equal_nan=True)]),
 ]
 COMPLEX = {"eq", "ne", "isnan", "isinf", "isfinite", "isclose"}
+# Its result is a Python bool: tested with the compositions and as a kernel.
+HELPERS = {"equal": "equal"}

@@ -1,0 +1,12 @@
+/* FOR_EACH_CPU: compile a function for several instruction sets; the best is chosen when the module is loaded. */
+#ifndef CYGRAD_EACH_CPU_H
+#define CYGRAD_EACH_CPU_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
+    && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define FOR_EACH_CPU
+#endif
+
+#endif

@@ -1,0 +1,63 @@
+"""Vector-Jacobian products of several results, Jacobians and Hessians (row B8); more in tests/autograd."""
+
+import numpy as np
+import pytest
+
+import cygrad
+from cygrad.autograd import functional, grad
+
+
+def leaf(values):
+    return cygrad.tensor(values, dtype=cygrad.float64, requires_grad=True)
+
+
+def test_B8_vector_times_jacobian():
+    """The tutorial's way: a vector for a result of several elements, and the unit matrix for all rows at once."""
+    x = leaf([1.0, 2.0, 3.0])
+    vector = cygrad.tensor([0.1, 1.0, 10.0], dtype=cygrad.float64)
+    y = x * x.sum()
+    expected = np.diag([6.0] * 3) + np.array([1.0, 2.0, 3.0])[:, None]
+    (row,) = grad(y, x, vector, retain_graph=True)
+    np.testing.assert_allclose(row.numpy(), vector.numpy() @ expected)
+    (rows,) = grad(y, x, cygrad.eye(3, dtype=cygrad.float64), is_grads_batched=True)
+    np.testing.assert_allclose(rows.numpy(), expected)
+    np.testing.assert_allclose(functional.jacobian(lambda x: x * x.sum(), x).numpy(), expected)
+
+
+def test_B8_several_outputs_add_up():
+    x, y = leaf([1.0, 2.0]), leaf(3.0)
+    (found_x, found_y) = grad([x * y, x.sum()], [x, y], [cygrad.tensor([1.0, 10.0], dtype=cygrad.float64), None])
+    assert found_x.tolist() == [4.0, 31.0]
+    assert found_y.item() == 21.0
+
+
+def rosenbrock(x):
+    return ((1 - x[:-1]) ** 2 + 100 * (x[1:] - x[:-1] ** 2) ** 2).sum()
+
+
+@pytest.mark.parametrize("vectorize", [False, True])
+def test_B8_hessian_and_its_products(vectorize):
+    a, b = -0.5, 0.7
+    expected = np.array([[2 - 400 * (b - 3 * a * a), -400 * a], [-400 * a, 200]])
+    x, v = leaf([a, b]), cygrad.tensor([2.0, -1.0], dtype=cygrad.float64)
+    np.testing.assert_allclose(functional.hessian(rosenbrock, x, vectorize=vectorize).numpy(), expected)
+    for product in (functional.vhp, functional.hvp):
+        value, found = product(rosenbrock, x, v)
+        assert value.item() == pytest.approx(rosenbrock(x).item())
+        np.testing.assert_allclose(found.numpy(), expected @ v.numpy())
+
+
+def test_B8_newton_finds_the_minimum():
+    x = cygrad.tensor([-0.5, 0.7], dtype=cygrad.float64)
+    for _ in range(20):
+        gradient = functional.jacobian(rosenbrock, x)
+        step = np.linalg.solve(functional.hessian(rosenbrock, x).numpy(), gradient.numpy())
+        x = x - cygrad.from_numpy(step)
+    np.testing.assert_allclose(x.numpy(), [1, 1], rtol=1e-9)
+
+
+def test_B8_strict_tells_independence():
+    x = leaf([1.0, 2.0])
+    assert functional.hessian(lambda x: x.sum(), x).tolist() == [[0, 0], [0, 0]]
+    with pytest.raises(RuntimeError, match="hessian: the gradient with respect to input 0 is independent"):
+        functional.hessian(lambda x: x.sum(), x, strict=True)
