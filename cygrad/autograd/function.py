@@ -70,7 +70,7 @@ class Function(metaclass=FunctionMeta):
         -------
         Tensor, or a tuple of Tensors and anything else
         """
-        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+        raise NotImplementedError("Function: the subclass has no forward. Define it as a static method.")
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -85,7 +85,7 @@ class Function(metaclass=FunctionMeta):
         output
             What forward returned.
         """
-        raise NotImplementedError("setup_context is not implemented.")
+        raise NotImplementedError("Function: the subclass has no setup_context. Define it as a static method.")
 
     @staticmethod
     def backward(ctx, *grad_outputs):
@@ -103,8 +103,8 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each argument of forward.
         """
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
-                                  "autograd.Function to use it with backward mode AD.")
+        raise NotImplementedError("Function: the subclass has no backward, so nothing can be differentiated through it. "
+                                  "Define backward (or vjp) as a static method.")
 
     vjp = backward
 
@@ -124,8 +124,8 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each output.
         """
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
-                                  "forward mode AD.")
+        raise NotImplementedError("Function: the subclass has no jvp, which forward mode needs. Define it as a static "
+                                  "method.")
 
     @classmethod
     def apply(cls, *arguments, **options):

@@ -44,9 +44,8 @@ def _reduced(losses, reduction, operation):
 
 def _check_sizes(input, target, operation):
     if input.shape != target.shape:
-        warnings.warn(f"{operation}: using a target size {target.shape} that is different to the input size "
-                      f"{input.shape}. This will likely lead to incorrect results due to broadcasting. Please ensure "
-                      "they have the same size.", stacklevel=3)
+        warnings.warn(f"{operation}: input and target differ in shape and are broadcast (got {input.shape} and "
+                      f"{target.shape}), which is seldom what a loss should do. Give them one shape.", stacklevel=3)
 
 
 def _weighted(losses, weight, reduction, operation):
