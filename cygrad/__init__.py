@@ -1,3 +1,4 @@
+# ruff: noqa: I001  (the order matters: types, operators, what is composed of them)
 """
 cygrad: automatic differentiation on CPUs, with a Cython core.
 
@@ -36,7 +37,7 @@ from cygrad._core.parallel import get_num_threads, set_num_threads, threads
 from cygrad._core.ranges import arange, linspace, logspace
 from cygrad._core.storage import empty_cache, memory_stats
 from cygrad._core.tensor import Tensor
-from cygrad._core import tensor_metadata, tensor_type  # noqa: F401  isort: split  (complete the Tensor type)
+from cygrad._core import tensor_metadata, tensor_type  # isort: split  (complete the Tensor type)
 from cygrad import operators  # isort: split  (from here on Tensors compute)
 from cygrad import autograd, composite, printing, random, tensor_methods
 from cygrad.autograd import (
@@ -57,7 +58,7 @@ globals().update(operators.FUNCTIONS)
 globals().update(composite.FUNCTIONS)
 
 # These modules use the functions above, under the name of the package.
-from math import e, inf, nan, pi  # noqa: E402  isort: split
+from math import e, inf, nan, pi  # noqa: E402
 
 from cygrad import nn, optim, utils  # noqa: E402
 from cygrad.serialization import load, save  # noqa: E402

@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 
 import cygrad._core
-import cygrad._core.kernels  # noqa: F401  (the rows look their kernels up by name)
+import cygrad._core.kernels
 from cygrad._core import inplace, native, number_protocol, operator
 from cygrad._core.creation import tensor
 from cygrad._core.dtype import complex128, float64

@@ -224,7 +224,7 @@ def test_generated_code_is_not_committed():
     """C and C++ of our own is fine; what Cython writes says so in its first line."""
     generated = [path for path in committed()
                  if path.suffix in (".so", ".pyi") or path.stem.startswith("functions_")
-                 or path.suffix in (".c", ".cpp") and "Cython" in path.read_text()[:200]
+                 or (path.suffix in (".c", ".cpp") and "Cython" in path.read_text()[:200])
                  or path.name == "build_config.py" or "generated" in path.parts]
     assert not generated
 

@@ -119,7 +119,7 @@ def test_random_keys(seed):
             np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy())
         elif not any(isinstance(entry, (np.ndarray, bool)) for entry in key):
             assert np.shares_memory(ours.numpy(), x.numpy()) or ours.numel() == 0
-            assert ours._is_view() and ours.stride() == theirs.stride() or ours.numel() <= 1
+            assert (ours._is_view() and ours.stride() == theirs.stride()) or ours.numel() <= 1
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -192,7 +192,7 @@ def test_texts_of_errors():
             x[::-1]
         with pytest.raises(ValueError, match="slice step cannot be zero"):
             x[::0]
-        with pytest.raises(IndexError, match="0-dim tensor. Use `tensor.item"):
+        with pytest.raises(IndexError, match=r"0-dim tensor. Use `tensor.item"):
             cygrad.tensor(3.0)[0]
         with pytest.raises(IndexError, match=r"the shape of the mask \(3,\) at index 0 does not match"):
             x[cygrad.tensor([True, False, True])]

@@ -5,7 +5,6 @@ Adding is locked, so that concurrent backward calls on shared leaves lose nothin
 memory is added to, never while taking the GIL.
 """
 
-from cpython.object cimport PyObject
 from libc.stdio cimport snprintf
 from cygrad._core.array cimport array_empty_like, array_t, exclusive, release, same_shape, shape_text
 from cygrad._core.atomic cimport atomic_increment, lock_patiently, unlock

@@ -5,7 +5,7 @@ from cygrad._core.operator cimport MAX_ARGUMENTS, Operator, operator_t
 from cygrad._core.tensor cimport Tensor
 from cygrad._core.value cimport value_t
 
-# The arguments of one call. The arrays are retained: while the call lasts, other Python code (another thread, a callback
+# The arguments of one call. The arrays are retained: while it lasts, other Python code (another thread, a callback
 # of the collector) may give a Tensor another array, by `x.data = ...` or out=.
 ctypedef struct frame_t:
     value_t values[MAX_ARGUMENTS]

@@ -7,7 +7,7 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from cygrad._core.array cimport array_t, retain
+from cygrad._core.array cimport retain
 from cygrad._core.dtype cimport category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
 from cygrad._core.errors cimport check
 from cygrad._core.operator cimport (
@@ -15,7 +15,7 @@ from cygrad._core.operator cimport (
     STRING, TENSOR, TENSORS, Operator, argument_t, operator_t)
 from cygrad._core.tensor cimport Tensor, as_tensor
 from cygrad._core.value cimport (
-    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
+    ARRAY, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
     value_t)
 
 import operator as _python_operator

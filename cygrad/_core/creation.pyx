@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 
 cimport numpy as cnp
-from cpython.object cimport PyObject
 from cpython.list cimport PyList_Check
 from cpython.float cimport PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
@@ -13,14 +12,15 @@ from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from cygrad._core.arguments cimport check_sizes
-from cygrad._core.array cimport MAX_DIMS, array_empty, array_t, retain
+from cygrad._core.array cimport MAX_DIMS, array_empty, array_t
 from cygrad._core.dtype cimport (
-    BOOL, COMPLEX64, default_complex, default_float, dtype_code, dtype_name, is_complex, is_differentiable, itemsize)
-from cygrad._core.errors cimport MEMORY_ERROR, check
+    BOOL, default_float, dtype_code, dtype_name, is_complex, is_differentiable, itemsize)
+from cygrad._core.errors cimport check
 from cygrad._core.interop cimport array_from_numpy
 from cygrad._core.parallel cimport parallel_for
-from cygrad._core.sequences cimport array_of, number_dtype, numpy_view, store_number
-from cygrad._core.tensor cimport Tensor, protocol, requires_grad, wrap
+from cygrad._core.sequences cimport array_of, numpy_view, store_number
+from cygrad._core.tensor cimport Tensor, protocol, wrap
+from cygrad._core.tensor cimport requires_grad as needs_gradient
 
 cnp.import_array()
 
@@ -145,7 +145,7 @@ cdef object plain_number(object value, str operation):
         return value
     if isinstance(value, (float, int, complex)) and not isinstance(value, _numpy_scalar):
         return value
-    if isinstance(value, Tensor) and not requires_grad(<Tensor>value) and (<Tensor>value).array.ndim == 0:
+    if isinstance(value, Tensor) and not needs_gradient(<Tensor>value) and (<Tensor>value).array.ndim == 0:
         return numpy_view((<Tensor>value).array).item()
     if isinstance(value, _numpy_scalar) or (isinstance(value, np.ndarray) and value.ndim == 0):
         return value.item()

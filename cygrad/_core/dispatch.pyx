@@ -204,7 +204,7 @@ cdef object call(Operator operator, PyObject **arguments, object out):
     cdef int64_t size
     cdef NativeNode node = None
     cdef int i
-    keep_alive = box(operator, arguments, &frame)
+    _keep_alive = box(operator, arguments, &frame)
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING
     try:
@@ -362,7 +362,7 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
     if not isinstance(<object>arguments[0], Tensor):
         raise TypeError(f"{name}: can only change a Tensor in place (got {type(<object>arguments[0]).__name__}).")
     tensor = <Tensor>arguments[0]
-    keep_alive = box(operator, arguments, &frame)
+    _keep_alive = box(operator, arguments, &frame)
     own = frame.values[0].of.array
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING

@@ -19,7 +19,7 @@ from cygrad._core.value cimport ARRAY, set_array
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
 # Importing it fills the table of primitives.
-import cygrad._core.typed_loops  # noqa: F401
+import cygrad._core.typed_loops  # noqa: F401  # no-cython-lint
 
 cdef enum:
     SMALL = 16384         # bytes of temporaries that the short way keeps on the stack

@@ -207,7 +207,10 @@ def differentiate_arrays(str name, saved, grads, needed, *, give_up_grads=False,
         with nogil:
             status = differentiate(&found.descriptor, saved_values, grad_values, n_grads, wanted, results)
         check(status)
-        return {argument: _unbox(&results[_number(found, argument)]) for argument in needed}
+        gradients = {}
+        for argument in needed:
+            gradients[argument] = _unbox(&results[_number(found, argument)])
+        return gradients
     finally:
         for i in range(MAX_ARGUMENTS):
             clear(&results[i])

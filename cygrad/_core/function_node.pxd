@@ -21,7 +21,7 @@ cdef class FunctionNode(Node):
     cdef int32_t n_arguments
     cdef int32_t *edges_of        # n_arguments: the edge of an argument, or -1 if it is no Tensor
     cdef int32_t *origins         # of the saved tensors
-    cdef list objects             # for each OBJECT the Tensor, or its (node, output_nr) if hooks have packed it; or None
+    cdef list objects            # for each OBJECT the Tensor, or its (node, output_nr) if hooks have packed it, or None
     cdef array_t **outputs        # n_outputs: shape and dtype of each that is a Tensor, or NULL if not needed
     cdef int32_t n_known          # entries of `outputs`
     cdef object unpack(self, int position)

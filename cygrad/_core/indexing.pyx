@@ -12,7 +12,6 @@ import numpy as np
 
 cimport numpy as cnp
 from cpython.bool cimport PyBool_Check
-from cpython.list cimport PyList_Check
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_Check

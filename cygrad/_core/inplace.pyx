@@ -15,7 +15,8 @@ from cygrad._core.dtype cimport is_complex, itemsize
 from cygrad._core.elementwise cimport copy_into, fill
 from cygrad._core.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
-from cygrad._core.node cimport HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, install_collector, kept_t, node_new, node_t, set_edge
+from cygrad._core.node cimport (
+    HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, install_collector, kept_t, node_new, node_t, set_edge)
 from cygrad._core.saved cimport before_change
 from cygrad._core.storage cimport storage_new, storage_t
 from cygrad._core.tensor cimport (

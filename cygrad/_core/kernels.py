@@ -1,3 +1,4 @@
+# ruff: noqa: F401, I001  (assign, which uses `expand`, comes last)
 """Imports every module of array kernels, so that the operator table finds them by name."""
 
 import cygrad._core.complex_view
@@ -23,4 +24,4 @@ import cygrad._core.sort
 import cygrad._core.split
 import cygrad._core.strided_backward
 import cygrad._core.view_backward
-import cygrad._core.assign  # noqa: F401  (uses `expand`)
+import cygrad._core.assign

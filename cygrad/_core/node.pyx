@@ -8,16 +8,16 @@ its thread, and the outermost dying node works that list off.
 """
 
 cimport cython
-from cpython.object cimport PyObject, PyTypeObject, destructor, inquiry, traverseproc, visitproc
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.object cimport PyObject, PyTypeObject, visitproc
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
-from cygrad._core.array cimport array_meta, array_t, release, retain
-from cygrad._core.atomic cimport atomic_add, atomic_decrement, atomic_increment, lock, unlock
+from cygrad._core.array cimport array_t, release
+from cygrad._core.atomic cimport atomic_add, atomic_decrement, lock, unlock
 from cygrad._core.modes cimport thread_state
 from cygrad._core.storage cimport allocate, deallocate
-from cygrad._core.value cimport ARRAYS, clear
+from cygrad._core.value cimport clear
 
 import traceback
 
@@ -382,4 +382,3 @@ cdef type node_type(str name, type base):
     cdef type result = <type><object>made
     _types[name] = result
     return result
-

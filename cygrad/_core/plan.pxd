@@ -16,7 +16,7 @@ ctypedef struct item_t:
     int64_t place             # its index in the order of running
     int64_t first_edge        # where its edges begin in plan.ranks
 
-# Where contributions to one input wait. Serial runs add at once; teams keep them by rank, so that the sum has one order.
+# Where contributions to one input wait. Serial runs add at once; teams keep them by rank: the sum has one order.
 ctypedef struct buffer_t:
     array_t *sum
     array_t *captured

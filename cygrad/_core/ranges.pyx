@@ -4,7 +4,7 @@ from libc.math cimport ceil, isfinite, pow
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from cygrad._core.creation cimport check_place, dtype_or, empty_tensor, finish, plain_number
 from cygrad._core.dtype cimport (
-    BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, default_complex, default_float,
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, default_complex, default_float,
     dtype_name, is_complex, is_floating)
 from cygrad._core.tensor cimport Tensor
 
@@ -167,7 +167,7 @@ cdef object _deliver(Tensor result, object out, bint needs_grad, str operation):
 # Both count from the nearer end, so that the last value is the end itself and the row is symmetric.
 
 cdef void _space_reals(real_t *out, int64_t n, double start, double end, bint logarithmic, double base) noexcept nogil:
-    cdef double step = 0, value
+    cdef double step = 0
     cdef int64_t i
     if n > 1:
         step = (end - start) / (n - 1)
@@ -178,7 +178,7 @@ cdef void _space_reals(real_t *out, int64_t n, double start, double end, bint lo
 
 cdef void _space_integers(integer_t *out, int64_t n, int64_t start, int64_t end, bint logarithmic,
                           double base) noexcept nogil:
-    cdef double step = 0, value
+    cdef double step = 0
     cdef float narrow_step, narrow
     cdef int64_t i
     if n > 1:

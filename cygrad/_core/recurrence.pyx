@@ -59,7 +59,7 @@ cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) no
         return status
     dtype = promote(input.dtype, coefficient.dtype)
     if not same_shape(input, coefficient) or not is_differentiable(dtype):
-        snprintf(message(), MESSAGE, b"linear_recurrence: input and coefficient must have one shape and floating dtypes "
+        snprintf(message(), MESSAGE, b"linear_recurrence: input and coefficient must have one shape and floating dtype "
                  b"(got %s %s and %s %s).", dtype_name(input.dtype), shape_text(input), dtype_name(coefficient.dtype),
                  shape_text(coefficient))
         return RUNTIME_ERROR

@@ -19,7 +19,8 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 from cygrad._core.array cimport MAX_DIMS, array_empty, array_t, release
 from cygrad._core.dtype cimport (
-    BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, default_complex, default_float, dtype_code, dtype_name, is_complex, itemsize, numpy_typenum, promote)
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, default_complex, default_float, dtype_code,
+    dtype_name, is_complex, itemsize, numpy_typenum, promote)
 from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.interop cimport numpy_from_array
 from cygrad._core.tensor cimport Tensor, requires_grad

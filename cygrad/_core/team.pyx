@@ -47,7 +47,7 @@ cdef bint worth_a_team(const plan_t *plan) noexcept nogil:
     return plan.n_items > 2 and plan.work >= WORTHWHILE and thread_limit() > 1
 
 
-# ----------------------------------------------------------------------------------------------------- the ready queue
+# ---------------------------------------------------------------------------------------------------- the ready queue
 
 cdef void _push(team_t *team, int64_t place) noexcept nogil:
     cdef int64_t i = team.n_ready, parent
@@ -82,7 +82,7 @@ cdef int64_t _pop(team_t *team) noexcept nogil:
     return top
 
 
-# ------------------------------------------------------------------------------------------------------------- setting up
+# --------------------------------------------------------------------------------------------------------- setting up
 
 cdef int _set_up(team_t *team) noexcept nogil:
     cdef plan_t *plan = team.plan
@@ -135,7 +135,7 @@ cdef int _set_up(team_t *team) noexcept nogil:
     return OK
 
 
-# --------------------------------------------------------------------------------------------------------------- members
+# ------------------------------------------------------------------------------------------------------------ members
 
 cdef void _fail(team_t *team, int status) noexcept nogil:
     lock(&team.lock)

@@ -10,12 +10,12 @@ from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject
 from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int64_t
 from cygrad._core.accumulate cimport accumulator_of
-from cygrad._core.array cimport array_empty, array_t, array_view, release, retain, same_shape, shape_text
-from cygrad._core.atomic cimport atomic_load, lock_patiently, unlock
-from cygrad._core.dtype cimport default_float, dtype_name, dtype_object, is_complex, is_differentiable, is_floating, itemsize
+from cygrad._core.array cimport array_t, array_view, release, retain, same_shape, shape_text
+from cygrad._core.atomic cimport lock_patiently, unlock
+from cygrad._core.dtype cimport dtype_name, dtype_object, is_differentiable
 from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.modes cimport grad_enabled, thread_state
-from cygrad._core.node cimport Hooks, Node, gradient_new, gradient_release, gradient_t
+from cygrad._core.node cimport Hooks, Node, gradient_new, gradient_release
 from cygrad._core.storage cimport has_pending, release_pending, version_new
 
 import warnings
@@ -84,8 +84,8 @@ cdef Node _refreshed(Tensor tensor):
     if tensor.view_kind == DIFFERENTIABLE_VIEW and requires_grad(tensor.base):
         protocol.refresh_view(tensor)
     elif tensor.node is not None and requires_grad(tensor.base):
-        raise RuntimeError(f"{tensor.node.name()}: output {tensor.output_nr} is a view whose base, or another view of it, "
-                           f"was changed in place since (got version {tensor.array.version.value}, expected "
+        raise RuntimeError(f"{tensor.node.name()}: output {tensor.output_nr} is a view whose base, or another view of "
+                           f"it, was changed in place since (got version {tensor.array.version.value}, expected "
                            f"{tensor.view_version}), and the history of such a view cannot be rewritten: it is one of "
                            "several outputs, or a custom Function made it. Use an operation that makes a new tensor, "
                            "or make the view again after the change.")
@@ -329,7 +329,7 @@ cdef class Tensor:
     @data.setter
     def data(self, value):
         cdef Tensor source = as_tensor(value, "data")
-        if source.array.dtype != self.array.dtype and (requires_grad(self) and not is_differentiable(source.array.dtype)):
+        if requires_grad(self) and not is_differentiable(source.array.dtype):
             raise RuntimeError("data: a tensor that requires grad needs floating point or complex elements (got a "
                                f"{describe(source)}).")
         adopt(self, source)
@@ -496,8 +496,8 @@ cdef class Tensor:
         protocol.setitem(self, key, value)
 
 
-cdef dict _slot_functions = {name: None for name in (
-    "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__")}
+cdef dict _slot_functions = dict.fromkeys((
+    "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__"))
 
 cdef int[6] _comparisons
 _comparisons[Py_EQ] = SLOT_EQ

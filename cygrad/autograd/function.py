@@ -103,8 +103,8 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each argument of forward.
         """
-        raise NotImplementedError("Function: the subclass has no backward, so nothing can be differentiated through it. "
-                                  "Define backward (or vjp) as a static method.")
+        raise NotImplementedError("Function: the subclass has no backward, so it cannot be differentiated. Define "
+                                  "backward (or vjp) as a static method.")
 
     vjp = backward
 

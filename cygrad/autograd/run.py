@@ -123,7 +123,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if materialize_grads:
         from cygrad import zeros_like
         results = [zeros_like(place) if result is None and isinstance(place, Tensor) else result
-                   for result, place in zip(results, inputs)]
+                   for result, place in zip(results, inputs, strict=False)]
     return tuple(results)
 
 
@@ -140,7 +140,7 @@ def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
     (count,) = sizes
     rows = [run_backward("grad", outputs, [gradient[i] for gradient in gradients], keep or i < count - 1,
                          bool(create_graph), list(inputs), False, allow_unused) for i in range(count)]
-    return [None if parts[0] is None else stack(list(parts)) for parts in zip(*rows)]
+    return [None if parts[0] is None else stack(list(parts)) for parts in zip(*rows, strict=False)]
 
 
 def tensor_backward(input, gradient=None, retain_graph=None, create_graph=False, inputs=None):

@@ -81,7 +81,7 @@ def _labels_of(text, ndim, number):
 @lru_cache(maxsize=512)
 def _read_subscripts(inputs, output, ndims):
     """The labels of all operands, and those of the output."""
-    labels = tuple(_labels_of(text, ndim, i) for i, (text, ndim) in enumerate(zip(inputs, ndims)))
+    labels = tuple(_labels_of(text, ndim, i) for i, (text, ndim) in enumerate(zip(inputs, ndims, strict=False)))
     return labels, _output_labels(output, labels)
 
 
@@ -126,7 +126,7 @@ def _all_sizes(operands):
     """The size of each label, 1 only if all have 1."""
     sizes = {}
     for number, operand in enumerate(operands):
-        for label, size in zip(operand.labels, operand.tensor.shape):
+        for label, size in zip(operand.labels, operand.tensor.shape, strict=False):
             known = sizes.get(label, 1)
             if known != 1 and size not in (1, known):
                 raise RuntimeError(f"einsum: subscript {label if isinstance(label, str) else '...'} has size {size} "
@@ -249,7 +249,7 @@ def einsum(*args):
     """
     inputs, output, tensors = _read_arguments(args)
     all_labels, output = _read_subscripts(inputs, output, tuple([tensor.ndim for tensor in tensors]))
-    operands = [_without_repeats(Labelled(tensor, labels)) for tensor, labels in zip(tensors, all_labels)]
+    operands = [_without_repeats(Labelled(tensor, labels)) for tensor, labels in zip(tensors, all_labels, strict=False)]
     sizes = _all_sizes(operands)
     operands = [_without_broadcast(operand, sizes) for operand in operands]
     while len(operands) > 1:

@@ -300,7 +300,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     else:
         found = _unique_slices(input, dim)
     wanted = (True, return_inverse, return_counts)
-    results = tuple(result for result, is_wanted in zip(found, wanted) if is_wanted)
+    results = tuple(result for result, is_wanted in zip(found, wanted, strict=False) if is_wanted)
     return results if len(results) > 1 else results[0]
 
 

@@ -95,7 +95,8 @@ def weighted(generator, weights, n, replacement):
     if replacement:
         ends = np.cumsum(rows, axis=1)
         chances = uniform(generator, (len(rows), n), np.float64) * ends[:, -1:]
-        found = np.stack([np.searchsorted(end, chance, side="right") for end, chance in zip(ends, chances)])
+        found = np.stack([np.searchsorted(end, chance, side="right")
+                          for end, chance in zip(ends, chances, strict=True)])
         # Rounding must not choose what has no weight behind the last that has.
         last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, axis=1)
         found = np.minimum(found, last[:, None])
@@ -104,4 +105,4 @@ def weighted(generator, weights, n, replacement):
         with np.errstate(divide="ignore"):
             times = exponential(generator, rows.shape, np.float64) / rows
         found = np.argsort(times, axis=1, kind="stable")[:, :n]
-    return found.astype(np.int64).reshape(weights.shape[:-1] + (n,))
+    return found.astype(np.int64).reshape((*weights.shape[:-1], n))

@@ -91,7 +91,7 @@ def uniform_(self, *bounds, generator=None, **named):
 
 def _bounds(bounds, named, defaults, operation):
     """`from` and `to`; the former is a keyword of Python, so it cannot be a parameter."""
-    given = dict(zip(("from", "to"), bounds))
+    given = dict(zip(("from", "to"), bounds, strict=False))
     if len(bounds) > 2 or set(named) - {"from", "to"} or set(named) & set(given):
         raise TypeError(f"{operation}: takes from and to (got {bounds} and {sorted(named)}).")
     given |= named

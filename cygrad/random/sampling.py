@@ -13,8 +13,10 @@ from cygrad._core.tensor import Tensor
 from cygrad.random import draws
 from cygrad.random.generator import chosen
 
-__all__ = ["bernoulli", "dropout_mask", "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn",
-           "randn_like", "randperm"]
+__all__ = [
+    "bernoulli", "dropout_mask", "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn",
+    "randn_like", "randperm",
+]
 
 
 # ---- arguments

@@ -364,14 +364,14 @@ def test_S6_disable():
     with graph.disable_saved_tensors_hooks("not here"):
         with pytest.raises(RuntimeError, match="not here"), hooks(identity, identity):
             pass
-        with graph.disable_saved_tensors_hooks("nor here"):
-            with pytest.raises(RuntimeError, match="nor here"), hooks(identity, identity):
-                pass
+        with (graph.disable_saved_tensors_hooks("nor here"), pytest.raises(RuntimeError, match="nor here"),
+              hooks(identity, identity)):
+            pass
         with pytest.raises(RuntimeError, match="not here"), hooks(identity, identity):
             pass
-    with hooks(identity, identity), pytest.raises(RuntimeError, match="too late"):
-        with graph.disable_saved_tensors_hooks("too late"):
-            pass
+    with (hooks(identity, identity), pytest.raises(RuntimeError, match="too late"),
+          graph.disable_saved_tensors_hooks("too late")):
+        pass
     with hooks(identity, identity):
         pass
     with pytest.raises(TypeError, match="pack hook must be callable"), hooks(3, identity):
