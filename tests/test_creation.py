@@ -428,3 +428,18 @@ def test_texts_of_errors():
         cygrad.zeros((1,) * 65)
     with pytest.raises((MemoryError, RuntimeError)):
         cygrad.empty(2**58)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "float64", "complex64", "complex128"])
+def test_buffer_protocol(dtype):
+    x = cygrad.ones(2, 3, dtype=getattr(cygrad, dtype)).t()
+    view = memoryview(x)
+    assert (view.shape, view.strides) == ((3, 2), tuple(x.itemsize * step for step in x.stride()))
+    array = np.asarray(x)
+    assert array.dtype == dtype
+    assert np.shares_memory(array, x.numpy())
+    del x
+    assert array.sum() == 6
+    if array.dtype.kind == "f":
+        with pytest.raises(RuntimeError, match="requires grad"):
+            np.asarray(cygrad.ones(2, requires_grad=True))

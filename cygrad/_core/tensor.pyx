@@ -6,6 +6,7 @@ is made of functions in other modules, which `install` puts into the type.
 """
 
 cimport cython
+from cpython.buffer cimport PyObject_GetBuffer
 from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject
 from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int64_t
@@ -486,6 +487,9 @@ cdef class Tensor:
     def __contains__(self, element):
         return _slot_functions["__contains__"](self, element)
 
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyObject_GetBuffer(_slot_functions["__buffer__"](self), buffer, flags)
+
     def __hash__(self):
         return <Py_ssize_t>(<size_t><void *>self >> 4)
 
@@ -497,7 +501,8 @@ cdef class Tensor:
 
 
 cdef dict _slot_functions = dict.fromkeys((
-    "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__"))
+    "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__",
+    "__buffer__"))
 
 cdef int[6] _comparisons
 _comparisons[Py_EQ] = SLOT_EQ
