@@ -148,7 +148,8 @@ def deep_copy(input, memo):
 
 
 METHODS = {
-    "item": access.item, "numpy": numpy, "__array__": array, "__buffer__": numpy, "tolist": tolist, "__dlpack__": dlpack,
+    "item": access.item, "numpy": numpy, "__array__": array, "__buffer__": numpy,
+    "tolist": tolist, "__dlpack__": dlpack,
     "__float__": _conversion("__float__", float, "float"), "__int__": _conversion("__int__", int, "int"),
     "__complex__": _conversion("__complex__", complex, "complex"), "__bool__": truth, "__index__": index,
     "__iter__": iterate, "__contains__": contains, "__reduce_ex__": reduce, "__deepcopy__": deep_copy,
