@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import cygrad
-
-torch = pytest.importorskip("torch")
+from tests.reference import torch
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"]
 

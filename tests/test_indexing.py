@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import cygrad
-
-torch = pytest.importorskip("torch")
+from tests.reference import torch
 
 SHAPES = [(), (5,), (0,), (3, 4), (2, 3, 4), (1, 4, 1, 3), (2, 0, 3), (2, 2, 2, 2, 2)]
 

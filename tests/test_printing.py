@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad
-
-torch = pytest.importorskip("torch")
+from tests.reference import torch
 
 
 @pytest.fixture(autouse=True)

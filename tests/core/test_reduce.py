@@ -8,8 +8,7 @@ import cygrad._core.reduce_extrema  # noqa: F401
 from cygrad._core import dtype as dtypes
 from cygrad._core.interop import call_kernel
 from cygrad._core.parallel import set_num_threads
-
-torch = pytest.importorskip("torch")
+from tests.reference import torch
 
 ALL = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"]
 FLOATING = ALL[6:]

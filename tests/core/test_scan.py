@@ -8,8 +8,7 @@ import cygrad._core.scan  # noqa: F401
 from cygrad._core import dtype as dtypes
 from cygrad._core.interop import call_kernel
 from cygrad._core.parallel import set_num_threads
-
-torch = pytest.importorskip("torch")
+from tests.reference import torch
 
 ALL = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"]
 SHAPES = [(), (1,), (6,), (3, 4), (4, 3, 5), (3, 700), (700, 3), (0, 3), (3, 0)]

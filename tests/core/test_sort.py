@@ -6,8 +6,7 @@ import pytest
 import cygrad._core.sort  # noqa: F401
 from cygrad._core.interop import call_kernel
 from cygrad._core.parallel import set_num_threads
-
-torch = pytest.importorskip("torch")
+from tests.reference import torch
 
 REAL = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"]
 SHAPES = [(), (1,), (6,), (3, 4), (4, 3, 5), (3, 700), (700, 3), (0, 3), (3, 0)]

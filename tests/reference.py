@@ -1,0 +1,25 @@
+"""
+PyTorch as the oracle of some tests: ``from tests.reference import torch``.
+
+Where it is not installed, a test is skipped at the moment at which it asks the oracle, and no earlier: its other
+checks, and the other tests of its module, run everywhere.
+"""
+
+import pytest
+
+
+class _Missing:
+    """Stands for PyTorch where there is none."""
+
+    def __getattr__(self, name):
+        if name.startswith("_") or name.startswith("pytest"):       # pytest looks for its marks in every module
+            raise AttributeError(name)
+        pytest.skip(f"torch.{name}: torch is not installed")
+
+
+try:
+    import torch
+except ImportError:
+    torch = _Missing()
+
+__all__ = ["torch"]
