@@ -5,9 +5,11 @@ import pkgutil
 
 import cygrad._core
 import cygrad._core.kernels
-from cygrad._core import inplace, native, number_protocol, operator
+from cygrad._core import inplace, native, number_protocol, operator, tangent_rules, tangents
 from cygrad._core.creation import tensor
 from cygrad._core.dtype import complex128, float64
+from cygrad._core.engine import run_backward
+from cygrad._core.factories import zeros, zeros_like
 
 OPERATORS, INPLACE, FUNCTIONS, METHODS = {}, {}, {}, {}
 
@@ -23,4 +25,7 @@ for _module in pkgutil.iter_modules(cygrad._core.__path__):
 native.set_functions(OPERATORS)
 inplace.functions.update(OPERATORS)
 operator.set_namespace({**OPERATORS, "tensor": tensor, "float64": float64, "complex128": complex128})
+tangents.set_functions({**OPERATORS, "zeros": zeros, "zeros_like": zeros_like}, tangent_rules.push, tangent_rules.fit)
+tangent_rules.namespace.update({
+    **OPERATORS, "zeros_like": zeros_like, "run_backward": run_backward, "laid_out": tangents.laid_out})
 number_protocol.connect()

@@ -7,6 +7,7 @@ import pytest
 
 import cygrad
 from cygrad.autograd import gradcheck, gradgradcheck
+from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from tests.operator_cases import (
     COMPLEX_DTYPES,
     EXACT,
@@ -40,6 +41,7 @@ from tests.samples import HELPERS, SAMPLES, find
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*reduction.*batchmean"),
     pytest.mark.filterwarnings("ignore:Casting complex values to real"),
+    pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel"),
 ]
 needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
 ALL = (*REAL, *COMPLEX_DTYPES, *INTEGERS)
@@ -164,6 +166,45 @@ def test_gradcheck(name, number, dtype):
     assert gradcheck(function, leaves, fast_mode=fast, check_grad_dtypes=True)
     if differentiable(function(*leaves)):
         assert gradgradcheck(function, leaves, fast_mode=fast, check_grad_dtypes=True)
+
+
+@each(EXACT, lambda sample: sample.error is None and sample.check_gradient)
+def test_forward_mode(name, number, dtype):
+    """Tangents t of the arguments and u of the results: <u, J t> = <J^T u, t>; and the same of the gradient J^T u."""
+    sample = build(name, number, dtype)
+    outputs, leaves, gradients_of = gradients(find(name), sample, create_graph=True)
+    if not outputs or not any(leaf.numel() for leaf in leaves):
+        return
+    directions = vectors(leaves)
+    with dual_level():
+        args, kwargs, own = with_gradients(sample)
+        duals = {id(leaf): make_dual(leaf, direction) for leaf, direction in zip(own, directions, strict=True)}
+        args, kwargs = convert((args, kwargs), lambda tensor: duals.get(id(tensor), tensor))
+        results_ = tensors_in(find(name)(*args, **kwargs))
+        for result in results_:
+            found = unpack_dual(result).tangent
+            assert found is None or (result.requires_grad and found.dtype == result.dtype
+                                     and found.shape == result.shape and found.stride() == result.stride())
+        results_ = differentiable(results_)
+        tangents = [unpack_dual(result).tangent for result in results_]
+        pulled = cygrad.autograd.grad(results_, [duals[id(leaf)] for leaf in own], vectors(results_), allow_unused=True)
+        second = [None if gradient is None else unpack_dual(gradient).tangent for gradient in pulled]
+    close(inner(vectors(outputs), tangents), inner(gradients_of, directions))
+    known = [gradient for gradient in gradients_of if gradient is not None]
+    if differentiable(known):
+        weights = iter(vectors(known))
+        weights = [None if gradient is None else next(weights) for gradient in gradients_of]
+        pairs = [(gradient, weight) for gradient, weight in zip(gradients_of, weights, strict=True)
+                 if gradient is not None and gradient.requires_grad]
+        expected = cygrad.autograd.grad([gradient for gradient, _ in pairs], leaves, [weight for _, weight in pairs],
+                                        allow_unused=True)
+        close(inner(weights, second), inner(expected, directions))
+
+
+def inner(first, second):
+    """The real inner product of two lists of tensors, of which some may be missing: they are zero."""
+    return sum(np.sum((array(one).conj() * array(other)).real) for one, other in zip(first, second, strict=True)
+               if one is not None and other is not None)
 
 
 @each(EXACT, lambda sample: sample.error is None and sample.gradients is not None)

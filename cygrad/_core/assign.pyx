@@ -9,7 +9,7 @@ from cygrad._core.dtype cimport dtype_name, is_complex
 from cygrad._core.elementwise cimport copy_into, fill
 from cygrad._core.errors cimport check
 from cygrad._core.inplace cimport bump_version, check_inplace
-from cygrad._core.modes cimport grad_enabled
+from cygrad._core.modes cimport grad_enabled, thread_state
 from cygrad._core.operator cimport Operator, table
 from cygrad._core.tensor cimport Tensor, as_tensor, requires_grad
 from cygrad._core.value cimport INTEGERS, find_kernel, kernel_t, register_kernel, value_t
@@ -72,7 +72,8 @@ def copy_(Tensor input not None, src, non_blocking=False):
     cdef array_t *held
     cdef array_t *origin
     cdef int status
-    if grad_enabled() and (requires_grad(input) or requires_grad(source) or input.requires_grad):
+    if thread_state().dual_level or (
+            grad_enabled() and (requires_grad(input) or requires_grad(source) or input.requires_grad)):
         return _recorded_copy(input, source)
     check_inplace(input, "copy_", False)
     if array.size < LARGE:
@@ -124,7 +125,7 @@ def fill_(Tensor input not None, value):
     if isinstance(value, complex) and not is_complex(array.dtype):
         raise RuntimeError(f"fill_: a complex value does not fit (got {value}, expected one for "
                            f"{dtype_name(array.dtype).decode()}).")
-    if grad_enabled() and input.requires_grad:
+    if thread_state().dual_level or (grad_enabled() and input.requires_grad):
         return _recorded_copy(input, tensor_from(value, array.dtype, "fill_"))
     check_inplace(input, "fill_", False)
     if array.size < LARGE:

@@ -19,7 +19,9 @@ from cygrad._core.native cimport NativeNode, native_node, pack_saved, set_meta, 
 from cygrad._core.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, operator_t)
+from cygrad._core.out_argument cimport check_out, write_out
 from cygrad._core.saved cimport SavedHooks, saved_hooks
+from cygrad._core.tangents cimport InplaceStep, inplace_step, push_forward
 from cygrad._core.tensor cimport MULTI_OUTPUT_VIEW, Tensor, grad_fn_of, gradient_edge, requires_grad, wrap, wrap_view
 from cygrad._core.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, kernel_t, set_array, set_arrays, value_t
 
@@ -211,7 +213,7 @@ cdef object call(Operator operator, PyObject **arguments, object out):
         if grad_enabled() and not op.flags & NO_GRADIENT:
             needed = _needed(op, &frame)
         if out is not None:
-            _check_out(operator, out, needed)
+            check_out(operator, &frame, out, needed)
         size = _size(&frame)
         if needed:
             node = _record(operator, &frame, needed, 1)
@@ -221,8 +223,11 @@ cdef object call(Operator operator, PyObject **arguments, object out):
             node.c.n_outputs = results[0].count if op.flags & LIST_RESULT else op.n_results
             _keep_results(node, results)
         if out is not None:
-            return _write_out(operator, results, out)
-        return _wrap_results(operator, &frame, results, node)
+            return write_out(operator, results, out)
+        wrapped = _wrap_results(operator, &frame, results, node)
+        if thread_state().dual_level:
+            push_forward(operator, &frame, wrapped, node)
+        return wrapped
     finally:
         for i in range(MAX_RESULTS):
             clear(&results[i])
@@ -292,59 +297,6 @@ cdef object _result_type(Operator operator):
     return found
 
 
-# --------------------------------------------------------------------------------------------------------------- out=
-
-cdef int _check_out(Operator operator, object out, uint32_t needed) except -1:
-    for tensor in out if isinstance(out, (tuple, list)) else (out,):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{operator.name}: out must be a Tensor (got {type(tensor).__name__}).")
-        if grad_enabled() and (needed or requires_grad(<Tensor>tensor)):
-            raise RuntimeError(f"{operator.name}: out= does not record gradients, but an argument requires grad. Use "
-                               "the form without out=, or no_grad().")
-        check_inplace(<Tensor>tensor, operator.name, False)
-    return 0
-
-
-cdef object _write_out(Operator operator, value_t *results, object out):
-    cdef int i, n = operator.descriptor.n_results
-    cdef list targets = list(out) if isinstance(out, (tuple, list)) else [out]
-    cdef Tensor target
-    cdef array_t *array
-    if len(targets) != n or operator.descriptor.flags & LIST_RESULT:
-        raise TypeError(f"{operator.name}: out must hold one Tensor for each result (got {len(targets)}, "
-                        f"expected {n}).")
-    for i in range(n):
-        target = <Tensor>targets[i]
-        array = results[i].of.array
-        if category(array.dtype) > category(target.array.dtype):
-            raise RuntimeError(f"{operator.name}: the result cannot be cast to out (got a result of "
-                               f"{dtype_name(array.dtype).decode()}, expected "
-                               f"{dtype_name(target.array.dtype).decode()}). Use an out of the result's dtype.")
-        if not same_shape(array, target.array):
-            if target.array.size:
-                raise RuntimeError(f"{operator.name}: out has the wrong shape (got "
-                                   f"{shape_text(target.array).decode()}, expected {shape_text(array).decode()}). "
-                                   "Use an empty tensor or one of that shape.")
-            _replace_array(target, array)
-        else:
-            check(copy_into(target.array, array))
-        bump_version(target)
-    return out if n > 1 else targets[0]
-
-
-cdef int _replace_array(Tensor target, array_t *array) except -1:
-    """An empty `out` takes the result's shape, in its own dtype."""
-    cdef array_t *fresh = array_empty_like(array, target.array.dtype)
-    if fresh == NULL:
-        check(MEMORY_ERROR)
-    check(copy_into(fresh, array))
-    target.array.tensor = NULL
-    release(target.array)
-    fresh.tensor = <void *>target
-    target.array = fresh
-    return 0
-
-
 # ----------------------------------------------------------------------------------------------------------- in place
 
 cdef object call_inplace(Operator operator, PyObject **arguments):
@@ -354,6 +306,7 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
     cdef str name = operator.name + "_"
     cdef uint32_t needed = 0
     cdef NativeNode node = None
+    cdef InplaceStep step = None
     cdef array_t *original = NULL
     cdef array_t *own
     cdef Tensor tensor
@@ -370,6 +323,8 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
         if grad_enabled() and not op.flags & NO_GRADIENT:
             needed = _needed(op, &frame)
         check_inplace(tensor, name, needed != 0)
+        if thread_state().dual_level and not op.flags & NO_GRADIENT:
+            step = inplace_step(operator, &frame, _out_of_place)
         size = _size(&frame)
         if needed:
             if not op.compiled:
@@ -405,6 +360,8 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
             set_array(&results[0], retain(own))
             _keep_results(node, results)
             rebase_history(tensor, node)
+        if step is not None:
+            step.finish(tensor, node)
         return tensor
     finally:
         frame.values[0].of.array = own
@@ -412,6 +369,20 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
         for i in range(MAX_RESULTS):
             clear(&results[i])
         unbox(&frame)
+
+
+cdef object _out_of_place(Operator operator, frame_t *frame):
+    """What an operation in place will give, without history."""
+    cdef value_t[MAX_RESULTS] results
+    cdef int i
+    for i in range(MAX_RESULTS):
+        results[i].kind = NOTHING
+    try:
+        _run(operator, frame, results, _size(frame))
+        return _wrap_results(operator, frame, results, None)
+    finally:
+        for i in range(MAX_RESULTS):
+            clear(&results[i])
 
 
 cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor) except -1:
@@ -558,7 +529,7 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
 cdef object unary(Operator operator, object input, object out):
     cdef PyObject *argument = <PyObject *>input
     cdef array_t *result
-    if out is None and isinstance(input, Tensor):
+    if out is None and isinstance(input, Tensor) and not thread_state().dual_level:
         result = _small_unary(_program(operator), (<Tensor>input).array)
         if result != NULL:
             return _short_result(operator, result, <Tensor>input, None)
@@ -568,7 +539,8 @@ cdef object unary(Operator operator, object input, object out):
 cdef object binary(Operator operator, object input, object other, object out):
     cdef PyObject *arguments[2]
     cdef array_t *result
-    if out is None and isinstance(input, Tensor) and isinstance(other, Tensor):
+    if (out is None and isinstance(input, Tensor) and isinstance(other, Tensor)
+            and not thread_state().dual_level):
         result = _small_binary(_program(operator), (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:
             return _short_result(operator, result, <Tensor>input, <Tensor>other)

@@ -22,7 +22,7 @@ from cygrad._core.creation cimport full_tensor, plain_number, tensor_from
 from cygrad._core.dispatch cimport call, call_inplace
 from cygrad._core.dtype cimport BOOL, INT64, UINT8, is_integral
 from cygrad._core.interop cimport array_from_numpy
-from cygrad._core.modes cimport grad_enabled
+from cygrad._core.modes cimport grad_enabled, thread_state
 from cygrad._core.operator cimport Operator, table
 from cygrad._core.sequences cimport numpy_view
 from cygrad._core.tensor cimport Tensor, protocol, requires_grad, wrap, wrap_view
@@ -213,7 +213,7 @@ cdef Tensor basic_view(Tensor self, tuple key, list indices):
     """
     cdef geometry_t view
     cdef Tensor current = self
-    cdef bint recorded = grad_enabled() and is_recorded(self)
+    cdef bint recorded = is_recorded(self)
     cdef bint changed = False, ellipsis = False
     cdef int dim = 0, consumed = 0, covered = 0, skip, i
     cdef Tensor advanced
@@ -306,8 +306,11 @@ cdef tuple as_entries(object key):
 
 
 cdef inline bint is_recorded(Tensor self) except -1:
-    """Do its views have a history? A view of a base that was changed in place learns that only now."""
-    return requires_grad(self) or (self.base is not None and self.requires_grad)
+    """Are its views made by operators: recorded, or with tangents?"""
+    if thread_state().dual_level:
+        return True
+    # A view of a base that was changed in place learns only now that it requires grad.
+    return grad_enabled() and (requires_grad(self) or (self.base is not None and self.requires_grad))
 
 
 cdef array_t *sliced(array_t *array, int64_t start, int64_t length, int64_t step):
@@ -328,14 +331,14 @@ cdef object getitem(Tensor self, object key):
     cdef list indices
     cdef Tensor view
     if PyLong_CheckExact(key) and self.array.ndim > 0:
-        if grad_enabled() and is_recorded(self):
+        if is_recorded(self):
             return select(self, 0, wrapped_index(key, self.array.shape[0], 0))
         return wrap_view(array_view(
             self.array, self.array.dtype, self.array.ndim - 1, self.array.shape + 1, self.array.strides + 1,
             wrapped_index(key, self.array.shape[0], 0) * self.array.strides[0]), self)
     if PySlice_Check(key) and self.array.ndim > 0:
         stop = slice_bounds(key, self.array.shape[0], &start, &stop, &step)
-        if grad_enabled() and is_recorded(self):
+        if is_recorded(self):
             return slice_of(self, 0, start, start + stop * step, step)
         return wrap_view(sliced(self.array, start, stop, step), self)
     indices = []

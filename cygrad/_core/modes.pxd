@@ -1,4 +1,4 @@
-"""What each thread has switched on: grad mode, inference mode, saved-tensor hooks."""
+"""What each thread has switched on: grad mode, inference mode, saved-tensor hooks, forward mode."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -10,6 +10,7 @@ ctypedef struct thread_state_t:
     int64_t sequence           # sequence number of the next node made by this thread's work
     void *saved_hooks          # the innermost SavedHooks (a strong reference) or NULL (cygrad._core.saved)
     int32_t anomaly            # ANOMALY_... flags
+    int32_t dual_level         # the level of forward mode that this thread is in, or 0 (cygrad._core.tangents)
     int32_t guarded            # in-place changes first ask cygrad._core.saved (allow_mutation_on_saved_tensors)
 
 cdef enum:

@@ -11,7 +11,7 @@ cdef extern from * nogil:
         int grad_disabled, inference, depth, draining;
         long long sequence;
         void *saved_hooks;
-        int anomaly, guarded;
+        int anomaly, dual_level, guarded;
     } this_thread;
     """
     thread_state_t this_thread

@@ -12,6 +12,7 @@ cdef class NativeNode(Node):
     cdef object unpack(self, int position)
     # The Tensor that was saved if it still exists, or one like it over the same memory.
     cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge)
+    cdef object dual(self, object value, int position)
     cdef Tensor placed(self, Tensor tensor, bint from_result, int result, int edge)
     cdef object unpack_packed(self, int position)
     cdef list apply_natively(self, list grads, bint keep)

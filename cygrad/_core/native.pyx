@@ -13,16 +13,18 @@ from libc.string cimport memset
 from cygrad._core.array cimport array_meta, array_t, release, retain, same_shape
 from cygrad._core.atomic cimport atomic_load, lock, unlock
 from cygrad._core.boxing cimport plain_object
+from cygrad._core.calls cimport freed_error, note_release
 from cygrad._core.dtype cimport dtype_object, is_complex, itemsize
 from cygrad._core.elementwise cimport as_dtype
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
+from cygrad._core.modes cimport thread_state
 from cygrad._core.node cimport (
     HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved)
 from cygrad._core.operator cimport (
     MAX_ARGUMENTS, MAX_SAVED, TENSORS, Operator, differentiate, operator_t, saved_t)
 from cygrad._core.saved cimport PackedTensor, alias, attach_edge, pack_tensor
 from cygrad._core.storage cimport allocate
-from cygrad._core.tensor cimport Tensor, known_tensor, tensor_of
+from cygrad._core.tensor cimport Tensor, known_tensor, protocol, tensor_of
 from cygrad._core.value cimport (
     ARRAY, ARRAYS, INTEGERS, NOTHING, clear, copy_value, find_kernel, kernel_t, set_array, set_arrays, value_t)
 from cygrad._core.versions cimport version_error
@@ -162,11 +164,7 @@ cdef int _take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexc
     cdef int i, status = OK, n = node.op.n_saved
     lock(&node.lock)
     if node.released:
-        snprintf(message(), MESSAGE,
-                 b"%s: its saved values are freed already (got a second backward through this node, expected one). "
-                 b"Call the first backward or grad with retain_graph=True to go through the graph again.",
-                 node.op.node_name)
-        status = RUNTIME_ERROR
+        status = freed_error(node)
     elif node.python & HAS_PACKED_TENSORS and not packed:
         snprintf(message(), MESSAGE, b"%s: hooks were registered on a saved tensor while another thread ran backward "
                  b"through it. Register them before.", node.op.node_name)
@@ -189,6 +187,7 @@ cdef int _take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexc
             node.saved[i].value.kind = NOTHING
     if not keep:
         node.released = 1
+        node.saved[0].version = node.task       # as note_release does, but without asking which thread this is
     unlock(&node.lock)
     if status != OK:
         for i in range(n):
@@ -241,12 +240,16 @@ cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep)
 
 
 cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradients) noexcept nogil:
-    """Run the formulas on saved values and gradients, both of which are taken over."""
+    """Run the formulas on saved values and gradients, both of which are taken over. No gradient gives none."""
     cdef value_t[MAX_ARGUMENTS] out
-    cdef int i, status
+    cdef int i, status = OK
+    cdef bint defined = False
+    for i in range(node.n_outputs):
+        defined |= grads[i].kind != NOTHING
     for i in range(node.op.n_arguments):
         out[i].kind = NOTHING
-    status = differentiate(node.op, saved, grads, node.n_outputs, node.needed, out)
+    if defined:
+        status = differentiate(node.op, saved, grads, node.n_outputs, node.needed, out)
     for i in range(node.op.n_saved):
         clear(&saved[i])
     if status == OK:
@@ -321,9 +324,7 @@ cdef bint _is_at(Tensor tensor, const edge_t *edge):
 
 cdef int _check_not_freed(NativeNode node) except -1:
     if node.c.released:
-        raise RuntimeError(f"{node.name()}: its saved values are freed already (got a second backward through this "
-                           "node, or a look at what it saved, after a backward). Call the first backward or grad "
-                           "with retain_graph=True to go through the graph again.")
+        check(freed_error(node.c))
     return 0
 
 
@@ -344,12 +345,20 @@ cdef class NativeNode(Node):
                 return _meta_object(value.of.array)
             check(_check_version(c, position))
             edge = -1 if layout.from_result else _first_edge(c, layout.index)
-            return self.twin(value.of.array, layout.from_result, layout.index, edge)
+            return self.dual(self.twin(value.of.array, layout.from_result, layout.index, edge), position)
         if value.kind == ARRAYS:
-            return [None if value.of.arrays[i] == NULL
-                    else _meta_object(value.of.arrays[i]) if value.of.arrays[i].storage == NULL
-                    else self.twin(value.of.arrays[i], False, 0, -1) for i in range(value.count)]
+            return self.dual([None if value.of.arrays[i] == NULL
+                              else _meta_object(value.of.arrays[i]) if value.of.arrays[i].storage == NULL
+                              else self.twin(value.of.arrays[i], False, 0, -1) for i in range(value.count)], position)
         return plain_object(value)
+
+    cdef object dual(self, object value, int position):
+        """The value with the tangents that it had, if the thread is still in that level of forward mode."""
+        if self.payload is not None and thread_state().dual_level:
+            level, tangents = self.payload
+            if level == thread_state().dual_level and tangents[position] is not None:
+                protocol.attach_tangents(value, tangents[position])
+        return value
 
     cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge):
         cdef Tensor tensor = None if from_result else known_tensor(array)
@@ -373,7 +382,7 @@ cdef class NativeNode(Node):
         packed = self.packed[position]
         if isinstance(packed, list):
             return [None if item is None else (<PackedTensor>item).unpack() for item in packed]
-        return self.placed((<PackedTensor>packed).unpack(), layout.from_result, layout.index, edge)
+        return self.dual(self.placed((<PackedTensor>packed).unpack(), layout.from_result, layout.index, edge), position)
 
     cdef list apply_natively(self, list grads, bint keep):
         """The native execution of a node of which hooks have packed something."""
@@ -392,6 +401,7 @@ cdef class NativeNode(Node):
             check(_take_saved(c, saved, keep, True))
             if not keep:
                 c.released = 1
+                note_release(c)
                 self.packed = None
             for i in range(c.op.n_saved):
                 if unpacked[i] is not None:
@@ -428,7 +438,10 @@ cdef class NativeNode(Node):
                                   else None for i in range(op.n_saved)])
         if not keep and (self.packed is not None or _holds_arrays(c)):
             release_saved(c)
+            note_release(c)
             self.packed = None
+        if grads.count(None) == c.n_outputs:
+            return [None] * c.n_edges
         cdef Operator row = <Operator>op.object
         cdef list gradients = [None] * c.n_edges
         for i in range(op.n_arguments):

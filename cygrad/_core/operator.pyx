@@ -39,6 +39,31 @@ cdef class Operator:
     def __repr__(self):
         return f"<operator {self.signature}>"
 
+    @property
+    def row(self):
+        """The row, as `signature.parse_row` gives it."""
+        return _rows[self.name]
+
+    @property
+    def arguments(self):
+        """Names of the arguments, a tuple."""
+        return tuple([argument[0] for argument in _rows[self.name]["arguments"]])
+
+    @property
+    def jvp(self):
+        """Which rule of forward mode holds, as `tangent_rules` names them."""
+        return _rows[self.name]["jvp"]
+
+    def is_differentiable(self, int result):
+        """Whether a result can require grad; of a list, any of its entries."""
+        if self.descriptor.flags & LIST_RESULT:
+            result = 0
+        return bool(self.descriptor.differentiable_results >> result & 1)
+
+    def derivative(self, int argument):
+        """The formula of an argument, by its number, as a Python function of gradients and saved values."""
+        return self.recorded_function(argument)
+
     cdef int compile(self) except -1:
         """Lay out what is saved and compile the derivative formulas, once."""
         from cygrad._core.formula import Reader

@@ -19,9 +19,11 @@ MAX_ARGUMENTS, MAX_RESULTS = 12, 4
 KEYS = {
     "call": str, "forward": str, "kernel": str, "inplace": bool, "out": bool, "alias": list, "doc": str,
     "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
-    "function": bool, "name": str, "jvp": (str, dict), "kink": str, "node": str, "variadic": bool,
+    "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
     "dtypes": str, "into": str, "inplace_method": bool,
 }
+# Rules of forward mode (tangent_rules).
+JVP = ("linear", "as_strided", "elementwise", "transpose")
 DTYPES = ("bool", "integer", "real", "complex")
 CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 ARGUMENT = re.compile(r"(?P<type>[A-Za-z|]+)(?P<optional>\?)?(?P<list>\[\])?(?P<optional_list>\?)?"
@@ -161,8 +163,17 @@ def _parse_row(row: dict, name: str | None) -> dict:
         "results": tuple(results), "differentiable": tuple(differentiable), "list": row.get("list", False),
         "view": row.get("view", False), "inplace": row.get("inplace", False), "out": row.get("out", False),
         "gradient": row.get("gradient", True), "node": row.get("node") or node_name(called),
-        "dtypes": _dtypes(row.get("dtypes", "all")),
+        "dtypes": _dtypes(row.get("dtypes", "all")), "jvp": _jvp(row),
     }
+
+
+def _jvp(row: dict) -> str:
+    """The rule of forward mode; views are linear, and most element-wise rows are what that rule asks for."""
+    usual = "linear" if row.get("view") else "elementwise" if "forward" in row else "transpose"
+    rule = row.get("jvp", usual)
+    if rule not in JVP:
+        raise RowError(f"'jvp' is an unknown rule (got {rule!r}, expected one of {', '.join(JVP)})")
+    return rule
 
 
 def _dtypes(text: str) -> tuple[str, ...]:

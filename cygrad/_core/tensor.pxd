@@ -20,6 +20,7 @@ cdef class Tensor:
     cdef int32_t output_nr        # which output of `node`
     cdef int32_t leaf_requires_grad
     cdef int32_t view_kind
+    cdef int32_t dual_level       # the level of forward mode that holds a tangent for it, or 0
     cdef int64_t view_version     # version of the base for which `node` is right
     cdef Tensor base              # of a view, else None
     cdef gradient_t *gradient     # made with the accumulator or the first .grad, else NULL
@@ -93,6 +94,8 @@ cdef struct protocol_t:
     int (*setitem)(Tensor tensor, object key, object value) except -1
     Tensor (*convert)(object value, str operation)      # cygrad._core.creation
     int (*refresh_view)(Tensor view) except -1          # cygrad._core.inplace
+    void (*forget_tangent)(Tensor dual) noexcept        # cygrad._core.tangents
+    int (*attach_tangents)(object value, object tangents) except -1
 cdef protocol_t protocol
 
 cdef Hooks hooks_of(Tensor tensor)

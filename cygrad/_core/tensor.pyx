@@ -17,6 +17,7 @@ from cygrad._core.dtype cimport dtype_name, dtype_object, is_differentiable
 from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.modes cimport grad_enabled, thread_state
 from cygrad._core.node cimport Hooks, Node, gradient_new, gradient_release
+from cygrad._core.origins cimport DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT
 from cygrad._core.storage cimport has_pending, release_pending, version_new
 
 import warnings
@@ -33,6 +34,7 @@ cdef Tensor wrap(array_t *array):
     cdef Tensor tensor = Tensor.__new__(Tensor)
     tensor.array = array
     array.tensor = <void *>tensor
+    tensor.view_kind = -thread_state().grad_disabled         # UNTRACKED, if so
     if thread_state().inference:
         array.version = NULL
         return tensor
@@ -169,6 +171,8 @@ cdef class Tensor:
             initialise(self, data, options)
 
     def __dealloc__(self):
+        if self.dual_level:
+            protocol.forget_tangent(self)
         if self.array != NULL:
             if self.array.tensor == <void *>self:
                 self.array.tensor = NULL
@@ -267,6 +271,8 @@ cdef class Tensor:
             return None
         if self.grad_tensor is None or self.grad_tensor.array != value:
             self.grad_tensor = tensor_of(value)
+            if self.grad_tensor.view_kind == NOT_A_VIEW:
+                self.grad_tensor.view_kind = GRADIENT
         else:
             release(value)
         return self.grad_tensor
@@ -301,7 +307,7 @@ cdef class Tensor:
         """
         cdef array_t *own = self.array
         cdef Tensor tensor = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), self)
-        tensor.view_kind = NOT_A_VIEW
+        tensor.view_kind = DETACHED if requires_grad(self) else NOT_A_VIEW
         tensor.base = None
         return tensor
 
@@ -313,6 +319,7 @@ cdef class Tensor:
         self.node = None
         self.output_nr = 0
         self.leaf_requires_grad = False
+        self.view_kind = DETACHED_IN_PLACE
         _note_requirement(self)
         return self
 
@@ -320,6 +327,7 @@ cdef class Tensor:
     def data(self):
         """The same memory outside the graph, with a version counter of its own."""
         cdef Tensor tensor = self.detach()
+        tensor.view_kind = DATA
         if tensor.array.version != NULL:
             tensor.array.version = version_new()
             tensor.array.external = True

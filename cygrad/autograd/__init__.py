@@ -12,7 +12,7 @@ from cygrad._core.modes import (
     no_grad,
     set_grad_enabled,
 )
-from cygrad.autograd import anomaly_mode, function, functional, grad_mode, graph
+from cygrad.autograd import anomaly_mode, forward_ad, function, functional, grad_mode, graph
 from cygrad.autograd.anomaly_mode import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,
@@ -22,10 +22,12 @@ from cygrad.autograd.anomaly_mode import (
 from cygrad.autograd.function import Function
 from cygrad.autograd.gradcheck import gradcheck, gradgradcheck
 from cygrad.autograd.run import backward, grad
+from cygrad.autograd.variable import Variable
 
 __all__ = [
-    "Function", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "function", "functional", "grad",
-    "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled",
+    "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
+    "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
+    "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_detect_anomaly",
     "set_grad_enabled",
 ]

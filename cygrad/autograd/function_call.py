@@ -1,8 +1,9 @@
 """One call of a Python function, and the products with its Jacobian: what `functional` is made of."""
 
 from cygrad._core.factories import eye, zeros, zeros_like
-from cygrad._core.modes import enable_grad
+from cygrad._core.modes import enable_grad, set_grad_enabled
 from cygrad._core.tensor import Tensor
+from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from cygrad.autograd.run import grad
 
 
@@ -150,6 +151,39 @@ class FunctionCall:
                      else zeros(shape + tuple(self.places[place].shape), dtype=self.places[place].dtype)
                      for place in range(len(self.places))]
         return tuple(entry if self.create_graph else entry.detach() for entry in found)
+
+    def jacobian_by_columns(self, func):
+        """The same by forward mode: the columns are the products with the unit vectors."""
+        from cygrad import stack
+        columns = [self.columns(func, place) for place in range(len(self.places))]
+        rows = []
+        for number, output in enumerate(self.outputs):
+            row = []
+            for place, found in zip(self.places, columns, strict=True):
+                shape = tuple(output.shape) + tuple(place.shape)
+                with set_grad_enabled(self.create_graph):
+                    row.append(stack([column[number] for column in found], -1).reshape(shape) if found
+                               else zeros(shape, dtype=output.dtype))
+            rows.append(tuple(row))
+        return tuple(rows)
+
+    def columns(self, func, number):
+        """For each element of an input the derivatives of all outputs along it."""
+        place, found = self.places[number], []
+        if place.dtype.is_complex:
+            raise RuntimeError(f"{self.operation}: input {number} is complex (got {place.dtype}, expected a real one "
+                               "for forward mode). Differentiate by its real and imaginary parts.")
+        units = eye(place.numel(), dtype=place.dtype).reshape((place.numel(), *place.shape))
+        for unit in range(place.numel()):
+            with dual_level(), enable_grad():
+                arguments = list(self.places)
+                arguments[number] = make_dual(place, units[unit])
+                outputs = func(*arguments)
+                outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+                column = [unpack_dual(output).tangent for output in outputs]
+            found.append([zeros_like(output) if tangent is None else tangent if self.create_graph else tangent.detach()
+                          for output, tangent in zip(outputs, column, strict=True)])
+        return found
 
     def row(self, output, number, unit):
         """The derivative of one element with respect to each input."""

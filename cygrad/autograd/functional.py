@@ -122,8 +122,9 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     vectorize : bool, default False
         Accepted; rows are computed one by one all the same. For a complex result it gives the gradients for the vector
         1, and no error: the derivative of a complex number is more than that.
-    strategy : {"reverse-mode"}, default "reverse-mode"
-        Forward mode is not available.
+    strategy : {"reverse-mode", "forward-mode"}, default "reverse-mode"
+        Row by row, or column by column by forward mode, which calls `func` once for each element of the inputs: better
+        if there are fewer of them than elements of the results.
 
     Returns
     -------
@@ -137,9 +138,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     TypeError
         If inputs or what `func` gives are not Tensors.
     RuntimeError
-        For what `strict` forbids, for `strict` with `vectorize`, and for complex results without `vectorize`.
-    NotImplementedError
-        For forward mode.
+        For what `strict` forbids, for `strict` with `vectorize`, for complex results without `vectorize`, and for
+        complex inputs in forward mode.
 
     Examples
     --------
@@ -151,7 +151,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     """
     _check_strategy("jacobian", "strategy", strategy, strict, vectorize)
     call = FunctionCall("jacobian", func, inputs, create_graph, strict)
-    return _matrix(call.jacobian(vectorize), call.outputs_are_tuple, call.inputs_are_tuple)
+    rows = call.jacobian_by_columns(func) if strategy == "forward-mode" else call.jacobian(vectorize)
+    return _matrix(rows, call.outputs_are_tuple, call.inputs_are_tuple)
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
@@ -170,8 +171,8 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
         Raise an error if the result or its gradient does not depend on an input, instead of giving zeros.
     vectorize : bool, default False
         Accepted; rows are computed one by one all the same.
-    outer_jacobian_strategy : {"reverse-mode"}, default "reverse-mode"
-        Forward mode is not available.
+    outer_jacobian_strategy : {"reverse-mode", "forward-mode"}, default "reverse-mode"
+        How the gradient is differentiated: by a second backward, or by forward mode over it.
 
     Returns
     -------
@@ -184,8 +185,6 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
         If inputs or what `func` gives are not Tensors.
     RuntimeError
         If `func` gives more than a single element, and for what `strict` forbids.
-    NotImplementedError
-        For forward mode.
 
     Examples
     --------
@@ -196,8 +195,11 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
             [8., 2.]])
     """
     _check_strategy("hessian", "outer_jacobian_strategy", outer_jacobian_strategy, strict, vectorize)
-    call = FunctionCall("hessian", Gradient("hessian", func, strict), inputs, create_graph, strict)
-    return _matrix(call.jacobian(vectorize), call.inputs_are_tuple, call.inputs_are_tuple)
+    gradient = Gradient("hessian", func, strict)
+    call = FunctionCall("hessian", gradient, inputs, create_graph, strict)
+    forward = outer_jacobian_strategy == "forward-mode"
+    rows = call.jacobian_by_columns(gradient) if forward else call.jacobian(vectorize)
+    return _matrix(rows, call.inputs_are_tuple, call.inputs_are_tuple)
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
@@ -295,12 +297,13 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def _check_strategy(operation, name, strategy, strict, vectorize):
-    """Reverse mode is all there is; and rows that are computed at once cannot be checked one by one."""
-    if strategy == "forward-mode":
-        raise NotImplementedError(f'{operation}: forward mode is not available (got {name}="forward-mode"). '
-                                  'Use "reverse-mode", which gives the same.')
-    if strategy != "reverse-mode":
-        raise ValueError(f'{operation}: {name} is unknown (got {strategy!r}, expected "reverse-mode").')
+    """Is it one of two; and rows that are computed at once cannot be checked one by one."""
+    if strategy not in ("reverse-mode", "forward-mode"):
+        raise ValueError(f'{operation}: {name} is unknown (got {strategy!r}, expected "reverse-mode" or '
+                         '"forward-mode").')
+    if strict and strategy == "forward-mode":
+        raise RuntimeError(f'{operation}: strict=True and {name}="forward-mode" do not go together. Leave one of them '
+                           "out.")
     if strict and vectorize:
         raise RuntimeError(f"{operation}: strict=True and vectorize=True do not go together. Leave one of them out.")
 

@@ -124,6 +124,32 @@ def test_vectorize_as_the_peer(func):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
+# ------------------------------------------------------------------------------------------------ forward mode
+
+FORWARD = [("jacobian", func) for func in (one, several, constant)]
+FORWARD += [("hessian", func) for func in (scalar_of_one, scalar_of_two, linear)]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize(("name", "func"), FORWARD, ids=[f"{name}-{func.__name__}" for name, func in FORWARD])
+def test_forward_mode_gives_the_same(name, func, create_graph):
+    strategy = {"strategy" if name == "jacobian" else "outer_jacobian_strategy": "forward-mode"}
+    found, form = flat(compute(cygrad, name, func, create_graph=create_graph, **strategy))
+    expected, expected_form = flat(compute(cygrad, name, func, create_graph=create_graph))
+    assert form == expected_form
+    for forward, reverse in zip(found, expected, strict=True):
+        assert forward.dtype == reverse.dtype
+        np.testing.assert_allclose(forward, reverse, rtol=1e-12, atol=1e-12)
+
+
+def test_forward_mode_records_with_create_graph():
+    x = tensor(OTHER, requires_grad=True)
+    found = functional.jacobian(lambda x: x ** 3, x, create_graph=True, strategy="forward-mode")
+    found.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 6 * OTHER)
+    assert not functional.jacobian(lambda x: x ** 3, x, strategy="forward-mode").requires_grad
+
+
 # ---------------------------------------------------------------------------------------------- by themselves
 
 @pytest.mark.parametrize("func", [one, several])
@@ -280,10 +306,10 @@ def double(x):
     (RuntimeError, r"jacobian: output 0 is complex", lambda x: functional.jacobian(lambda x: x * 1j, x)),
     (RuntimeError, r"jacobian: strict=True and vectorize=True do not go together",
      lambda x: functional.jacobian(double, x, strict=True, vectorize=True)),
-    (NotImplementedError, r"jacobian: forward mode is not available",
-     lambda x: functional.jacobian(double, x, strategy="forward-mode")),
-    (NotImplementedError, r"hessian: forward mode is not available",
-     lambda x: functional.hessian(double, x, outer_jacobian_strategy="forward-mode")),
+    (RuntimeError, r'jacobian: strict=True and strategy="forward-mode" do not go together',
+     lambda x: functional.jacobian(double, x, strict=True, strategy="forward-mode")),
+    (RuntimeError, r"jacobian: input 0 is complex",
+     lambda x: functional.jacobian(double, x * 1j, strategy="forward-mode")),
     (ValueError, r"jacobian: strategy is unknown \(got 'sideways'",
      lambda x: functional.jacobian(double, x, strategy="sideways")),
 ])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad.autograd import functional, grad
+from cygrad.autograd import Function, forward_ad, functional, grad
 
 
 def leaf(values):
@@ -61,3 +61,53 @@ def test_B8_strict_tells_independence():
     assert functional.hessian(lambda x: x.sum(), x).tolist() == [[0, 0], [0, 0]]
     with pytest.raises(RuntimeError, match="hessian: the gradient with respect to input 0 is independent"):
         functional.hessian(lambda x: x.sum(), x, strict=True)
+
+
+# ------------------------------------------------------------------------------------------------ forward mode
+
+def test_B8_dual_tensors():
+    primal, tangent = leaf([1.0, 2.0]), cygrad.tensor([1.0, 10.0], dtype=cygrad.float64)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(primal, tangent)
+        assert forward_ad.unpack_dual(dual).tangent is tangent
+        result = forward_ad.unpack_dual((dual ** 2).sum())
+        assert (result.primal.item(), result.tangent.item()) == (5.0, 42.0)
+    assert forward_ad.unpack_dual(dual).tangent is None
+
+
+def test_B8_forward_over_reverse():
+    """The Hessian of Rosenbrock's function times a vector, by pushing a tangent through its gradient."""
+    x, v = leaf([-0.5, 0.7, 1.2]), cygrad.tensor([1.0, -2.0, 0.5], dtype=cygrad.float64)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, v)
+        (gradient,) = grad(rosenbrock(dual), dual)
+        found = forward_ad.unpack_dual(gradient).tangent
+    expected = functional.hvp(rosenbrock, x.detach(), v)[1]
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("strategy", ["forward-mode", "reverse-mode"])
+def test_B8_strategies(strategy):
+    x = leaf([-0.5, 0.7, 1.2])
+    function = lambda x: x.sin() * x.sum()  # noqa: E731
+    expected = np.diag(np.cos(x.detach().numpy()) * x.sum().item()) + np.sin(x.detach().numpy())[:, None]
+    found = functional.jacobian(function, x, strategy=strategy, vectorize=True)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+    matrix = functional.hessian(rosenbrock, x, outer_jacobian_strategy=strategy, vectorize=True)
+    np.testing.assert_allclose((matrix @ x).detach().numpy(), functional.hvp(rosenbrock, x, x)[1].numpy(), rtol=1e-12)
+
+
+def test_B8_jvp_of_a_custom_function():
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_forward(x)
+            return x ** 3
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            (x,) = ctx.saved_tensors
+            return 3 * x ** 2 * tangent
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(cygrad.tensor([2.0]), cygrad.tensor([10.0]))
+        assert forward_ad.unpack_dual(Cube.apply(dual)).tangent.tolist() == [120.0]

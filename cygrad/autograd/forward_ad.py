@@ -1,0 +1,198 @@
+"""Forward mode: derivatives along a direction, computed together with the values."""
+
+from typing import NamedTuple
+
+from cygrad._core import tangents
+from cygrad._core.tensor import Tensor
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+
+
+class UnpackedDualTensor(NamedTuple):
+    """
+    The two parts of a dual tensor.
+
+    Attributes
+    ----------
+    primal : Tensor
+        A view of the tensor without tangent.
+    tangent : Tensor or None
+        Its directional derivative.
+    """
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def enter_dual_level():
+    """
+    Enter a level of forward mode in this thread; `dual_level` does it for a ``with`` block.
+
+    Returns
+    -------
+    int
+        The number of the level.
+
+    Raises
+    ------
+    RuntimeError
+        If the thread is in a level already.
+
+    Examples
+    --------
+    >>> import cygrad.autograd.forward_ad as forward
+    >>> level = forward.enter_dual_level()
+    >>> forward.exit_dual_level(level=level)
+    """
+    return tangents.enter_level()
+
+
+def exit_dual_level(*, level=None):
+    """
+    Leave the level of this thread; all its tangents are gone.
+
+    Parameters
+    ----------
+    level : int, optional
+        Which one is meant, to be sure.
+
+    Raises
+    ------
+    RuntimeError
+        If the thread is in no level, or in another one.
+
+    Examples
+    --------
+    >>> import cygrad.autograd.forward_ad as forward
+    >>> level = forward.enter_dual_level()
+    >>> forward.exit_dual_level()
+    """
+    tangents.exit_level(level)
+
+
+class dual_level:
+    """
+    A level of forward mode for the length of a ``with`` block.
+
+    Tangents live in the level: leaving it frees them all. Levels belong to threads.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> import cygrad.autograd.forward_ad as forward
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> with forward.dual_level():
+    ...     dual = forward.make_dual(x, cygrad.tensor([1.0, 10.0]))
+    ...     forward.unpack_dual(dual * dual).tangent
+    tensor([ 2., 40.])
+    """
+
+    def __enter__(self):
+        self.level = enter_dual_level()
+        return self.level
+
+    def __exit__(self, *exception):
+        exit_dual_level(level=self.level)
+        return False
+
+
+def make_dual(tensor, tangent, *, level=None):
+    """
+    A view of a tensor that has a tangent.
+
+    Operations on it compute values and directional derivatives together, until the level ends.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Floating or complex.
+    tangent : Tensor
+        Of the same shape and dtype. Operations in place on the dual tensor change it too.
+    level : int, optional
+        The level of this thread, to be sure.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        Outside of a level; if the tangent does not look like the tensor, or the tensor has a tangent already.
+    ValueError
+        If a dtype has no derivatives.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> import cygrad.autograd.forward_ad as forward
+    >>> with forward.dual_level():
+    ...     dual = forward.make_dual(cygrad.tensor(3.0), cygrad.tensor(1.0))
+    ...     forward.unpack_dual(dual.sin()).tangent
+    tensor(-0.9900)
+    """
+    for role, value in (("tensor", tensor), ("tangent", tangent)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"make_dual: the {role} must be a Tensor (got {type(value).__name__}).")
+        if not (value.is_floating_point() or value.is_complex()):
+            raise ValueError(f"make_dual: the {role} must be floating or complex (got {value.dtype}). Cast it.")
+    _check_level("make_dual", level)
+    if tangent.dtype != tensor.dtype or tuple(tangent.shape) != tuple(tensor.shape):
+        raise RuntimeError(f"make_dual: the tangent must look like the tensor (got a {tangent.dtype} tensor of shape "
+                           f"{tuple(tangent.shape)}, expected {tensor.dtype} and {tuple(tensor.shape)}).")
+    if tangents.tangent(tensor) is not None:
+        raise RuntimeError("make_dual: the tensor has a tangent in this level already. Unpack it with unpack_dual "
+                           "first.")
+    dual = tensor.view_as(tensor)
+    with tangents.paused():
+        if tuple(tangent.stride()) != tuple(tensor.stride()):
+            tangent = tangents.laid_out(tangent, tensor)
+    tangents.attach(dual, tangent)
+    return dual
+
+
+def unpack_dual(tensor, *, level=None):
+    """
+    Value and tangent of a tensor.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    level : int, optional
+        The level of this thread, to be sure.
+
+    Returns
+    -------
+    UnpackedDualTensor
+        Of the primal, a view of the tensor, and the tangent, which is None for a tensor that has none.
+
+    Raises
+    ------
+    TypeError
+        If it is no Tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> import cygrad.autograd.forward_ad as forward
+    >>> with forward.dual_level():
+    ...     forward.unpack_dual(cygrad.tensor(3.0))
+    UnpackedDualTensor(primal=tensor(3.), tangent=None)
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"unpack_dual: expected a Tensor (got {type(tensor).__name__}).")
+    if tangents.current_level() is None:
+        return UnpackedDualTensor(tensor, None)
+    _check_level("unpack_dual", level)
+    tangent = tangents.tangent(tensor)
+    with tangents.paused():
+        return UnpackedDualTensor(tensor if tangent is None else tensor.view_as(tensor), tangent)
+
+
+def _check_level(operation, level):
+    current = tangents.current_level()
+    if current is None:
+        raise RuntimeError(f"{operation}: this thread is in no level of forward mode. Work inside "
+                           "'with forward_ad.dual_level():'.")
+    if level is not None and level != current:
+        raise RuntimeError(f"{operation}: another level is the current one (got level {level}, expected {current}).")
