@@ -258,18 +258,60 @@ def test_wrong_batched_gradients_are_found(monkeypatch):
         gradcheck(lambda x: x * 2, real(2), check_batched_grad=True)
 
 
+def jvp_of(rule):
+    """A custom square whose jvp is `rule(x, tangent)`."""
+    class Square(cygrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_forward(x)
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad * ctx.saved_tensors[0].conj()
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return rule(ctx.saved_tensors[0], tangent)
+    return Square.apply
+
+
+@FAST
+@pytest.mark.parametrize("make", [real, imaginary])
+def test_forward_mode(make, fast_mode):
+    def function(x, y):
+        return x.sin() * y, (x @ y.t()).abs(), y.sum()
+    inputs = (make(2, 3), make(2, 3).t().detach().clone().t().requires_grad_())
+    assert gradcheck(function, inputs, check_forward_ad=True, fast_mode=fast_mode)
+    assert gradcheck(function, inputs, check_forward_ad=True, check_backward_ad=False, fast_mode=fast_mode)
+    assert gradgradcheck(function, inputs, check_fwd_over_rev=True, fast_mode=fast_mode)
+    assert gradgradcheck(function, inputs, check_fwd_over_rev=True, check_rev_over_rev=False, fast_mode=fast_mode)
+    assert gradcheck(jvp_of(lambda x, tangent: 2 * x * tangent), make(3), check_forward_ad=True, fast_mode=fast_mode)
+
+
+@FAST
+@pytest.mark.parametrize("make", [real, imaginary])
+def test_wrong_tangents_are_found(make, fast_mode):
+    for wrong in (lambda x, tangent: x * tangent, lambda x, tangent: 2 * x * tangent.flip(0),
+                  lambda x, tangent: (2 * x * tangent).detach() + 0.1):
+        assert gradcheck(jvp_of(wrong), make(3), fast_mode=fast_mode)
+        with pytest.raises(GradcheckError, match="(?s)analytical.*numerical.*correct the jvp rule"):
+            gradcheck(jvp_of(wrong), make(3), check_forward_ad=True, fast_mode=fast_mode)
+        assert not gradcheck(jvp_of(wrong), make(3), check_forward_ad=True, fast_mode=fast_mode, raise_exception=False)
+
+
 def test_refusals():
     x = real(2)
     with pytest.raises(ValueError, match="no input requires grad"):
         gradcheck(lambda x: x, x.detach())
     with pytest.raises(ValueError, match="share memory"):
         gradcheck(lambda x: x * 2, real(1).detach().expand(3).requires_grad_())
-    for option in ("check_forward_ad", "check_batched_forward_grad", "masked"):
+    for option in ("check_batched_forward_grad", "masked"):
         with pytest.raises(NotImplementedError, match=option):
             gradcheck(lambda x: x, x, **{option: True})
-    for option in ("check_fwd_over_rev", "masked"):
-        with pytest.raises(NotImplementedError, match=option):
-            gradgradcheck(lambda x: x, x, **{option: True})
+    with pytest.raises(NotImplementedError, match="masked"):
+        gradgradcheck(lambda x: x, x, masked=True)
     with pytest.raises(ValueError, match="check_backward_ad"):
         gradcheck(lambda x: x, x, check_backward_ad=False)
     with pytest.raises(ValueError, match="check_rev_over_rev"):

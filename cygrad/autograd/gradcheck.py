@@ -12,6 +12,7 @@ import numpy as np
 from cygrad._core.creation import from_numpy
 from cygrad._core.tensor import Tensor
 from cygrad.autograd.function import Function
+from cygrad.autograd.gradcheck_forward import ForwardCheck
 from cygrad.autograd.run import grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -53,8 +54,10 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
         Each gradient must have the dtype of its input.
     check_batched_grad : bool, default False
         ``grad(..., is_grads_batched=True)`` must agree with one ``grad`` for each vector.
-    check_forward_ad, check_batched_forward_grad : bool, default False
-        Forward mode: not available.
+    check_forward_ad : bool, default False
+        Check forward mode too, against the same differences.
+    check_batched_forward_grad : bool, default False
+        Several tangents at once: not available.
     check_backward_ad : bool, default True
         Check backward mode.
     fast_mode : bool, default False
@@ -75,7 +78,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     ValueError
         If no input requires grad, or an input has elements that share memory.
     NotImplementedError
-        For forward mode and `masked`.
+        For several tangents at once and `masked`.
 
     Examples
     --------
@@ -84,10 +87,9 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     >>> cygrad.autograd.gradcheck(cygrad.sin, x)
     True
     """
-    _refuse("gradcheck", check_forward_ad=check_forward_ad, check_batched_forward_grad=check_batched_forward_grad,
-            masked=masked)
-    if not check_backward_ad:
-        raise ValueError("gradcheck: nothing to check (got check_backward_ad=False without forward mode). "
+    _refuse("gradcheck", check_batched_forward_grad=check_batched_forward_grad, masked=masked)
+    if not check_backward_ad and not check_forward_ad:
+        raise ValueError("gradcheck: nothing to check (got check_backward_ad=False and check_forward_ad=False). "
                          "Leave check_backward_ad out.")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     checked = _checked_inputs(inputs)
@@ -98,6 +100,10 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
             _check_constant(func, inputs, checked, eps)
             return True
         check = _Check(func, inputs, checked, recorded, eps, atol, rtol)
+        if check_forward_ad:
+            check.forward_mode(outputs, fast_mode)
+        if not check_backward_ad:
+            return True
         check.gradients_of_zero(outputs, check_grad_dtypes)
         rng = np.random.default_rng(SEED)
         vectors = {number: _direction(outputs[number], rng) for number in recorded}
@@ -140,7 +146,7 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
     gen_non_contig_grad_outputs : bool, default False
         Give the random ones gaps in memory.
     check_fwd_over_rev : bool, default False
-        Forward mode over backward: not available.
+        Forward mode over backward.
     check_rev_over_rev : bool, default True
         Backward over backward.
     eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, \
@@ -164,9 +170,9 @@ fast_mode, masked
     >>> cygrad.autograd.gradgradcheck(cygrad.sin, x)
     True
     """
-    _refuse("gradgradcheck", check_fwd_over_rev=check_fwd_over_rev, masked=masked)
-    if not check_rev_over_rev:
-        raise ValueError("gradgradcheck: nothing to check (got check_rev_over_rev=False without forward mode). "
+    _refuse("gradgradcheck", masked=masked)
+    if not check_rev_over_rev and not check_fwd_over_rev:
+        raise ValueError("gradgradcheck: nothing to check (got check_rev_over_rev=False and check_fwd_over_rev=False). "
                          "Leave check_rev_over_rev out.")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     if grad_outputs is None:
@@ -186,7 +192,8 @@ fast_mode, masked
 
     return gradcheck(gradients, (*inputs, *vectors), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
                      nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
-                     check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad, fast_mode=fast_mode)
+                     check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad, fast_mode=fast_mode,
+                     check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev)
 
 
 # ---- what comes in and out
@@ -342,6 +349,21 @@ class _Check:
         return [np.zeros(_array(self.inputs[number]).shape) if gradient is None else np.array(_array(gradient))
                 for number, gradient in zip(self.checked, found, strict=True)]
 
+    def forward_mode(self, outputs, fast):
+        """Derivatives along directions of the inputs, by tangents."""
+        self.like = {number: _array(outputs[number]) for number in self.recorded}
+        forward = ForwardCheck(self, _outputs)
+
+        def numerical(number):
+            return _numerical(self.func, self.inputs, number, self.eps, self.recorded)
+
+        def differences(number, step):
+            return _differences(self.func, self.inputs, _array(self.inputs[number]), step, self.eps, self.recorded)
+        if fast:
+            forward.projections(numerical, _components, np.random.default_rng(SEED), _draw, differences)
+        else:
+            forward.jacobians(numerical, _components)
+
     def gradients_of_zero(self, outputs, check_dtypes):
         """Gradients have the shape and kind of their inputs, and are zeros for zeros."""
         vectors = [from_numpy(np.zeros_like(_array(outputs[number]))) for number in self.recorded]
@@ -388,7 +410,7 @@ class _Check:
                     self.jacobians(outputs)
                     self.compare(number, output, np.array([[found]]), np.array([[expected]]), atol)
 
-    def compare(self, number, output, analytical, numerical, atol):
+    def compare(self, number, output, analytical, numerical, atol, what="the backward formula"):
         """An error that shows both if they differ by more than the tolerances."""
         wrong = ~np.isclose(analytical, numerical, rtol=self.rtol, atol=atol)
         if not wrong.any():
@@ -398,7 +420,7 @@ class _Check:
             f"gradcheck: the derivative of output {output} with respect to input {number} is wrong in {wrong.sum()} of "
             f"{wrong.size} entries (got analytical:\n{analytical}\nexpected numerical:\n{numerical}\nfirst at element "
             f"{row} of the input, component {column} of the output: {analytical[row, column]} and "
-            f"{numerical[row, column]}). Jacobian mismatch: correct the backward formula.")
+            f"{numerical[row, column]}). Jacobian mismatch: correct {what}.")
 
     def determinism(self, outputs, pairs, tolerance):
         """Backward gives the same a second time."""

@@ -1,0 +1,61 @@
+"""The part of `gradcheck` that compares forward mode with finite differences."""
+
+import numpy as np
+
+from cygrad._core.creation import from_numpy
+from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+
+
+class ForwardCheck:
+    """One function at one place, differentiated along directions of its inputs."""
+
+    def __init__(self, check, outputs_of):
+        self.check = check
+        self.outputs_of = outputs_of        # the outputs that count, of what the function gave
+
+    def along(self, number, direction):
+        """The derivative of each output while one input moves in a direction, as flat arrays; zeros where constant."""
+        inputs = list(self.check.inputs)
+        with dual_level():
+            inputs[number] = make_dual(inputs[number], from_numpy(direction))
+            outputs = self.outputs_of(self.check.func(*inputs))
+            found = []
+            for output in self.check.recorded:
+                tangent = unpack_dual(outputs[output]).tangent
+                found.append(np.zeros(tuple(outputs[output].shape)) if tangent is None
+                             else np.array(tangent.detach().numpy()))
+        return [values.reshape(-1) for values in found]
+
+    def jacobians(self, numerical, components):
+        """Every entry of every Jacobian, column by column."""
+        for number in self.check.checked:
+            array = self.check.inputs[number].detach().numpy()
+            rows = []
+            for place in np.ndindex(array.shape):
+                sides = []
+                for unit in (1, 1j) if np.iscomplexobj(array) else (1,):
+                    step = np.zeros(array.shape, array.dtype)
+                    step[place] = unit
+                    sides.append(self.along(number, step))
+                rows.append(sides)
+            for position, (output, expected) in enumerate(zip(self.check.recorded, numerical(number), strict=True)):
+                is_complex = np.iscomplexobj(self.check.like[output])
+                lines = []
+                for sides in rows:
+                    parts = [components(side[position].astype(complex) if is_complex else side[position])
+                             for side in sides]
+                    lines.append(parts[0] + 1j * parts[1] if len(parts) == 2 else parts[0])
+                analytical = np.array(lines).reshape(expected.shape)
+                self.check.compare(number, output, analytical, expected, self.check.atol, "the jvp rule")
+
+    def projections(self, numerical, components, rng, draw, differences):
+        """One random product with each Jacobian; all its entries if one is wrong."""
+        for number in self.check.checked:
+            step = draw(self.check.inputs[number], rng)
+            moved = differences(number, step)
+            for found, expected in zip(self.along(number, step), moved, strict=True):
+                # Each entry of the Jacobian may be off by atol.
+                atol = self.check.atol * max(np.abs(step).sum(), 1.0)
+                if not np.allclose(found, expected, rtol=self.check.rtol, atol=atol, equal_nan=True):
+                    self.jacobians(numerical, components)
+                    self.check.compare(number, "of all", found[None], expected[None], atol, "the jvp rule")
