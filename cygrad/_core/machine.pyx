@@ -10,10 +10,13 @@ from cygrad._core.array cimport MAX_DIMS, array_t, retain
 from cygrad._core.dtype cimport is_complex, itemsize
 from cygrad._core.elementwise cimport evaluate
 from cygrad._core.errors cimport INDEX_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.loops cimport primitive
 from cygrad._core.scalar cimport scalar, truth
 from cygrad._core.value cimport (
     ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING,
     clear, copy_value, is_number, set_array, set_arrays, set_integers, value_t)
+
+cdef int _conj = primitive("conj")
 
 cdef enum:
     SAVED_SPACE = 0
@@ -124,6 +127,10 @@ cdef int _fused(const code_t *code, const step_t *step, frame_t *frame, value_t 
                 reuse |= <uint32_t>1 << i
         elif not is_number(&inputs[i]):
             return _missing(code, step, i)
+    if (step.program.n_instructions == 1 and step.program.code[0].primitive == _conj and inputs[0].kind == ARRAY
+            and not is_complex(inputs[0].of.array.dtype)):
+        set_array(result, retain(inputs[0].of.array))        # formulas conjugate whatever they get
+        return OK
     status = evaluate(step.program, inputs, reuse, NULL, &array)
     if status == OK:
         set_array(result, array)

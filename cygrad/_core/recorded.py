@@ -24,6 +24,8 @@ def set_namespace(functions: dict) -> None:
     """Add the Python functions of operators, by the names that formulas call them by."""
     for name, function in functions.items():
         namespace[PREFIX + name] = function
+    if "conj" in functions:
+        namespace.update({"conjugate": functions["conj"], PREFIX + "conj": conj})
 
 
 def attribute(value, name):
@@ -51,6 +53,11 @@ def on_operands(function, *values):
 def sizes(tensors, dim):
     """Sizes of tensors in a dimension; -1 for those that `cat` skips."""
     return tuple(-1 if tensor is None or tuple(tensor.shape) == (0,) else tensor.shape[dim] for tensor in tensors)
+
+
+def conj(value):
+    """Formulas conjugate whatever they get; real numbers are not to be copied for that."""
+    return namespace["conjugate"](value) if attribute(value, "is_complex") else value
 
 
 namespace |= {PREFIX + "sizes": sizes, "attribute of": attribute, "on operands": on_operands}
