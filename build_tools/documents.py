@@ -34,20 +34,20 @@ since the gradient 0 of `where` meets the derivative inf of `sqrt`. Each line ha
 """
 MECHANICS_HEAD = """# What you can rely on
 
-Each row is a promise with tests of its name; the last column counts them and leads to the file. Rows appear here when
-their tests exist.
+Each row is a promise with tests of its name; the last column counts them and leads to the files. Rows appear here when
+their tests exist. The line under each title leads to the page that explains the section.
 
 """
 TEST = re.compile(r"^def (test_([A-Z]\d+)_\w+)", re.MULTILINE)
 
 
-def mechanics_tests(folder: Path) -> dict[str, tuple[str, int]]:
-    """Row -> name of its test file and number of tests."""
+def mechanics_tests(folder: Path) -> dict[str, dict[str, int]]:
+    """Row -> its test files, and the number of its tests in each."""
     found = {}
     for path in sorted(folder.glob("test_*.py")):
         for _, row in TEST.findall(path.read_text()):
-            name, count = found.get(row, (path.name, 0))
-            found[row] = (name, count + 1)
+            files = found.setdefault(row, {})
+            files[path.name] = files.get(path.name, 0) + 1
     return found
 
 
@@ -58,11 +58,14 @@ def mechanics(words: Path, folder: Path) -> str:
     for rows in tomllib.loads(words.read_text()).values():
         done = {row: text for row, text in rows.items() if row in tests}
         if done:
-            lines += [f"## {rows['title']}", "", line(("Row", "What holds", "Tests")), line(("---",) * 3)]
+            lines += [f"## {rows['title']}", ""]
+            if "page" in rows:
+                lines += [f"Explained in {{doc}}`/{rows['page']}`.", ""]
+            lines += [line(("Row", "What holds", "Tests")), line(("---",) * 3)]
             for row, text in done.items():
-                name, count = tests[row]
-                link = f"{{download}}`{count} in {name} <../../tests/mechanics/{name}>`"
-                lines.append(line((row, text, link)))
+                links = [f"{{download}}`{count} in {name} <../../tests/mechanics/{name}>`"
+                         for name, count in tests[row].items()]
+                lines.append(line((row, text, ", ".join(links))))
             lines.append("")
     return MECHANICS_HEAD + "\n".join(lines)
 

@@ -90,7 +90,10 @@ def test_member_of_tensor_is_documented(name):
     assert inspect.getdoc(member), f"Tensor.{name} has no docstring"
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/quick-start.md"])
+GUIDE = sorted(f"docs/guide/{path.name}" for path in (ROOT / "docs" / "guide").glob("*.md"))
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/quick-start.md", *GUIDE])
 def test_code_in_documents_runs(document, tmp_path, monkeypatch):
     path = ROOT / document
     if not path.exists():

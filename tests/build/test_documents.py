@@ -13,7 +13,7 @@ WORDS, MECHANICS = ROOT / "docs" / "mechanics.toml", ROOT / "tests" / "mechanics
 
 
 def test_every_row_with_tests_has_words():
-    words = {row for rows in tomllib.loads(WORDS.read_text()).values() for row in rows if row != "title"}
+    words = {row for rows in tomllib.loads(WORDS.read_text()).values() for row in rows if row not in ("title", "page")}
     tested = set(documents.mechanics_tests(MECHANICS))
     assert tested
     assert not tested - words
@@ -21,22 +21,31 @@ def test_every_row_with_tests_has_words():
 
 def test_rows_without_tests_are_not_promised(tmp_path):
     (tmp_path / "test_X.py").write_text("def test_X1_one():\n    pass\n\n\ndef test_X1_two():\n    pass\n")
-    (tmp_path / "words.toml").write_text('[X]\ntitle = "Things"\nX1 = "One | two."\nX2 = "Not yet."\n'
+    (tmp_path / "test_Y.py").write_text("def test_X1_three():\n    pass\n")
+    (tmp_path / "words.toml").write_text('[X]\ntitle = "Things"\npage = "guide/things"\nX1 = "One | two."\nX2 = "Not yet."\n'
                                          '[Y]\ntitle = "Nothing"\nY1 = "Not yet."\n')
     page = documents.mechanics(tmp_path / "words.toml", tmp_path)
-    assert "| X1 | One \\| two. | {download}`2 in test_X.py <../../tests/mechanics/test_X.py>` |" in page
+    assert ("| X1 | One \\| two. | {download}`2 in test_X.py <../../tests/mechanics/test_X.py>`, "
+            "{download}`1 in test_Y.py <../../tests/mechanics/test_Y.py>` |") in page
+    assert "Explained in {doc}`/guide/things`." in page
     assert "X2" not in page
     assert "Nothing" not in page
 
 
+def test_sections_have_pages():
+    pages = [rows["page"] for rows in tomllib.loads(WORDS.read_text()).values() if "page" in rows]
+    assert len(pages) > 8
+    assert all((ROOT / "docs" / f"{page}.md").exists() for page in pages if not page.startswith("generated/"))
+
+
 def test_pages_lead_somewhere():
     """Links between the documents and from the README."""
-    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+?)\)", path.read_text()):
             if "://" not in target:
                 assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
 def test_documents_do_not_name_the_workplace():
-    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.py")]:
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.py")]:
         assert "/work/" not in path.read_text(), path.name
