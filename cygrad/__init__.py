@@ -5,6 +5,8 @@ cygrad: automatic differentiation on CPUs, with a Cython core.
 ``import cygrad as torch`` runs the programs of the note "Autograd mechanics".
 """
 
+import importlib as _importlib
+
 from cygrad._core.dtype import (
     bool,
     complex64,
@@ -39,7 +41,7 @@ from cygrad._core.storage import empty_cache, memory_stats
 from cygrad._core.tensor import Tensor
 from cygrad._core import tensor_metadata, tensor_type  # isort: split  (complete the Tensor type)
 from cygrad import operators  # isort: split  (from here on Tensors compute)
-from cygrad import autograd, composite, printing, random, tensor_methods
+from cygrad import autograd, composite, printing, random, special, tensor_methods
 from cygrad.autograd import (
     enable_grad,
     inference_mode,
@@ -48,7 +50,6 @@ from cygrad.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from cygrad.config import show_config
 from cygrad.printing import get_printoptions, printoptions, set_printoptions
 from cygrad.random import *  # noqa: F403
 
@@ -57,11 +58,27 @@ __version__ = "0.1.0"
 globals().update(operators.FUNCTIONS)
 globals().update(composite.FUNCTIONS)
 
-# These modules use the functions above, under the name of the package.
 from math import e, inf, nan, pi  # noqa: E402
 
-from cygrad import nn, optim, utils  # noqa: E402
-from cygrad.serialization import load, save  # noqa: E402
+# Loaded when they are first asked for: most programs need only some of them, and importing takes its time. They use the
+# functions above, under the name of the package.
+_LATE = {**{name: (f"cygrad.{name}", None) for name in ("config", "nn", "optim", "serialization", "utils")},
+         "load": ("cygrad.serialization", "load"), "save": ("cygrad.serialization", "save"),
+         "show_config": ("cygrad.config", "show_config")}
+
+
+def __getattr__(name):
+    if name not in _LATE:
+        raise AttributeError(f"module 'cygrad' has no attribute {name!r}")
+    module, part = _LATE[name]
+    found = _importlib.import_module(module)
+    globals()[name] = found = found if part is None else getattr(found, part)
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *_LATE})
+
 
 newaxis = None
 # The short names of dtypes come last: they hide Python's own types from here on.

@@ -2,7 +2,6 @@
 
 import ctypes
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy
@@ -62,6 +61,7 @@ def _facts() -> dict:
 
 
 def _own_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
     try:
         return version("cygrad")
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
 """The operators of the table as Python functions: collected from the modules generated for its families."""
 
 import importlib
-import pkgutil
+import os
 
 import cygrad._core
 import cygrad._core.kernels
@@ -13,13 +13,13 @@ from cygrad._core.factories import zeros, zeros_like
 
 OPERATORS, INPLACE, FUNCTIONS, METHODS = {}, {}, {}, {}
 
-for _module in pkgutil.iter_modules(cygrad._core.__path__):
-    if _module.name.startswith("functions_"):
-        _family = importlib.import_module(f"cygrad._core.{_module.name}")
-        OPERATORS.update(_family.OPERATORS)
-        INPLACE.update(_family.INPLACE)
-        FUNCTIONS.update(_family.FUNCTIONS)
-        METHODS.update(_family.METHODS)
+for _name in sorted({_file.partition(".")[0] for _file in os.listdir(cygrad._core.__path__[0])
+                     if _file.startswith("functions_")}):
+    _family = importlib.import_module(f"cygrad._core.{_name}")
+    OPERATORS.update(_family.OPERATORS)
+    INPLACE.update(_family.INPLACE)
+    FUNCTIONS.update(_family.FUNCTIONS)
+    METHODS.update(_family.METHODS)
 
 # What the core itself composes of recorded operations.
 native.set_functions(OPERATORS)

@@ -10,7 +10,6 @@ transpose   Everything else, and always right: the derivative formulas are linea
             gradients of gradients need that too.)
 """
 
-from .layout import saved_layout
 from .modes import enable_grad, inference_mode, is_grad_enabled
 from .saved import memory_of
 from .tensor import Tensor
@@ -166,6 +165,7 @@ def outside(value):
 
 def saved_values(operator, arguments, results):
     """What a node of the operator would have saved."""
+    from .layout import saved_layout          # late: it brings the reader of formulas along
     return tuple(results[entry.index] if entry.from_result else arguments[entry.index]
                  for entry in saved_layout(operator.row))
 

@@ -4,6 +4,8 @@ Automatic differentiation: backward through the recorded graph, and what control
 ``backward`` and ``grad`` run the graph; `graph` looks at it; ``no_grad`` and its kin switch recording off and on.
 """
 
+from importlib import import_module
+
 from cygrad._core.modes import (
     enable_grad,
     inference_mode,
@@ -12,7 +14,7 @@ from cygrad._core.modes import (
     no_grad,
     set_grad_enabled,
 )
-from cygrad.autograd import anomaly_mode, forward_ad, function, functional, grad_mode, graph
+from cygrad.autograd import anomaly_mode, forward_ad, function, grad_mode
 from cygrad.autograd.anomaly_mode import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,
@@ -31,3 +33,9 @@ __all__ = [
     "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+def __getattr__(name):
+    if name in ("functional", "graph"):           # loaded when they are first asked for
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

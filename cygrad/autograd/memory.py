@@ -1,6 +1,5 @@
 """How much memory a graph keeps for backward, and which operations keep it."""
 
-from html import escape
 
 from cygrad._core.accumulate import AccumulateGrad
 from cygrad._core.kept_memory import kept, storage_of
@@ -75,6 +74,8 @@ class MemoryReport:
 
     def _repr_html_(self):
         """The table for notebooks."""
+        from html import escape               # late: it takes its time, and few need it
+
         def line(cells, tag):
             return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
         body = "".join(line(row, "td") for row in self._rows())

@@ -86,8 +86,16 @@ class Generator:
             raise ValueError(f"manual_seed: the seed does not fit into 64 bits (got {seed}).")
         with self.lock:
             self._initial_seed = seed & WORD
-            self.numbers = np.random.Generator(np.random.PCG64(self._initial_seed))
+            self._numbers = None
         return self
+
+    @property
+    def numbers(self):
+        """NumPy's generator, made at the first draw: `numpy.random` takes its time and memory."""
+        with self.lock:
+            if self._numbers is None:
+                self._numbers = np.random.Generator(np.random.PCG64(self._initial_seed))
+            return self._numbers
 
     def seed(self):
         """Start again from a seed that nobody knows, and return it.
@@ -180,12 +188,29 @@ def _restored(packed):
 
 default_generator = Generator()
 default_generator.seed()
+_own = threading.local()               # .generator: what stands for the default one on this thread
+
+
+def current():
+    """The default generator as this thread sees it."""
+    return getattr(_own, "generator", None) or default_generator
+
+
+@contextmanager
+def own_generator(generator):
+    """Let a generator stand for the default one, on this thread and during a block."""
+    before = getattr(_own, "generator", None)
+    _own.generator = generator
+    try:
+        yield
+    finally:
+        _own.generator = before
 
 
 def chosen(generator, operation):
     """The generator that was given, else the default one."""
     if generator is None:
-        return default_generator
+        return current()
     if not isinstance(generator, Generator):
         raise TypeError(f"{operation}: generator must be a Generator (got {type(generator).__name__}).")
     return generator
@@ -212,7 +237,7 @@ def manual_seed(seed):
     >>> cygrad.equal(a, cygrad.rand(3))
     True
     """
-    return default_generator.manual_seed(seed)
+    return current().manual_seed(seed)
 
 
 def seed():
@@ -228,7 +253,7 @@ def seed():
     >>> cygrad.seed() == cygrad.initial_seed()
     True
     """
-    return default_generator.seed()
+    return current().seed()
 
 
 def initial_seed():
@@ -245,7 +270,7 @@ def initial_seed():
     >>> cygrad.initial_seed()
     7
     """
-    return default_generator.initial_seed()
+    return current().initial_seed()
 
 
 def get_rng_state():
@@ -265,7 +290,7 @@ def get_rng_state():
     >>> cygrad.equal(a, cygrad.rand(3))
     True
     """
-    return default_generator.get_state()
+    return current().get_state()
 
 
 def set_rng_state(new_state):
@@ -281,7 +306,7 @@ def set_rng_state(new_state):
     >>> import cygrad
     >>> cygrad.set_rng_state(cygrad.get_rng_state())
     """
-    default_generator.set_state(new_state)
+    current().set_state(new_state)
 
 
 @contextmanager
