@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BUILD_REQUIRES := import tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
 
-.PHONY: build train test bench lint docs clean
+.PHONY: build train test programs fuzz stress bench lint docs clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -23,6 +23,19 @@ train: $(VENV)/.extra-digits build
 # CYGRAD_WITH_TORCH=1 adds the comparisons with PyTorch, which are skipped where it is missing.
 test: $(VENV)/.extra-test $(if $(filter 1,$(CYGRAD_WITH_TORCH)),$(VENV)/.torch) build
 	$(BIN)/python -m pytest $(ARGS)
+
+# Threads under load, for minutes; `make test` has it in a short form. TIMES says how many times as long this is.
+TIMES := 20
+stress: $(VENV)/.extra-test build
+	CYGRAD_STRESS=$(TIMES) $(BIN)/python -m pytest tests/stress $(ARGS)
+
+# `make test` runs a few of these.
+programs: export CYGRAD_PROGRAMS ?= 2000
+programs: $(VENV)/.extra-test $(VENV)/.torch build
+	$(BIN)/python -m pytest tests/programs $(ARGS)
+
+fuzz: $(VENV)/.extra-test build
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 # With CYGRAD_WITH_TORCH=1, PyTorch is measured as well.
 bench: $(VENV)/.extra-bench $(if $(filter 1,$(CYGRAD_WITH_TORCH)),$(VENV)/.torch) build

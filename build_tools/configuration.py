@@ -1,6 +1,6 @@
 """How this build is configured: compiler flags and Cython directives, from the environment.
 
-CYGRAD_DEBUG=1                      bounds checks, -O1 -g, -DCYGRAD_DEBUG
+CYGRAD_DEBUG=1                      bounds checks, assertions about locks, -O1 -g, -DCYGRAD_DEBUG
 CYGRAD_SANITIZE=address|undefined|thread
 CYGRAD_OPENMP=0                     serial build
 CYGRAD_JOBS=4                       parallel compilations (default: the cores we may use)
@@ -45,7 +45,8 @@ COMMON_FLAGS = [
     "-Wno-sign-compare",
 ]
 RELEASE_FLAGS = ["-O3", "-g0"]
-DEBUG_FLAGS = ["-O1", "-g", "-UNDEBUG", "-DCYGRAD_DEBUG"]
+# The header that asserts the rules about locks comes before everything else: it watches how Cython takes the GIL.
+DEBUG_FLAGS = ["-O1", "-g", "-UNDEBUG", "-DCYGRAD_DEBUG", "-include", "cygrad/_core/lock_checks.h"]
 SANITIZERS = ("address", "undefined", "thread")
 
 MACROS = [

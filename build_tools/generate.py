@@ -181,7 +181,8 @@ def parameter_names(row: dict) -> list[str]:
 def function_text(name: str, row: dict, doc: str, with_out: bool, out: str, through: str) -> str:
     """One `def`."""
     names = parameter_names(row)
-    lines = [f"def {name}({parameters(row, with_out, names)}):", f'    """{docstring(doc)}"""']
+    header, renamed = spellings_of_numpy(row, name, parameters(row, with_out, names))
+    lines = [f"def {name}({header}):", f'    """{docstring(doc)}"""', *renamed]
     if through == "call" and row["forward"] is not None and len(names) <= 2 and not any(
             argument.kind not in TENSORS or not argument.required for argument in row["arguments"]):
         lines.append(f"    return {('unary', 'binary')[len(names) - 1]}(_{row['name']}, {', '.join(names)}{out})")
@@ -192,6 +193,24 @@ def function_text(name: str, row: dict, doc: str, with_out: bool, out: str, thro
     lines += [f"    arguments[{number}] = <PyObject *>{argument}" for number, argument in enumerate(names)]
     lines.append(f"    return {through}(_{row['name']}, arguments{out})")
     return "\n".join(lines) + "\n"
+
+
+def spellings_of_numpy(row: dict, name: str, header: str) -> tuple[str, list[str]]:
+    """The parameter list with NumPy's names for `dim` and `keepdim`, and the lines that translate them."""
+    positional = [argument for argument in row["arguments"] if not argument.keyword_only]
+    place = next((number for number, argument in enumerate(positional) if argument.name == "dim"), None)
+    if place is None or not is_function(row) or row["row"].get("variadic") or (
+            positional[place].required and any(argument.required for argument in positional[place + 1:])):
+        return header, []
+    lines = ["    if axis is not None:", "        dim = axis"]
+    if positional[place].required:
+        header = header.replace("dim", "dim=None", 1)
+        lines += ["    elif dim is None:", f'        raise TypeError("{name}: missing required argument \'dim\'")']
+    header += ", axis=None" if "*" in header else ", *, axis=None"
+    if any(argument.name == "keepdim" for argument in row["arguments"]):
+        header += ", keepdims=None"
+        lines += ["    if keepdims is not None:", "        keepdim = keepdims"]
+    return header, lines
 
 
 def variadic_text(name: str, argument: str) -> list[str]:

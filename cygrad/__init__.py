@@ -41,7 +41,7 @@ from cygrad._core.storage import empty_cache, memory_stats
 from cygrad._core.tensor import Tensor
 from cygrad._core import tensor_metadata, tensor_type  # isort: split  (complete the Tensor type)
 from cygrad import operators  # isort: split  (from here on Tensors compute)
-from cygrad import autograd, composite, printing, random, special, tensor_methods
+from cygrad import autograd, composite, fft, linalg, printing, random, special, tensor_methods
 from cygrad.autograd import (
     enable_grad,
     inference_mode,
@@ -57,12 +57,15 @@ __version__ = "0.1.0"
 
 globals().update(operators.FUNCTIONS)
 globals().update(composite.FUNCTIONS)
+globals().update(fft.FUNCTIONS)
+globals().update(linalg.FUNCTIONS)
 
 from math import e, inf, nan, pi  # noqa: E402
 
 # Loaded when they are first asked for: most programs need only some of them, and importing takes its time. They use the
 # functions above, under the name of the package.
-_LATE = {**{name: (f"cygrad.{name}", None) for name in ("config", "nn", "optim", "serialization", "utils")},
+_LATE = {**{name: (f"cygrad.{name}", None) for name in (
+    "config", "nn", "optim", "safetensors", "serialization", "utils")},
          "load": ("cygrad.serialization", "load"), "save": ("cygrad.serialization", "save"),
          "show_config": ("cygrad.config", "show_config")}
 

@@ -1,6 +1,7 @@
 """Tensors to and from Python and NumPy: numbers, lists, arrays, pickles and copies."""
 
 import copy
+from numbers import Number
 
 import numpy as np
 
@@ -103,6 +104,8 @@ def iterate(input):
 
 def contains(input, element):
     """Whether some element equals `element`."""
+    if not isinstance(element, (Tensor, Number, np.number)):
+        raise RuntimeError(f"in: only Tensors and numbers can be elements (got {type(element).__name__}).")
     return bool((input == element).any())
 
 

@@ -10,6 +10,7 @@ import base64
 import io
 import json
 import math
+import struct
 import zipfile
 from collections import OrderedDict
 
@@ -25,6 +26,9 @@ __all__ = ["load", "save"]
 
 FORMAT, VERSION = "cygrad", 1
 STRUCTURE = "structure.json"
+# What damaged files make the modules raise that read them.
+DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, KeyError, IndexError, ValueError, TypeError, EOFError,
+          OverflowError, NotImplementedError, RecursionError, AttributeError, struct.error)
 
 
 def save(obj, f):
@@ -59,6 +63,8 @@ def save(obj, f):
     >>> cygrad.load(file)
     {'weight': tensor([1., 1.]), 'epoch': 3}
     """
+    if not isinstance(f, (str, bytes)) and not hasattr(f, "__fspath__") and not hasattr(f, "write"):
+        raise TypeError(f"save: expected a path or a file (got {type(f).__name__}).")
     writer = Writer()
     value = writer.encode(obj, "obj")
     pieces, tensors = writer.memory()
@@ -109,11 +115,13 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
     {'weights': tensor([1., 1.])}
     """
     if not isinstance(f, (str, bytes)) and not hasattr(f, "__fspath__") and not hasattr(f, "seek"):
+        if not hasattr(f, "read"):
+            raise TypeError(f"load: expected a path or a file (got {type(f).__name__}).")
         f = io.BytesIO(f.read())
     try:
         with zipfile.ZipFile(f) as archive:
             return Reader(archive).value()
-    except (zipfile.BadZipFile, KeyError, IndexError, ValueError, TypeError, EOFError, OverflowError) as error:
+    except DAMAGE as error:
         raise RuntimeError(f"load: this is no file of cygrad.save, or it is damaged (got {type(error).__name__}: "
                            f"{error}). Files of other libraries have to be converted with them, for example to NumPy "
                            "arrays.") from error
@@ -317,6 +325,8 @@ class Reader:
         array = np.frombuffer(raw.getbuffer()[raw.tell():], dtype=kind)
         if array.size != shape[0]:
             raise ValueError(f"an array is cut off (got {array.size} elements, expected {shape[0]})")
+        if kind.kind == "b":
+            return array.view(np.uint8) != 0         # any other byte is true as well
         return array.astype(kind.newbyteorder("="), copy=False)
 
     def piece(self, number):

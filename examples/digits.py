@@ -76,26 +76,13 @@ def network():
     return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
-def sharing_weights(model):
-    """
-    A network over the memory of another one.
-
-    What one thread changes, all see at once. But each has gradients of its own, so that they do not mix; and ``.data``
-    counts changes apart, so that autograd does not object when others change weights between forward and backward:
-    that this makes no difference is the very idea of Hogwild (Niu, Recht, Ré and Wright, 2011).
-    """
-    other = network()
-    for own, shared in zip(other.parameters(), model.parameters(), strict=True):
-        own.data = shared.data
-    return other
-
-
 class Training:
     """One run: threads take batches from a common supply until none is left."""
 
     def __init__(self, model, images, classes, options, n_threads):
         self.images, self.classes, self.options = images, classes, options
-        self.replicas = [model] if n_threads == 1 else [sharing_weights(model) for _ in range(n_threads)]
+        self.replicas = [model] if n_threads == 1 else [
+            nn.parallel.share_weights(model) for _ in range(n_threads)]
         self.total = options.epochs * len(images)
         self.losses, self.done, self.seconds, self.error = [], 0, 0.0, None
         self.stop = threading.Event()

@@ -13,6 +13,13 @@ try:
     import torch
 except ImportError:
     torch = None
+try:
+    import scipy.special as scipy
+except ImportError:
+    scipy = None
+
+# What PyTorch computes to fewer digits than float64 has: SciPy is the oracle.
+COARSE = {"bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "digamma", "igamma", "igammac", "polygamma"}
 
 
 def _axes(kwargs):
@@ -131,6 +138,27 @@ NUMPY = {name: getattr(np, name) for name in SAME.split()} | {
 }
 
 
+def _polynomial(name):
+    """SciPy's polynomial with our order of arguments; 0 for negative degrees."""
+    evaluate = getattr(scipy, f"eval_{name}")
+    return lambda x, n: np.where(np.asarray(n) < 0, 0, evaluate(np.maximum(np.asarray(n, dtype=np.int64), 0), x))
+
+
+if scipy is not None:
+    NUMPY |= {name: getattr(scipy, name) for name in (
+        "digamma", "erfcx", "erfinv", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit", "ndtr", "ndtri", "polygamma",
+        "xlog1py")} | {
+        "lgamma": scipy.gammaln, "igamma": scipy.gammainc, "igammac": scipy.gammaincc, "zeta": scipy.zeta,
+        "mvlgamma": np.vectorize(scipy.multigammaln, otypes=[float]), "entr": scipy.entr,
+        "bessel_j0": scipy.j0, "bessel_j1": scipy.j1, "bessel_y0": scipy.y0, "bessel_y1": scipy.y1,
+        "hermite_polynomial_h": _polynomial("hermite"), "hermite_polynomial_he": _polynomial("hermitenorm"),
+        "laguerre_polynomial_l": _polynomial("laguerre"), "legendre_polynomial_p": _polynomial("legendre"),
+        "chebyshev_polynomial_t": _polynomial("chebyt"), "chebyshev_polynomial_u": _polynomial("chebyu"),
+        "modified_bessel_k0": scipy.k0, "modified_bessel_k1": scipy.k1, "scaled_modified_bessel_k0": scipy.k0e,
+        "scaled_modified_bessel_k1": scipy.k1e, "spherical_bessel_j0": lambda x: scipy.spherical_jn(0, x),
+    }
+
+
 def to_numpy(value):
     """Arguments with ndarrays instead of tensors."""
     return convert(value, lambda tensor: tensor.detach().numpy())
@@ -165,10 +193,10 @@ def numpy_result(name, sample):
 
 def torch_function(name):
     """PyTorch's function of that name, found in the order of `samples.find`; None if there is none."""
-    if torch is None:
+    if torch is None or name in COARSE:
         return None
     places = (torch, torch.Tensor, torch.nn.functional)
-    for place in reversed(places) if name in FUNCTIONAL else places:
+    for place in (*(reversed(places) if name in FUNCTIONAL else places), torch.special):
         if hasattr(place, name):
             return getattr(place, name)
     return None

@@ -19,14 +19,15 @@ IMPORT = re.compile(r"^(?:from\s+([\w.]+)\s+c?import\s+(\([^)]*\)|[^\n]*)|c?impo
 LAYERS = [
     {"_core", "config"},
     {"operators"},
-    {"autograd", "composite", "conversion", "printing", "random"},
-    {"tensor_methods"},
+    {"autograd", "composite", "conversion", "fft", "linalg", "printing", "random"},
+    {"special", "tensor_methods"},
     {"cygrad"},
-    {"nn", "optim", "serialization", "utils"},
+    {"nn", "optim", "safetensors", "serialization", "utils"},
 ]
-# In _core: these know of no other module than each other. Memory, types, and the doors to OpenMP and BLAS.
+# In _core: these know of no other module than each other. Memory, types, and the doors to threads and to BLAS.
 FOUNDATION = {
     "array", "atomic", "blas", "dtype", "errors", "large_blocks", "parallel", "references", "slabs", "storage",
+    "thread_limits", "workers",
 }
 # What reads the operator table: plain Python, so that the generator can use it before anything is compiled.
 TABLE_READERS = {"formula", "layout", "lowering", "recorded", "signature"}

@@ -6,3 +6,4 @@ from cygrad._core.node cimport Node
 cdef object explain(Node node)
 # Raise if a gradient that the node has computed holds nan.
 cdef int look_for_nan(Node node, list results) except -1
+cdef int raise_nan(Node node, int number) except -1

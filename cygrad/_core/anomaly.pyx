@@ -1,36 +1,41 @@
 """Anomaly mode: which line of the forward a failing node comes from, and where nan begins."""
 
-from cygrad._core.dtype cimport is_differentiable
-from cygrad._core.modes cimport ANOMALY_NAN, ANOMALY_ON, thread_state, thread_state_t
+from cygrad._core.modes cimport ANOMALY_NAN, ANOMALY_ON, thread_state
+from cygrad._core.nan_watch cimport holds_nan
 from cygrad._core.node cimport Node
-from cygrad._core.tensor cimport SLOT_NE, Tensor, protocol
+from cygrad._core.tensor cimport Tensor
 
 import warnings
 
 
 cdef object explain(Node node):
-    name = node.name()
     stack = None if node.notes is None else node.notes.get("traceback_")
     if stack is None:
-        text = (f"Error detected in {name}. No forward pass information is available: switch anomaly mode on during "
-                "the forward too.")
+        text = (f"Error detected in {node.name()}. No forward pass information is available: switch anomaly mode on "
+                "during the forward too.")
     else:
-        text = f"Error detected in {name}. Traceback of forward call that caused the error:\n{''.join(stack)}"
+        text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(stack)}"
+    # A node that was made by a backward: the nodes for which it was made, one inside the other.
+    seen = {node}
+    while node.notes is not None and node.notes.get("parent_") not in (None, *seen):
+        node = node.notes["parent_"]
+        seen.add(node)
+        stack = (node.notes or {}).get("traceback_")
+        text += f"\nPrevious calculation was induced by {node.name()}. " + (
+            "No forward pass information is available." if stack is None else
+            f"Traceback of forward call that induced the previous calculation:\n{''.join(stack)}")
     warnings.warn(text, stacklevel=2)
 
 
+cdef int raise_nan(Node node, int number) except -1:
+    raise RuntimeError(f"Function '{node.name()}' returned nan values in its {number}th output.")
+
+
 cdef int look_for_nan(Node node, list results) except -1:
-    cdef thread_state_t *state = thread_state()
-    cdef int disabled = state.grad_disabled, i
-    state.grad_disabled = 1
-    try:
-        for i in range(len(results)):
-            if results[i] is None or not is_differentiable((<Tensor>results[i]).array.dtype):
-                continue
-            if bool(protocol.binary(SLOT_NE, results[i], results[i]).any()):
-                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
-    finally:
-        state.grad_disabled = disabled
+    cdef int i
+    for i in range(len(results)):
+        if results[i] is not None and holds_nan((<Tensor>results[i]).array):
+            raise_nan(node, i)
     return 0
 
 

@@ -1,18 +1,23 @@
-"""Writing into a tensor: copy_, fill_ and zero_."""
+"""Writing into a tensor: copy_, fill_ and zero_; and set_, which gives it other memory."""
 
 from cpython.object cimport PyObject
-from cygrad._core.array cimport array_t, release, retain
+from libc.stdint cimport int64_t
+from cygrad._core.array cimport MAX_DIMS, array_t, array_view, release, retain
 from cygrad._core.boxing cimport box_number
 from cygrad._core.creation cimport tensor_from
 from cygrad._core.dispatch cimport call_inplace
 from cygrad._core.dtype cimport dtype_name, is_complex
 from cygrad._core.elementwise cimport copy_into, fill
-from cygrad._core.errors cimport check
+from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.inplace cimport bump_version, check_inplace
 from cygrad._core.modes cimport grad_enabled, thread_state
 from cygrad._core.operator cimport Operator, table
-from cygrad._core.tensor cimport Tensor, as_tensor, requires_grad
+from cygrad._core.storage cimport version_new, version_release
+from cygrad._core.tensor cimport Tensor, adopt, as_tensor, requires_grad
 from cygrad._core.value cimport INTEGERS, find_kernel, kernel_t, register_kernel, value_t
+
+from cygrad._core.inplace import functions
+import math
 
 cdef enum:
     LARGE = 16384                 # elements from which the GIL is given up
@@ -128,16 +133,32 @@ def fill_(Tensor input not None, value):
     if thread_state().dual_level or (grad_enabled() and input.requires_grad):
         return _recorded_copy(input, tensor_from(value, array.dtype, "fill_"))
     check_inplace(input, "fill_", False)
+    held = _without_repetitions(array)
     if array.size < LARGE:
-        status = fill(array, &number)
+        status = fill(held, &number)
     else:
-        held = retain(array)
         with nogil:
             status = fill(held, &number)
-        release(held)
+    release(held)
     check(status)
     bump_version(input)
     return input
+
+
+cdef array_t *_without_repetitions(array_t *array) except NULL:
+    """The array, retained; of an expanded one, which may be filled, a view that has each element once."""
+    cdef int64_t[MAX_DIMS] shape
+    cdef int d
+    cdef bint repeats = False
+    for d in range(array.ndim):
+        repeats = repeats or (array.strides[d] == 0 and array.shape[d] > 1)
+        shape[d] = 1 if array.strides[d] == 0 and array.shape[d] > 1 else array.shape[d]
+    if not repeats:
+        return retain(array)
+    array = array_view(array, array.dtype, array.ndim, shape, array.strides, 0)
+    if array == NULL:
+        check(MEMORY_ERROR)
+    return array
 
 
 def zero_(Tensor input not None):
@@ -158,4 +179,66 @@ def zero_(Tensor input not None):
     return fill_(input, 0)
 
 
-METHODS = {"copy_": copy_, "fill_": fill_, "zero_": zero_}
+def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride=None):
+    """
+    Let this tensor have the memory of another one, with its shape and strides.
+
+    Nothing is copied; what was saved of this tensor for backward counts as changed in place.
+
+    Parameters
+    ----------
+    source : Tensor, optional
+        Of the same dtype. Default: an empty tensor.
+    storage_offset : int, default 0
+        With `size`: where in the memory of `source` the first element lies.
+    size, stride : sequence of int, optional
+        Shape and strides in the memory of `source`. Default: those of `source`; without `stride`, row-major.
+
+    Returns
+    -------
+    Tensor
+        The tensor itself.
+
+    Raises
+    ------
+    RuntimeError
+        If the dtypes differ, or a gradient would have to flow: set_ has no derivative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.zeros(2)
+    >>> x.set_(cygrad.arange(6.0), 1, (2, 2))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    cdef Tensor given = tensor_from([], input.array.dtype, "set_") if source is None else source
+    cdef int64_t version = 0
+    if given.array.dtype != input.array.dtype:
+        raise RuntimeError(f"set_: the dtypes differ (got {dtype_name(given.array.dtype).decode()} for a "
+                           f"{dtype_name(input.array.dtype).decode()} tensor).")
+    check_inplace(input, "set_", False)
+    if grad_enabled() and (input.requires_grad or given.requires_grad):
+        raise RuntimeError("set_: there is no derivative (got a tensor that requires grad). Call it under no_grad(), "
+                           "or use copy_.")
+    if size is not None:
+        if stride is None:
+            stride = [math.prod(size[place + 1:]) for place in range(len(size))]
+        given = functions["as_strided"](given, size, stride, storage_offset)
+    bump_version(input)
+    if input.array.version != NULL:
+        version = input.array.version.value
+    adopt(input, given)
+    input.base = None
+    if input.array.version != NULL:
+        if input.array.external:
+            version_release(input.array.version)
+        input.array.version = version_new()
+        input.array.external = True
+        if input.array.version == NULL:
+            raise MemoryError("set_: no memory for a version counter")
+        input.array.version.value = version
+    return input
+
+
+METHODS = {"copy_": copy_, "fill_": fill_, "set_": set_, "zero_": zero_}

@@ -16,24 +16,54 @@ cdef extern from * nogil:
         return __atomic_compare_exchange_n(p, &expected, desired, 0,
                                            __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     }
-    /* A lock for a few instructions on plain C memory; never held while taking the GIL. */
-    static inline void lock(int32_t *p) {
+    #include <sched.h>
+    /* Locks of three kinds, taken in this order: lock_patiently, lock, lock_inner; one of each kind at most, and
+       never the GIL below one of them. Debug builds assert that (lock_checks.h). */
+    #ifdef CYGRAD_LOCK_CHECKS_H
+    #define LOCK_ORDER(kind) check_lock_order(kind)
+    #define LOCK_TAKEN(kind) note_lock(kind)
+    #define LOCK_RETURNED() note_unlock()
+    #else
+    #define LOCK_ORDER(kind) ((void)0)
+    #define LOCK_TAKEN(kind) ((void)0)
+    #define LOCK_RETURNED() ((void)0)
+    #endif
+    static inline void spin_for_lock(int32_t *p) {
+        int round = 0;
         while (__atomic_exchange_n(p, 1, __ATOMIC_ACQUIRE)) {
             while (__atomic_load_n(p, __ATOMIC_RELAXED)) {
+                /* Whoever holds it may have lost its core: after a while, offer ours. */
+                if (++round > 256) sched_yield();
     #if defined(__x86_64__) || defined(__i386__)
-                __builtin_ia32_pause();
+                else __builtin_ia32_pause();
     #endif
             }
         }
     }
+    /* A lock for a few instructions on plain C memory. */
+    static inline void lock(int32_t *p) {
+        LOCK_ORDER(ORDINARY_LOCK);
+        spin_for_lock(p);
+        LOCK_TAKEN(ORDINARY_LOCK);
+    }
+    /* The same for one that is taken while another is held, and below which no further one is taken. */
+    static inline void lock_inner(int32_t *p) {
+        LOCK_ORDER(INNER_LOCK);
+        spin_for_lock(p);
+        LOCK_TAKEN(INNER_LOCK);
+    }
     /* The same where the holder may work for microseconds: waiters give up their turn on the core. */
-    #include <sched.h>
     static inline void lock_patiently(int32_t *p) {
+        LOCK_ORDER(PATIENT_LOCK);
         while (__atomic_exchange_n(p, 1, __ATOMIC_ACQUIRE)) {
             sched_yield();
         }
+        LOCK_TAKEN(PATIENT_LOCK);
     }
-    static inline void unlock(int32_t *p) { __atomic_store_n(p, 0, __ATOMIC_RELEASE); }
+    static inline void unlock(int32_t *p) {
+        LOCK_RETURNED();
+        __atomic_store_n(p, 0, __ATOMIC_RELEASE);
+    }
     """
     int64_t atomic_increment(int64_t *p)
     int64_t atomic_decrement(int64_t *p)
@@ -44,5 +74,6 @@ cdef extern from * nogil:
     int64_t atomic_exchange(int64_t *p, int64_t value)
     bint atomic_claim(int64_t *p, int64_t expected, int64_t desired)
     void lock(int32_t *p)
+    void lock_inner(int32_t *p)
     void lock_patiently(int32_t *p)
     void unlock(int32_t *p)

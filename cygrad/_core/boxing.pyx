@@ -214,7 +214,10 @@ cdef bint box_number(object number, value_t *value) except -1:
         value.imag = PyComplex_ImagAsDouble(number)
         return True
     if isinstance(number, np.generic):
-        return box_number(number.item(), value)
+        plain = number.item()
+        if isinstance(plain, np.generic):        # of more precision than Python's numbers
+            plain = complex(plain) if isinstance(plain, np.complexfloating) else float(plain)
+        return box_number(plain, value)
     return False
 
 

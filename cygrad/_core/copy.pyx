@@ -1,17 +1,19 @@
 """Copies, casts and fills of whole arrays."""
 
+from libc.math cimport isfinite, trunc
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from cygrad._core.array cimport (array_empty, overlaps_itself, release, retain,
                                  shape_text, share_memory)
 from cygrad._core.cast cimport cast_loops, number_to_cell
-from cygrad._core.dtype cimport COMPLEX_CATEGORY, category, dtype_name, itemsize
+from cygrad._core.dtype cimport (
+    BOOL, COMPLEX64, COMPLEX128, COMPLEX_CATEGORY, FLOAT32, FLOAT64, INT64, UINT8, category, dtype_name, itemsize)
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.iteration cimport (broadcasts_to, nest_add, nest_add_value, nest_begin, nest_finish,
                                      nest_t, same_place)
 from cygrad._core.loops cimport loop_t
 from cygrad._core.parallel cimport parallel_for
-from cygrad._core.value cimport COMPLEX
+from cygrad._core.value cimport COMPLEX, REAL
 
 cdef enum:
     PIECE = 32768         # elements that one thread copies at a time
@@ -236,6 +238,18 @@ cdef array_t *as_dtype(array_t *array, int dtype) noexcept nogil:
     return retain(array) if array.dtype == dtype else as_copy(array, dtype)
 
 
+cdef bint _representable(const value_t *number, int dtype) noexcept nogil:
+    """Is the number within the range of the dtype? Negative ones wrap around in unsigned elements, as in C."""
+    cdef double real = number.of.real if number.kind >= REAL else <double>number.of.integer
+    cdef double limit
+    if dtype == BOOL or dtype == FLOAT64 or dtype == COMPLEX128 or (dtype == INT64 and number.kind < REAL):
+        return True
+    if dtype == FLOAT32 or dtype == COMPLEX64:
+        return not isfinite(real) or isfinite(<float>real)
+    limit = 2.0 ** (8 * itemsize(dtype) - (0 if dtype == UINT8 else 1))
+    return isfinite(real) and trunc(real) < limit and trunc(real) >= (1 - limit if dtype == UINT8 else -limit)
+
+
 cdef int fill(array_t *array, const value_t *number) noexcept nogil:
     cdef double complex cell
     cdef copy_t copy
@@ -243,6 +257,11 @@ cdef int fill(array_t *array, const value_t *number) noexcept nogil:
     if number.kind == COMPLEX and number.imag != 0 and category(array.dtype) != COMPLEX_CATEGORY:
         snprintf(message(), MESSAGE, b"fill: a complex number does not fit into %s (got imaginary part %g). "
                  b"Fill a complex tensor, or pass the real part.", dtype_name(array.dtype), number.imag)
+        return RUNTIME_ERROR
+    if not _representable(number, array.dtype):
+        snprintf(message(), MESSAGE, b"fill: value cannot be converted to type %s without overflow (got %g). Choose a "
+                 b"wider dtype.", dtype_name(array.dtype), number.of.real if number.kind >= REAL else
+                 <double>number.of.integer)
         return RUNTIME_ERROR
     if array.size == 0:
         return OK

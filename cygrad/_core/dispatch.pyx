@@ -12,7 +12,7 @@ from cygrad._core.atomic cimport atomic_load
 from cygrad._core.boxing cimport box, frame_t, plain_object, unbox
 from cygrad._core.dtype cimport category, dtype_name, is_differentiable
 from cygrad._core.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
-from cygrad._core.errors cimport MEMORY_ERROR, TYPE_ERROR, check
+from cygrad._core.errors cimport MEMORY_ERROR, NOT_IMPLEMENTED, check
 from cygrad._core.inplace cimport bump_version, check_inplace, rebase_history
 from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
@@ -388,7 +388,7 @@ cdef object _out_of_place(Operator operator, frame_t *frame):
 cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor) except -1:
     cdef int result = result_dtype(_program(operator), frame.values)
     if result < 0:
-        check(TYPE_ERROR)
+        check(NOT_IMPLEMENTED)
     if category(result) > category(tensor.array.dtype):
         raise RuntimeError(f"{operator.name}_: the result cannot be written in place (got a result of "
                            f"{dtype_name(result).decode()}, expected one that fits "

@@ -13,12 +13,14 @@ from cygrad._core.dtype cimport category, dtype_name, itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message, sizes_text
 from cygrad._core.iteration cimport nest_add, nest_add_value, nest_begin, nest_finish, same_place
 from cygrad._core.loops cimport loop_status, set_loop_status
+from cygrad._core.nan_watch cimport LISTEN, clear_invalid, how_to_watch, may_hold_nan, nan_watchers, watch
 from cygrad._core.specialise cimport MAX_CELLS, discard, specialise, specialised_t
 from cygrad._core.tiles cimport WORK, place_cells, run_steps, run_task, slots_t, task_t
 from cygrad._core.value cimport ARRAY, set_array
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
-# Importing it fills the table of primitives.
+# Importing them fills the table of primitives.
+import cygrad._core.special_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.typed_loops  # noqa: F401  # no-cython-lint
 
 cdef enum:
@@ -70,7 +72,7 @@ cdef int run_short(const specialised_t *program, const value_t *inputs, uint32_t
     cdef double complex[MAX_CELLS] numbers
     cdef char[SMALL + 64] memory
     cdef int64_t n, capacity
-    cdef int i
+    cdef int i, watched
     for i in range(program.n_inputs):
         if inputs[i].kind != ARRAY:
             continue
@@ -119,7 +121,12 @@ cdef int run_short(const specialised_t *program, const value_t *inputs, uint32_t
         place_cells(program, inputs, &slots, numbers)
     slots.out = out.data
     slots.out_step = itemsize(program.dtype)
+    watched = how_to_watch() if nan_watchers else 0
+    if watched == LISTEN:
+        clear_invalid()
     run_steps(program, &slots, <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63), capacity, n)
+    if watched and may_hold_nan(watched, out.data, program.dtype, n):
+        watch().nan = 1
     if program.partial and loop_status() != OK:
         i = loop_status()
         set_loop_status(OK)
@@ -252,18 +259,29 @@ cdef int accumulate(array_t *a, array_t *b) noexcept nogil:
     cdef char *pointers[3]
     cdef int64_t steps[3]
     cdef int64_t n = a.size
+    cdef int watched, status
     cdef const entry_t *entry = &entries[_addition.primitive][a.dtype]
     if a.contiguous and b.contiguous and a.dtype == b.dtype and n <= WORK and same_shape(a, b) and (
             a.data == b.data or not share_memory(a, b)):
         pointers[0] = pointers[2] = a.data
         pointers[1] = b.data
         steps[0] = steps[1] = steps[2] = itemsize(a.dtype)
+        watched = LISTEN if nan_watchers and how_to_watch() else 0
+        if watched:
+            clear_invalid()
         if n:
             entry.loop(pointers, &n, steps, entry.data)
+        if watched and may_hold_nan(watched, a.data, a.dtype, n):
+            watch().nan = 1
         return OK
     set_array(&operands[0], a)
     set_array(&operands[1], b)
-    return evaluate(&_sum, operands, 0, a, NULL)
+    if nan_watchers:
+        watch().plain = 1
+    status = evaluate(&_sum, operands, 0, a, NULL)
+    if nan_watchers:
+        watch().plain = 0
+    return status
 
 
 def _initialise():

@@ -9,30 +9,36 @@ recorded: the same plan, the gradients being Tensors and the formulas operations
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
-from cygrad._core.anomaly cimport explain, look_for_nan
-from cygrad._core.array cimport array_empty_like, array_t, release, retain, same_shape, shape_text
-from cygrad._core.dtype cimport dtype_name, is_complex, is_differentiable
-from cygrad._core.elementwise cimport as_dtype, fill
-from cygrad._core.errors cimport MEMORY_ERROR, check
-from cygrad._core.hook_calls cimport call_posthooks, call_prehooks, call_tensor_hooks, retain_gradients
+from cygrad._core.anomaly cimport explain, look_for_nan, raise_nan
+from cygrad._core.array cimport array_t, release, retain
+from cygrad._core.calls cimport remember_call, work_for, working_for
+from cygrad._core.edges cimport GradientEdge, edge_of, root_gradient
+from cygrad._core.errors cimport check
+from cygrad._core.hook_calls cimport (
+    call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, retain_gradients)
 from cygrad._core.modes cimport ANOMALY_NAN, thread_state, thread_state_t
+from cygrad._core.nan_watch cimport holds_nan
 from cygrad._core.node cimport HAS_PACKED_TENSORS, Hooks, Node, node_t
-from cygrad._core.plan cimport buffer_t, item_t, plan_build, plan_find, plan_free, plan_restrict, plan_t
+from cygrad._core.origins cimport GRADIENT
+from cygrad._core.plan cimport (
+    buffer_t, item_t, plan_build, plan_find, plan_free, plan_restrict, plan_t, plans_of_thread)
 from cygrad._core.run cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, add_part, advance, deliver, run_node
 from cygrad._core.saved cimport SavedHooks, saved_hooks
 from cygrad._core.storage cimport has_pending, release_pending
 from cygrad._core.team cimport run_with_team, worth_a_team
-from cygrad._core.tensor cimport (
-    SLOT_ADD, Tensor, describe, grad_fn_of, gradient_edge, protocol, set_gradient, tensor_of,
-    wrap)
-from cygrad._core.value cimport INTEGER, value_t
+from cygrad._core.tensor cimport SLOT_ADD, Tensor, grad_fn_of, known_tensor, protocol, set_gradient, tensor_of, wrap
+from cygrad._core.watched_run cimport run_watched_item
 
+from cygrad._core.node import set_evaluating
 from cygrad._core.saved import pop_hooks, push_hooks
 import threading
 
 cdef enum:
     DEEP = 60               # backward calls inside each other on one stack before the next one gets a new thread
     DEEPEST = 1000          # such threads on top of each other
+
+
+cdef list _none = []
 
 
 cdef class GraphTask:
@@ -43,7 +49,6 @@ cdef class GraphTask:
     cdef bint recorded              # create_graph
     cdef list gradients             # recorded: the Tensor waiting in each buffer, or None
     cdef list captured              # recorded: the Tensor that was captured in each buffer, or None
-    cdef list callbacks             # to be called when all is done
     cdef object error               # what Python code raised inside a team
 
     def __dealloc__(self):
@@ -80,15 +85,39 @@ cdef class GraphTask:
     cdef int run_watched(self) except -1:
         """Anomaly mode: every node on the calling thread, with a word about the one that fails."""
         cdef int64_t place
+        cdef int status, nan_in
+        cdef bint look = thread_state().anomaly & ANOMALY_NAN != 0
+        cdef bint clean = not look or self.is_clean()
         for place in range(self.plan.n_items):
             item = &self.plan.items[self.plan.order[place]]
-            if item.needed:
-                try:
+            if not item.needed:
+                continue
+            PyErr_CheckSignals()
+            outer = set_evaluating(<Node>item.node.object)
+            try:
+                if self.recorded or item.python or item.node.python:
+                    clean = False                # Python code may have done anything
                     self.run_python(item)
-                except Exception:
-                    explain(<Node>item.node.object)
-                    raise
+                    continue
+                with nogil:
+                    status = run_watched_item(&self.plan, item, self.keep, look, &clean, &nan_in)
+                check(status)
+                if nan_in >= 0:
+                    raise_nan(<Node>item.node.object, nan_in)
+            except Exception:
+                explain(<Node>item.node.object)
+                raise
+            finally:
+                set_evaluating(outer)
         return 0
+
+    cdef bint is_clean(self) noexcept:
+        """Anomaly mode: are the gradients that backward starts with without nan?"""
+        cdef int64_t i
+        for i in range(self.plan.n_buffers):
+            if self.plan.buffers[i].sum != NULL and holds_nan(self.plan.buffers[i].sum):
+                return False
+        return True
 
     cdef int run_team(self) except -1:
         cdef int status
@@ -160,17 +189,15 @@ cdef class GraphTask:
         if self.recorded and c.gradient != NULL:
             _accumulate(<Tensor>node.payload, grads[0])
             results = []
-        elif any([grad is not None for grad in grads]):
-            if self.recorded or c.backward == NULL or c.python & HAS_PACKED_TENSORS:
-                results = node.apply(grads, self.keep, self.recorded)
-            else:
-                results = self.run_native(item, grads)
+        elif self.recorded or c.backward == NULL or c.python & HAS_PACKED_TENSORS:
+            results = node.apply(grads, self.keep, self.recorded)
         else:
-            results = [None] * c.n_edges
+            results = self.run_native(item, grads)
         if hooks is not None and hooks.accumulated and c.gradient != NULL:
-            for hook in list(hooks.accumulated.values()):
-                hook(node.payload)
+            call_accumulated(hooks, node.payload)
         if hooks is not None and hooks.after:
+            if c.op != NULL:                 # a native node computes what is needed, and nothing else
+                results = [self.wanted(c, i, results[i]) for i in range(c.n_edges)]
             results = call_posthooks(node, hooks, results, grads)
         del grads
         if thread_state().anomaly & ANOMALY_NAN:
@@ -183,6 +210,10 @@ cdef class GraphTask:
             else:
                 check(deliver(&self.plan, item, i, retain((<Tensor>results[i]).array)))
         return 0
+
+    cdef object wanted(self, node_t *node, int edge, object result):
+        cdef item_t *target = NULL if node.edges[edge].node == NULL else plan_find(&self.plan, node.edges[edge].node)
+        return result if target != NULL and target.needed else None
 
     cdef list run_native(self, item_t *item, list grads):
         """Run a native node whose gradients have been Tensors for its hooks."""
@@ -239,146 +270,6 @@ cdef int _python_item(void *task, item_t *item) noexcept with gil:
         return -1
 
 
-# ------------------------------------------------------------------------------------------------- from the user's call
-
-cdef class GradientEdge:
-    """
-    A place in the graph where a gradient arrives: an output of a node.
-
-    Attributes
-    ----------
-    node : Node
-    output_nr : int
-    """
-
-    cdef readonly Node node
-    cdef readonly int64_t output_nr
-
-    def __cinit__(self, Node node not None, output_nr):
-        if not 0 <= output_nr < node.c.n_outputs:
-            raise ValueError(f"GradientEdge: {node.name()} has no such output (got {output_nr}, expected less than "
-                             f"{node.c.n_outputs}).")
-        self.node = node
-        self.output_nr = output_nr
-
-    def __iter__(self):
-        return iter((self.node, self.output_nr))
-
-    def __getitem__(self, index):
-        return (self.node, self.output_nr)[index]
-
-    def __eq__(self, other):
-        return isinstance(other, GradientEdge) and (self.node, self.output_nr) == (other.node, other.output_nr)
-
-    def __hash__(self):
-        return hash((self.node, self.output_nr))
-
-    def __repr__(self):
-        return f"GradientEdge(node={self.node!r}, output_nr={self.output_nr})"
-
-
-def get_gradient_edge(tensor):
-    """
-    The place in the graph where the gradient of `tensor` arrives.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        It must require grad.
-
-    Returns
-    -------
-    GradientEdge
-
-    Raises
-    ------
-    RuntimeError
-        If the tensor does not require grad.
-
-    Examples
-    --------
-    >>> import cygrad
-    >>> x = cygrad.ones(2, requires_grad=True)
-    >>> cygrad.autograd.graph.get_gradient_edge(x * 2).node.name()
-    'MulBackward0'
-    """
-    cdef int64_t input_nr
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"get_gradient_edge: expected a Tensor (got {type(tensor).__name__}).")
-    node = gradient_edge(<Tensor>tensor, &input_nr)
-    if node is None:
-        raise RuntimeError(f"get_gradient_edge: the tensor does not require grad (got a {describe(tensor)}).")
-    return GradientEdge(node, input_nr)
-
-
-cdef GradientEdge _edge_of(object place, str operation, str role, int position):
-    cdef int64_t input_nr
-    cdef Tensor tensor
-    if isinstance(place, GradientEdge):
-        return place
-    if not isinstance(place, Tensor):
-        raise TypeError(f"{operation}: {role} {position} must be a Tensor or a GradientEdge "
-                        f"(got {type(place).__name__}).")
-    tensor = <Tensor>place
-    node = gradient_edge(tensor, &input_nr)
-    if node is None:
-        raise RuntimeError(f"{operation}: {role} {position} does not require grad and has no grad_fn (got a "
-                           f"{describe(tensor)}). {_why_not(tensor)}")
-    return GradientEdge(node, input_nr)
-
-
-cdef str _why_not(Tensor tensor):
-    if not is_differentiable(tensor.array.dtype):
-        return "Integer and bool tensors carry no gradient; compute with floating point ones."
-    return ("It is a leaf without requires_grad=True, or it was made by detach(), under no_grad() or inference_mode(), "
-            "or from tensors none of which requires grad.")
-
-
-cdef array_t *_root_gradient(object output, object grad, str operation, int position) except NULL:
-    """The array of a root's gradient, owned: what was given, checked and cast; or a one for a scalar."""
-    cdef Tensor root, given
-    cdef array_t *array
-    cdef value_t one
-    if grad is None:
-        if not isinstance(output, Tensor):
-            raise RuntimeError(f"{operation}: output {position} is a GradientEdge, which needs a gradient (got None).")
-        root = <Tensor>output
-        if root.array.size != 1:
-            raise RuntimeError(f"{operation}: a gradient can be made implicitly only for scalars (got output "
-                               f"{position} of shape {shape_text(root.array).decode()}). Reduce it, for example with "
-                               "sum(), or pass a gradient of its shape.")
-        if is_complex(root.array.dtype):
-            raise RuntimeError(f"{operation}: a gradient can be made implicitly only for real scalars (got output "
-                               f"{position} of dtype {dtype_name(root.array.dtype).decode()}). Pass a gradient, or "
-                               "take the real part or abs() first.")
-        array = array_empty_like(root.array, -1)
-        if array == NULL:
-            check(MEMORY_ERROR)
-        one.kind = INTEGER
-        one.of.integer = 1
-        check(fill(array, &one))
-        return array
-    if not isinstance(grad, Tensor):
-        raise TypeError(f"{operation}: the gradient of output {position} must be a Tensor or None "
-                        f"(got {type(grad).__name__}).")
-    given = <Tensor>grad
-    if isinstance(output, Tensor):
-        root = <Tensor>output
-        if not same_shape(given.array, root.array):
-            raise RuntimeError(f"{operation}: the gradient of output {position} has the wrong shape (got "
-                               f"{shape_text(given.array).decode()}, expected {shape_text(root.array).decode()}).")
-        if is_complex(given.array.dtype) != is_complex(root.array.dtype):
-            raise RuntimeError(f"{operation}: the gradient of output {position} has the wrong dtype (got "
-                               f"{dtype_name(given.array.dtype).decode()}, expected "
-                               f"{dtype_name(root.array.dtype).decode()}).")
-        if given.array.dtype != root.array.dtype:
-            array = as_dtype(given.array, root.array.dtype)
-            if array == NULL:
-                check(MEMORY_ERROR)
-            return array
-    return retain(given.array)
-
-
 def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate, allow_unused):
     """
     Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``.
@@ -404,15 +295,65 @@ def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate
     list of Tensor or None
         The gradients of `inputs` unless `accumulate`.
     """
+    return _enter(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
+
+
+def tensor_backward(Tensor input not None, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """
+    Add the gradient of this tensor with respect to the leaves of the graph to the leaves' ``.grad``.
+
+    Parameters
+    ----------
+    gradient : Tensor, optional
+        The vector of the vector-Jacobian product, of this tensor's shape. A scalar needs none.
+    retain_graph : bool, optional
+        Keep what the graph has saved, for another backward. Default: the value of `create_graph`.
+    create_graph : bool, default False
+        Record the computation of the gradients.
+    inputs : Tensor, GradientEdge or sequence of them, optional
+        Accumulate into these only.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * 3).backward(cygrad.ones(2))
+    >>> x.grad
+    tensor([3., 3.])
+    """
+    cdef bint create, keep
+    if inputs is not None or not (gradient is None or isinstance(gradient, Tensor)):
+        _backward(input, gradient, retain_graph, create_graph, inputs)
+        return
+    create = create_graph
+    keep = create if retain_graph is None else retain_graph
+    _enter("backward", (input,), (gradient,), keep, create, None, True, True)
+
+
+cdef object _backward = None
+
+
+def set_backward(function):
+    """What `tensor_backward` hands over to if it is called with more than one gradient: ``autograd.backward``."""
+    global _backward
+    _backward = function
+
+
+cdef object _enter(str operation, object outputs, object grads, bint keep, bint create, object inputs, bint accumulate,
+                   bint allow_unused):
     cdef thread_state_t *state = thread_state()
     if state.depth >= DEEP:
         return _in_new_thread(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
     cdef int disabled = state.grad_disabled
+    cdef int64_t outer = working_for(), call
     state.depth += 1
     state.grad_disabled = not create
     try:
         return _run_backward(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
     finally:
+        call = work_for(outer)
+        if _callbacks and call != outer:
+            _callbacks.pop(call, None)
         state.depth -= 1
         state.grad_disabled = disabled
         if has_pending():
@@ -422,7 +363,7 @@ def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate
 cdef object _run_backward(str operation, object outputs, object grads, bint keep, bint create, object inputs,
                           bint accumulate, bint allow_unused):
     cdef GraphTask task = GraphTask()
-    cdef list roots = [_edge_of(output, operation, "output", i) for i, output in enumerate(outputs)]
+    cdef list roots = [edge_of(output, operation, "output", i) for i, output in enumerate(outputs)]
     cdef list targets
     cdef GradientEdge edge
     cdef Py_ssize_t i, n = len(roots)
@@ -438,7 +379,11 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
         status = plan_build(&task.plan, nodes, n)
     free(nodes)
     check(status)
+    remember_call(task.plan.id, keep)
+    work_for(task.plan.id)
     task.keep = keep
+    # In a level of forward mode the gradients have tangents, which only the execution on Tensors computes.
+    create = create or thread_state().dual_level != 0
     task.recorded = create
     if create:
         task.gradients = [None] * task.plan.n_buffers
@@ -450,7 +395,7 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
             _root_array_checked(outputs[i], grads[i], operation, i)
             task.give(item, edge.output_nr, grads[i])
         else:
-            array = _root_gradient(outputs[i], grads[i], operation, i)
+            array = root_gradient(outputs[i], grads[i], operation, i)
             if create:
                 task.give(item, edge.output_nr, wrap(array))
             else:
@@ -459,18 +404,20 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
     if inputs is not None:
         targets = _restrict(task, operation, inputs, accumulate)
     task.run()
+    if _callbacks:
+        _call_back(task.plan.id)
     if targets is None or accumulate:
         return []
     return _captured(task, operation, inputs, targets, allow_unused)
 
 
 cdef int _root_array_checked(object output, object grad, str operation, int position) except -1:
-    release(_root_gradient(output, grad, operation, position))
+    release(root_gradient(output, grad, operation, position))
     return 0
 
 
 cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulate):
-    cdef list targets = [_edge_of(place, operation, "input", i) for i, place in enumerate(inputs)]
+    cdef list targets = [edge_of(place, operation, "input", i) for i, place in enumerate(inputs)]
     cdef Py_ssize_t i, n = len(targets)
     cdef item_t *item
     cdef node_t **nodes = <node_t **>malloc((n + 1) * sizeof(node_t *))
@@ -497,6 +444,7 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
     cdef GradientEdge edge
     cdef item_t *item
     cdef array_t *array
+    cdef bint fresh
     for position, target in enumerate(targets):
         edge = <GradientEdge>target
         item = plan_find(&task.plan, edge.node.c)
@@ -507,7 +455,10 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
             else:
                 array = task.plan.buffers[item.buffers + edge.output_nr].captured
                 if array != NULL:
+                    fresh = known_tensor(array) is None
                     result = tensor_of(retain(array))
+                    if fresh:
+                        (<Tensor>result).view_kind = GRADIENT
         if result is None and not allow_unused:
             raise RuntimeError(f"{operation}: input {position} was not used to compute the outputs, so it has no "
                                "gradient. Pass allow_unused=True for None in its place, or materialize_grads=True for "
@@ -516,12 +467,63 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
     return results
 
 
+# What is to be called at the end of each backward: its number -> functions. Each thread touches its own calls only.
+cdef dict _callbacks = {}
+
+
+cdef int _call_back(int64_t call) except -1:
+    cdef list functions = _callbacks.get(call, _none)
+    cdef Py_ssize_t done = 0
+    while done < len(functions):             # one function may queue another
+        functions[done]()
+        done += 1
+    return 0
+
+
+def queue_callback(callback):
+    """
+    Call a function at the end of the backward that runs.
+
+    That is the innermost running backward of this thread; it is called from there, as Python code in backward is,
+    after all nodes have run and before the call returns. Functions are called in the order in which they were queued;
+    one that is queued by another comes last. If backward fails, none is called.
+
+    Parameters
+    ----------
+    callback : callable
+        Called without arguments.
+
+    Raises
+    ------
+    RuntimeError
+        Outside of backward.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> def hook(grad):
+    ...     cygrad.autograd.graph.queue_callback(lambda: print("gradient:", x.grad))
+    >>> handle = x.register_hook(hook)
+    >>> (x * 3).sum().backward()
+    gradient: tensor([3., 3.])
+    """
+    cdef plan_t *plan
+    if not callable(callback):
+        raise TypeError(f"queue_callback: the callback must be callable (got {type(callback).__name__}).")
+    if plans_of_thread(&plan, 1) == 0:
+        raise RuntimeError("queue_callback: final callbacks can only be installed during backward pass (got a call "
+                           "outside of it). Call it in a hook or in the backward of a custom Function.")
+    _callbacks.setdefault(plan.id, []).append(callback)
+
+
 _nesting = threading.local()      # .level: how many threads of nested backward calls lie below this one
 
 
 def _in_new_thread(*arguments):
     """Go on with a fresh stack: backward inside backward may be nested to any depth."""
     cdef int inference = thread_state().inference, anomaly = thread_state().anomaly
+    cdef int dual_level = thread_state().dual_level
     cdef SavedHooks hooks = None if thread_state().saved_hooks == NULL else saved_hooks()
     cdef int level = getattr(_nesting, "level", 0) + 1
     outcome = []
@@ -533,6 +535,8 @@ def _in_new_thread(*arguments):
         _nesting.level = level
         thread_state().inference = inference
         thread_state().anomaly = anomaly
+        thread_state().dual_level = dual_level
+        work_for(-1)
         if hooks is not None:
             push_hooks(hooks.pack, hooks.unpack)
         try:

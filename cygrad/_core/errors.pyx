@@ -31,6 +31,10 @@ cdef const char *sizes_text(int n, const long long *values) noexcept nogil:
     return text
 
 
+class IntegerDivisionError(RuntimeError, ZeroDivisionError):
+    """Division by zero where there is no inf: as Python has it, and as users of tensors know it."""
+
+
 _exceptions = {
     RUNTIME_ERROR: RuntimeError,
     TYPE_ERROR: TypeError,
@@ -38,7 +42,7 @@ _exceptions = {
     INDEX_ERROR: IndexError,
     MEMORY_ERROR: MemoryError,
     NOT_IMPLEMENTED: NotImplementedError,
-    ZERO_DIVISION: ZeroDivisionError,
+    ZERO_DIVISION: IntegerDivisionError,
 }
 
 

@@ -56,6 +56,12 @@ class FormulaError(ValueError):
     """A formula that cannot be compiled; the text shows the row, the formula and where."""
 
 
+class Block(ast.expr):
+    """A formula of several lines: definitions of names (ast.Assign), then the expression that it is about."""
+
+    _fields = ("definitions", "value")
+
+
 class Value:
     """One value of a formula: an operation, its inputs, and the type of what it gives."""
 
@@ -102,6 +108,18 @@ class Reader(ast.NodeVisitor):
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             self.fail(node, f"the number {value} does not fit 64 bits")
         return self.value(node, "constant", types.get(type(value), "number"), (), value)
+
+    def visit_Block(self, node):
+        """What is defined is computed once, in order; a definition that must be skipped at times says so itself."""
+        values = []
+        for definition in node.definitions:
+            name = definition.targets[0].id
+            if name in self.names or name in CONSTANTS:
+                self.fail(definition, f"the name '{name}' is taken")
+            values.append(self.visit(definition.value))
+            self.names = {**self.names, name: values[-1]}
+        result = self.visit(node.value)
+        return self.value(node, "after", result.type, (*values, result))
 
     def visit_Constant(self, node):
         if not isinstance(node.value, (bool, int, float, complex, str, type(None))):
@@ -330,11 +348,17 @@ class Row(dict):
 
 
 def parse(title: str, text: str) -> ast.expr:
-    """The syntax tree of the expression `text`."""
+    """The syntax tree of the expression `text`; a `Block` if there are definitions before it."""
     try:
-        return ast.parse(text, mode="eval").body
+        *definitions, last = ast.parse(text).body or [None]
     except SyntaxError as error:
         raise FormulaError(explain(title, text, error.msg, error.lineno or 1, (error.offset or 1) - 1)) from None
+    for line in definitions:
+        if not isinstance(line, ast.Assign) or [type(target) for target in line.targets] != [ast.Name]:
+            raise FormulaError(explain(title, text, "expected 'name = expression' before the last line", *place(line)))
+    if not isinstance(last, ast.Expr):
+        raise FormulaError(explain(title, text, "the last line must be an expression", *place(last)))
+    return ast.copy_location(Block(definitions, last.value), last) if definitions else last.value
 
 
 def place(node: ast.AST) -> tuple[int, int]:

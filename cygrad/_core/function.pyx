@@ -12,11 +12,13 @@ from cygrad._core.atomic cimport atomic_load
 from cygrad._core.dtype cimport is_differentiable
 from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.function_node cimport CONSTANT, OBJECT, OUTPUT, FunctionNode
+from cygrad._core.function_tangents cimport push_custom
 from cygrad._core.inplace cimport bump_version, check_inplace, rebase_history
 from cygrad._core.modes cimport thread_state, thread_state_t
 from cygrad._core.native cimport set_meta
 from cygrad._core.node cimport HAS_PYTHON_BACKWARD, Node, kept_t, node_new, node_t, set_edge
 from cygrad._core.saved cimport SavedHooks, alias, pack_tensor, saved_hooks
+from cygrad._core.origins cimport CONSTANT_OUTPUT
 from cygrad._core.storage cimport allocate, deallocate
 from cygrad._core.tensor cimport (
     CUSTOM_VIEW, DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, Tensor, describe, grad_fn_of, gradient_edge, requires_grad,
@@ -51,12 +53,14 @@ def apply(cls, arguments):
     Tensor, or what forward returns
     """
     cdef thread_state_t *state = thread_state()
-    cdef int disabled = state.grad_disabled
+    cdef int disabled = state.grad_disabled, dual_level = state.dual_level
+    cdef tuple saved
     cdef FunctionNode node = <FunctionNode>_node(cls._backward_cls, <tuple>arguments)
     cdef bint recorded = not disabled and True in node.needs_input_grad
     if recorded:
         _connect(node, <tuple>arguments)
     state.grad_disabled = 1
+    state.dual_level = 0
     try:
         if cls.setup_context is _default_setup_context:
             results = cls.forward(node, *arguments)
@@ -65,7 +69,13 @@ def apply(cls, arguments):
             cls.setup_context(node, arguments, results)
     finally:
         state.grad_disabled = disabled
-    return _finish(node, <tuple>arguments, results, recorded)
+        state.dual_level = dual_level
+    saved = node.to_save
+    outputs = _finish(node, <tuple>arguments, results, recorded)
+    if dual_level:
+        push_custom(node, cls, <tuple>arguments, results, outputs, saved)
+    node.saved_for_forward = None
+    return outputs
 
 
 cdef FunctionNode _node(type cls, tuple arguments):
@@ -141,13 +151,13 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
         elif _holds(arguments, tensor):
             outputs[i] = _returned_input(node, tensor, i, flows)
         else:
-            outputs[i] = _output(node, tensor, i, flows)
+            outputs[i] = _output(node, tensor, i, flows, recorded and _holds(constants, tensor))
     if differentiable > 1:
         for output in outputs:
             if isinstance(output, Tensor) and (<Tensor>output).base is not None and (<Tensor>output).node is node:
                 (<Tensor>output).view_kind = MULTI_OUTPUT_VIEW
     if recorded:
-        if n > 1 and node.materialize:
+        if node.materialize:
             _remember_outputs(node, outputs)
         if node.to_save:
             _save(node, arguments, outputs)
@@ -187,8 +197,8 @@ cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py
     if tensor.node is node:
         raise RuntimeError(f"{name}: an input marked as dirty is returned more than once (got a {describe(tensor)} as "
                            f"output {output_nr} again). Return it once.")
-    check_inplace(tensor, name, flows)
     bump_version(tensor)
+    check_inplace(tensor, name, flows)
     if not flows:
         return <Tensor>tensor.detach() if requires_grad(tensor) else tensor
     for i in range(node.n_arguments):
@@ -220,13 +230,15 @@ cdef Tensor _returned_input(FunctionNode node, Tensor tensor, Py_ssize_t output_
     return view
 
 
-cdef Tensor _output(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint flows):
+cdef Tensor _output(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint flows, bint marked):
     if requires_grad(tensor):
         # Somebody else's place in the graph, or that of an output before this one, is left alone.
         tensor = <Tensor>tensor.detach()
     if tensor.base is not None:
         tensor.view_kind = CUSTOM_VIEW
         tensor.view_version = 0 if tensor.array.version == NULL else tensor.array.version.value
+    elif not flows:
+        tensor.view_kind = CONSTANT_OUTPUT if marked else tensor.view_kind
     if flows:
         tensor.node = node
         tensor.output_nr = <int32_t>output_nr

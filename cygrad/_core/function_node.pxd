@@ -25,6 +25,8 @@ cdef class FunctionNode(Node):
     cdef array_t **outputs        # n_outputs: shape and dtype of each that is a Tensor, or NULL if not needed
     cdef int32_t n_known          # entries of `outputs`
     cdef object unpack(self, int position)
+    cdef object unpack_plain(self, int position)
+    cdef object known(self, array_t *array, int position)
     # Give a tensor without history the place in the graph of the one that was saved.
     cdef Tensor placed(self, Tensor tensor, int position)
     cdef int set_packed(self, int position, object packed) except -1

@@ -7,17 +7,19 @@ those of other nodes: neither inputs nor outputs are kept alive as objects, and 
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
-from cygrad._core.array cimport array_empty_like, array_t, release, same_shape, shape_text
-from cygrad._core.atomic cimport atomic_load
+from cygrad._core.array cimport array_empty_like, array_t, release, retain, same_shape, shape_text
+from cygrad._core.atomic cimport atomic_load, lock, unlock
+from cygrad._core.calls cimport freed_error, note_release
 from cygrad._core.dtype cimport dtype_name, is_complex, is_floating
 from cygrad._core.elementwise cimport fill
 from cygrad._core.errors cimport MEMORY_ERROR, check
+from cygrad._core.modes cimport thread_state
 from cygrad._core.native cimport fit_recorded
 from cygrad._core.node cimport HAS_PACKED_TENSORS, Node, kept_t, node_t, release_saved
 from cygrad._core.saved cimport PackedTensor, alias, attach, attach_edge, pack_tensor
 from cygrad._core.storage cimport deallocate
-from cygrad._core.tensor cimport Tensor, known_tensor, requires_grad, wrap
-from cygrad._core.value cimport ARRAY, INTEGER, NOTHING, value_t
+from cygrad._core.tensor cimport Tensor, known_tensor, protocol, requires_grad, wrap
+from cygrad._core.value cimport ARRAY, INTEGER, clear, value_t
 from cygrad._core.versions cimport version_error
 
 from cygrad._core.saved import saved_tensor
@@ -99,6 +101,10 @@ cdef class FunctionNode(Node):
         ----------
         *tensors : Tensor
         """
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor):
+                raise RuntimeError(f"mark_non_differentiable: expected Tensors (got {type(tensor).__name__}). Outputs "
+                                   "that are no Tensors carry no gradient anyway.")
         self.constants = tensors
 
     def set_materialize_grads(self, value):
@@ -124,12 +130,12 @@ cdef class FunctionNode(Node):
 
     @property
     def saved_tensors(self):
-        """The tensors that forward gave to `save_for_backward`, a tuple."""
+        """The tensors that forward gave to `save_for_backward`, a tuple; in jvp those of `save_for_forward`, if any."""
         cdef int i
+        if self.saved_for_forward is not None:
+            return self.saved_for_forward
         if self.c.released:
-            raise RuntimeError(f"{self.name()}: its saved tensors are freed already (got a second backward through "
-                               "this node, or a look at what it saved, after a backward). Call the first backward or "
-                               "grad with retain_graph=True to go through the graph again.")
+            check(freed_error(self.c))
         return tuple([self.unpack(i) for i in range(self.c.n_saved)])
 
     @property
@@ -141,19 +147,32 @@ cdef class FunctionNode(Node):
         return tuple([saved_tensor(self, i) for i in range(self.c.n_saved)])
 
     cdef object unpack(self, int position):
-        cdef node_t *c = self.c
-        cdef kept_t *kept = &c.saved[position]
-        cdef int32_t origin = self.origins[position]
+        cdef object value = self.unpack_plain(position)
+        # With the tangent that it had, if the thread is still in that level of forward mode.
+        if self.payload is not None and thread_state().dual_level and value is not None:
+            level, tangents = self.payload
+            if level == thread_state().dual_level and tangents[position] is not None:
+                protocol.attach_tangents(value, tangents[position])
+        return value
+
+    cdef object unpack_plain(self, int position):
         cdef array_t *array
-        cdef Tensor tensor
         if self.packed is not None and self.packed[position] is not None:
             return self.placed((<PackedTensor>self.packed[position]).unpack(), position)
-        if kept.value.kind != ARRAY:
+        array = _borrow_saved(self, position)
+        if array == NULL:
             return None
-        array = kept.value.of.array
-        if atomic_load(&array.version.value) != kept.version:
-            _raise_version_error(self, position)
-        if origin == OBJECT:
+        try:
+            return self.known(array, position)
+        finally:
+            release(array)
+
+    cdef object known(self, array_t *array, int position):
+        """A saved tensor as the user knows it: itself, or its twin."""
+        cdef node_t *c = self.c
+        cdef int32_t origin = self.origins[position]
+        cdef Tensor tensor
+        if origin == OBJECT and self.objects is not None:
             return self.objects[position]
         if origin < OUTPUT:
             tensor = known_tensor(array)
@@ -181,7 +200,6 @@ cdef class FunctionNode(Node):
 
     def _pack(self, int position, pack, unpack):
         """Store what is saved at `position` as the hooks say."""
-        cdef kept_t *kept = &self.c.saved[position]
         cdef array_t *array
         if self.packed is not None and self.packed[position] is not None:
             raise RuntimeError(f"register_hooks: there are hooks already (got a second pair for what {self.name()} "
@@ -189,15 +207,16 @@ cdef class FunctionNode(Node):
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
                                "backward, or call backward with retain_graph=True.")
-        if kept.value.kind != ARRAY:
+        array = _borrow_saved(self, position)
+        if array == NULL:
             raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor at position {position} (got None).")
-        if atomic_load(&kept.value.of.array.version.value) != kept.version:
-            _raise_version_error(self, position)
-        packed = pack_tensor(self, str(position), alias(kept.value.of.array), pack, unpack)
-        self.set_packed(position, packed)
-        array = kept.value.of.array
-        kept.value.kind = NOTHING
-        release(array)
+        try:
+            self.set_packed(position, pack_tensor(self, str(position), alias(array), pack, unpack))
+        finally:
+            release(array)
+        lock(&self.c.lock)
+        clear(&self.c.saved[position].value)
+        unlock(&self.c.lock)
 
     cdef int set_packed(self, int position, object packed) except -1:
         if self.packed is None:
@@ -211,12 +230,14 @@ cdef class FunctionNode(Node):
     cdef list apply(self, list grads, bint keep, bint recorded):
         cdef int i
         if self.materialize and self.outputs != NULL:
+            grads = list(grads)              # hooks that run after this see the gradients that arrived
             for i in range(self.n_known):
                 if grads[i] is None and self.outputs[i] != NULL:
                     grads[i] = _zeros(self.outputs[i])
         cdef list gradients = _checked(self, _backward_of(type(self)._forward_cls)(self, *grads))
         if not keep and self.c.n_saved:
             release_saved(self.c)
+            note_release(self.c)
             self.packed = None
             self.objects = None
         return gradients
@@ -295,17 +316,37 @@ cdef bint _is_at(Tensor tensor, const node_t *c, int edge):
     return tensor.node.c == target and tensor.output_nr == c.edges[edge].input_nr
 
 
-cdef int _raise_version_error(FunctionNode node, int position) except -1:
+cdef array_t *_borrow_saved(FunctionNode node, int position) except? NULL:
+    """A saved array, retained: another thread's backward may be about to take it away. NULL for None."""
+    cdef kept_t *kept = &node.c.saved[position]
+    cdef array_t *array = NULL
+    cdef int64_t version
+    cdef bint released
+    lock(&node.c.lock)
+    released = node.c.released
+    version = kept.version
+    if not released and kept.value.kind == ARRAY:
+        array = retain(kept.value.of.array)
+    unlock(&node.c.lock)
+    if released:
+        check(freed_error(node.c))
+    if array != NULL and atomic_load(&array.version.value) != version:
+        try:
+            _raise_version_error(node, position, array, version)
+        finally:
+            release(array)
+    return array
+
+
+cdef int _raise_version_error(FunctionNode node, int position, array_t *array, int64_t version) except -1:
     cdef node_t *c = node.c
     cdef int32_t origin = node.origins[position]
-    cdef array_t *array = c.saved[position].value.of.array
     cdef bytes operation = node.name().encode(), name = f"saved_tensors[{position}]".encode()
     if origin >= OUTPUT:
-        return check(version_error(operation, name, array, c.saved[position].version, c, origin - OUTPUT))
+        return check(version_error(operation, name, array, version, c, origin - OUTPUT))
     if origin >= 0:
-        return check(version_error(operation, name, array, c.saved[position].version, c.edges[origin].node,
-                                   c.edges[origin].input_nr))
-    return check(version_error(operation, name, array, c.saved[position].version, NULL, 0))
+        return check(version_error(operation, name, array, version, c.edges[origin].node, c.edges[origin].input_nr))
+    return check(version_error(operation, name, array, version, NULL, 0))
 
 
 cdef Tensor _zeros(array_t *meta):

@@ -10,3 +10,5 @@ cdef list call_prehooks(Node node, Hooks hooks, list grads)
 cdef list call_posthooks(Node node, Hooks hooks, list results, list grads)
 # retain_grad(): put gradients into the .grad of the tensors that asked for it.
 cdef object retain_gradients(Hooks hooks, list grads, bint recorded)
+# Post-accumulate-grad hooks, which get the leaf.
+cdef object call_accumulated(Hooks hooks, object leaf)

@@ -7,8 +7,6 @@ from cygrad._core.tensor cimport SLOT_ADD, Tensor, describe, protocol, set_gradi
 
 cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):
     for output_nr, registered in list(hooks.tensor.items()):
-        if grads[output_nr] is None:
-            continue
         for hook in list(registered.values()):
             result = hook(grads[output_nr])
             if result is not None:
@@ -36,17 +34,17 @@ cdef Tensor _replacement(Node node, str kind, object result, object former):
     if not isinstance(result, Tensor):
         raise TypeError(f"{kind}: a hook of {node.name()} must return a Tensor or None (got {type(result).__name__}).")
     tensor = <Tensor>result
-    if former is not None and not (tensor.array.dtype == (<Tensor>former).array.dtype
-                                   and same_shape(tensor.array, (<Tensor>former).array)):
+    if former is None:
+        raise RuntimeError(f"{kind}: a hook of {node.name()} can't replace a None gradient with a non-None value (got "
+                           f"a {describe(tensor)}, expected None). There is no gradient here: return None.")
+    if not (tensor.array.dtype == (<Tensor>former).array.dtype and same_shape(tensor.array, (<Tensor>former).array)):
         raise RuntimeError(f"{kind}: a hook of {node.name()} changed what the gradient looks like (got a "
                            f"{describe(tensor)}, expected a {describe(former)}).")
     return tensor
 
 
 cdef list _replacements(Node node, str kind, object result, list former):
-    if isinstance(result, Tensor):
-        result = (result,)
-    if not isinstance(result, (tuple, list)):
+    if not isinstance(result, tuple):
         raise TypeError(f"{kind}: a hook of {node.name()} must return a tuple of Tensors or None "
                         f"(got {type(result).__name__}).")
     if len(result) != len(former):
@@ -66,3 +64,11 @@ cdef object retain_gradients(Hooks hooks, list grads, bint recorded):
             set_gradient(kept, protocol.binary(SLOT_ADD, kept.grad, grads[output_nr]))
         else:
             set_gradient(kept, <Tensor>grads[output_nr] if recorded else (<Tensor>grads[output_nr]).clone())
+
+
+cdef object call_accumulated(Hooks hooks, object leaf):
+    for hook in list(hooks.accumulated.values()):
+        result = hook(leaf)
+        if result is not None:
+            raise RuntimeError("register_post_accumulate_grad_hook: the hooks should return None (got "
+                               f"{type(result).__name__}). Change the leaf's .grad in place, or set it.")

@@ -238,7 +238,7 @@ cdef int scalar_array(const char *operation, const value_t *value, int dtype, ar
                  operation, shape_text(value.of.array))
         return RUNTIME_ERROR
     complex_value = value.kind == COMPLEX or (value.kind == ARRAY and is_complex(value.of.array.dtype))
-    if complex_value and not is_complex(dtype):
+    if complex_value and not is_complex(dtype) and dtype != BOOL:
         snprintf(message(), MESSAGE, b"%s: a complex value does not fit (expected a value for %s).",
                  operation, dtype_name(dtype))
         return RUNTIME_ERROR

@@ -65,7 +65,7 @@ cdef int index_select_kernel(const value_t *arguments, value_t *results) noexcep
     if status == OK and self.ndim == 0 and index.size != 1:
         snprintf(message(), MESSAGE, b"index_select: a 0-dim tensor has one element (got an index of shape %s).",
                  shape_text(index))
-        status = INDEX_ERROR
+        status = RUNTIME_ERROR
     if status == OK:
         status = _row_offsets(b"index_select", self, dim, index, INDEX_ERROR, &offsets)
     if status != OK:

@@ -523,6 +523,8 @@ def index_put(input, indices, values, accumulate=False):
     >>> cygrad.index_put(cygrad.zeros(3), (cygrad.tensor([1]),), cygrad.tensor(5.))
     tensor([0., 5., 0.])
     """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"index_put: argument 'input' must be a Tensor (got {type(input).__name__}).")
     return index_put_(input.clone(), indices, values, accumulate)
 
 

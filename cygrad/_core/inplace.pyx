@@ -17,6 +17,7 @@ from cygrad._core.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.node cimport (
     HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, install_collector, kept_t, node_new, node_t, set_edge)
+from cygrad._core.origins cimport DETACHED_IN_PLACE
 from cygrad._core.saved cimport before_change
 from cygrad._core.storage cimport storage_new, storage_t
 from cygrad._core.tensor cimport (
@@ -52,14 +53,17 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
         raise RuntimeError(f"{operation}: a leaf that requires grad cannot be changed in place (got a "
                            f"{describe(tensor)}). Do it under no_grad(), or on a clone().")
     if base is not None and grad_enabled() and (recorded or requires_grad(base) or requires_grad(tensor)):
-        if base.leaf_requires_grad and base.node is None:
+        if requires_grad(tensor) and not requires_grad(base) and base.view_kind == DETACHED_IN_PLACE:
+            raise RuntimeError(f"{operation}: this view cannot be changed in place, because detach_() has taken its "
+                               f"base out of the graph (got a {describe(tensor)}). Make the view again.")
+        if base.node is None and (base.leaf_requires_grad or tensor.node is not None):
             raise RuntimeError(f"{operation}: a view of a leaf that requires grad cannot be changed in place (got a "
                                f"{describe(tensor)}, view of a {describe(base)}). Do it under no_grad(), or on a "
                                "clone().")
         if tensor.view_kind > DIFFERENTIABLE_VIEW:
             raise RuntimeError(f"{operation}: this view cannot be changed in place, because "
                                f"{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
-    if overlaps_itself(tensor.array):
+    if overlaps_itself(tensor.array) and operation != "fill_":          # which writes the same everywhere
         raise RuntimeError(f"{operation}: several elements of the tensor share one place in memory (got a "
                            f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before changing it.")
     return 0
@@ -210,6 +214,7 @@ cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep)
         slice_grad.of.array = array_empty_like(region, -1)
         status = MEMORY_ERROR if slice_grad.of.array == NULL else copy_into(slice_grad.of.array, region)
         if status == OK:
+            node.inner.task = node.task          # the call that runs it
             status = node.inner.backward(node.inner, &slice_grad, gradients, keep)
         else:
             release(slice_grad.of.array)

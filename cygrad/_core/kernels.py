@@ -1,22 +1,40 @@
 # ruff: noqa: F401, I001  (assign, which uses `expand`, comes last)
 """Imports every module of array kernels, so that the operator table finds them by name."""
 
+import cygrad._core.attention
 import cygrad._core.complex_view
+import cygrad._core.convolution
+import cygrad._core.convolution_patches
 import cygrad._core.copies
+import cygrad._core.fft
 import cygrad._core.gather
 import cygrad._core.index
 import cygrad._core.index_rows
 import cygrad._core.join
+import cygrad._core.linalg_determinant
+import cygrad._core.linalg_exponential
+import cygrad._core.linalg_factor
+import cygrad._core.linalg_least
+import cygrad._core.linalg_solve
+import cygrad._core.linalg_spectral
 import cygrad._core.losses
 import cygrad._core.mask
+import cygrad._core.order_statistics
+import cygrad._core.normalization
 import cygrad._core.pad
 import cygrad._core.permute
+import cygrad._core.pooling
+import cygrad._core.pooling_positions
 import cygrad._core.products
 import cygrad._core.reduce
 import cygrad._core.reduce_backward
 import cygrad._core.reduce_extrema
 import cygrad._core.recurrence
+import cygrad._core.recurrent_cells
+import cygrad._core.resample
 import cygrad._core.scan
+import cygrad._core.scan_order
+import cygrad._core.scatter_reduce
 import cygrad._core.shape
 import cygrad._core.slicing
 import cygrad._core.softmax

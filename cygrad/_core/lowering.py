@@ -18,7 +18,7 @@ SCALAR = {name: number for number, name in enumerate(SCALARS)}
 ATTRIBUTE = {name: number for number, name in enumerate(
     ("shape", "ndim", "dtype", "numel", "strides", "storage_offset", "is_complex", "len", "sizes"))}
 # As in elementwise.pxd, operator.pxd and machine.pxd.
-MAX_REGISTERS, MAX_INPUTS, MAX_STEP_INPUTS, MAX_TEMPORARIES = 48, 12, 12, 64
+MAX_REGISTERS, MAX_INPUTS, MAX_STEP_INPUTS, MAX_TEMPORARIES = 48, 12, 12, 96
 
 
 class Program(NamedTuple):
@@ -101,6 +101,8 @@ class Lowering:
             return self.choose(value)
         if value.op == "result":
             return self.operand(value.inputs[0]) + value.payload
+        if value.op == "after":
+            return [self.operand(part) for part in value.inputs][-1]
         if len(value.inputs) > MAX_STEP_INPUTS:
             fail(value, f"too many values at once (at most {MAX_STEP_INPUTS})")
         inputs = [self.operand(part) for part in value.inputs]

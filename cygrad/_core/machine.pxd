@@ -6,7 +6,7 @@ from cygrad._core.value cimport kernel_t, value_t
 
 cdef enum:
     MAX_STEP_INPUTS = 12
-    MAX_TEMPORARIES = 64
+    MAX_TEMPORARIES = 96
 
 # In the order of KINDS in lowering.py.
 ctypedef enum step_kind_t:

@@ -11,12 +11,19 @@ from cygrad._core.dtype cimport is_complex, itemsize
 from cygrad._core.elementwise cimport evaluate
 from cygrad._core.errors cimport INDEX_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.loops cimport primitive
+from cygrad._core.nan_watch cimport nan_watchers, watch
 from cygrad._core.scalar cimport scalar, truth
 from cygrad._core.value cimport (
-    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING,
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL,
     clear, copy_value, is_number, set_array, set_arrays, set_integers, value_t)
 
 cdef int _conj = primitive("conj")
+# What the processor itself does, so that its status flags tell of a nan.
+cdef enum:
+    N_PLAIN = 8
+cdef int[N_PLAIN] _plain
+_plain[:] = [primitive("add"), primitive("sub"), primitive("mul"), primitive("div"), primitive("neg"),
+             primitive("conj"), primitive("square"), primitive("reciprocal")]
 
 cdef enum:
     SAVED_SPACE = 0
@@ -130,11 +137,56 @@ cdef int _fused(const code_t *code, const step_t *step, frame_t *frame, value_t 
     if (step.program.n_instructions == 1 and step.program.code[0].primitive == _conj and inputs[0].kind == ARRAY
             and not is_complex(inputs[0].of.array.dtype)):
         set_array(result, retain(inputs[0].of.array))        # formulas conjugate whatever they get
+        if nan_watchers and not _is_clean(step.inputs[0]):
+            watch().kernels = 1
         return OK
+    if nan_watchers:
+        watch().plain = _is_plain(step, inputs)
     status = evaluate(step.program, inputs, reuse, NULL, &array)
+    if nan_watchers:
+        watch().plain = 0
     if status == OK:
         set_array(result, array)
     return status
+
+
+cdef bint _is_clean(int16_t operand) noexcept nogil:
+    """Is the operand a gradient, or computed from one in ways that are watched?"""
+    return operand >> 8 == GRADS_SPACE or operand >> 8 == TEMPORARY_SPACE and not watch().kernels
+
+
+cdef bint _is_clean_view(const step_t *step, const value_t *inputs, const value_t *result) noexcept nogil:
+    """Did the call do nothing but look at a gradient in another way?"""
+    return (step.n_inputs > 0 and inputs[0].kind == ARRAY and result.kind == ARRAY and _is_clean(step.inputs[0])
+            and inputs[0].of.array.storage == result.of.array.storage)
+
+
+cdef bint _is_plain(const step_t *step, const value_t *inputs) noexcept nogil:
+    """Is this arithmetic on numbers and gradients, so that a nan can only arise in it?"""
+    cdef const program_t *program = step.program
+    cdef int i, k
+    for i in range(step.n_inputs):
+        if inputs[i].kind == ARRAY:
+            if not _is_clean(step.inputs[i]):
+                return False
+        elif _is_nan(&inputs[i]):
+            return False
+    for i in range(program.n_constants):
+        if _is_nan(&program.constants[i]):
+            return False
+    for i in range(program.n_instructions):
+        k = 0
+        while k < N_PLAIN and program.code[i].primitive != _plain[k]:
+            k += 1
+        if k == N_PLAIN:
+            return False
+    return True
+
+
+cdef bint _is_nan(const value_t *number) noexcept nogil:
+    if number.kind == REAL:
+        return number.of.real != number.of.real
+    return number.kind == COMPLEX
 
 
 cdef int _missing(const code_t *code, const step_t *step, int i) noexcept nogil:
@@ -148,10 +200,13 @@ cdef int _missing(const code_t *code, const step_t *step, int i) noexcept nogil:
 
 cdef int _call(const code_t *code, const step_t *step, frame_t *frame, value_t *results) noexcept nogil:
     cdef value_t[MAX_STEP_INPUTS] inputs
-    cdef int i
+    cdef int i, status
     for i in range(step.n_inputs):
         inputs[i] = _at(frame, step.inputs[i])[0]
-    return step.kernel(inputs, results)
+    status = step.kernel(inputs, results)
+    if nan_watchers and not _is_clean_view(step, inputs, results):
+        watch().kernels = 1
+    return status
 
 
 cdef int _small(const step_t *step, frame_t *frame, value_t *result) noexcept nogil:

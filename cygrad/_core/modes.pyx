@@ -77,6 +77,8 @@ cdef class _Mode:
         this_thread.grad_disabled = self.grad_disabled
         if self.inference >= 0:
             this_thread.inference = self.inference
+        if this_thread.inference:
+            this_thread.grad_disabled = 1            # nothing is recorded there, not even under enable_grad
         return self
 
     def __exit__(self, *exception):
@@ -232,7 +234,7 @@ class set_grad_enabled(_Mode):
         cdef _Mode manager = _make(cls, 0 if mode else 1, -1)
         # The state to go back to is the one before the call, which takes effect at once.
         manager.entered = [(this_thread.grad_disabled, this_thread.inference)]
-        this_thread.grad_disabled = manager.grad_disabled
+        this_thread.grad_disabled = manager.grad_disabled or this_thread.inference
         return manager
 
     def __init__(self, mode):

@@ -10,6 +10,7 @@ from cygrad._core.value cimport value_t
 cdef class NativeNode(Node):
     """A node of an operator of the table."""
     cdef object unpack(self, int position)
+    cdef object known(self, value_t *value, int position)
     # The Tensor that was saved if it still exists, or one like it over the same memory.
     cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge)
     cdef object dual(self, object value, int position)

@@ -18,6 +18,7 @@ from cygrad._core.dtype cimport dtype_object, is_complex, itemsize
 from cygrad._core.elementwise cimport as_dtype
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.modes cimport thread_state
+from cygrad._core.nan_watch cimport nan_watchers, watch
 from cygrad._core.node cimport (
     HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved)
 from cygrad._core.operator cimport (
@@ -67,6 +68,8 @@ cdef int fit(array_t *meta, array_t **gradient) noexcept nogil:
     cdef int status
     if meta == NULL or gradient[0] == NULL:
         return OK
+    if nan_watchers and not (gradient[0].dtype == meta.dtype and same_shape(gradient[0], meta)):
+        watch().kernels = 1
     if is_complex(gradient[0].dtype) and not is_complex(meta.dtype):
         result.kind = NOTHING
         arguments[0].kind = ARRAY
@@ -322,10 +325,19 @@ cdef bint _is_at(Tensor tensor, const edge_t *edge):
     return tensor.node.c == edge.node and tensor.output_nr == edge.input_nr
 
 
-cdef int _check_not_freed(NativeNode node) except -1:
-    if node.c.released:
-        check(freed_error(node.c))
-    return 0
+cdef int _borrow_saved(node_t *node, int position, value_t *to) except -1:
+    """A copy of a saved value, which another thread's backward may be about to take away."""
+    cdef int status
+    to.kind = NOTHING
+    lock(&node.lock)
+    if node.released:
+        status = freed_error(node)
+    else:
+        status = OK if not _has_memory(&node.saved[position].value) else _check_version(node, position)
+        if status == OK:
+            status = copy_value(to, &node.saved[position].value)
+    unlock(&node.lock)
+    return check(status)
 
 
 cdef class NativeNode(Node):
@@ -333,17 +345,23 @@ cdef class NativeNode(Node):
 
     cdef object unpack(self, int position):
         """The saved value at `position` as the user knows it: the Tensor that was saved, or its twin."""
-        cdef node_t *c = self.c
-        cdef const saved_t *layout = &c.op.saved[position]
-        cdef value_t *value = &c.saved[position].value
-        cdef int edge
+        cdef value_t own
         if self.packed is not None and self.packed[position] is not None:
             return self.unpack_packed(position)
-        _check_not_freed(self)
+        _borrow_saved(self.c, position, &own)
+        try:
+            return self.known(&own, position)
+        finally:
+            clear(&own)
+
+    cdef object known(self, value_t *value, int position):
+        """A saved value as the user knows it."""
+        cdef node_t *c = self.c
+        cdef const saved_t *layout = &c.op.saved[position]
+        cdef int edge
         if value.kind == ARRAY:
             if value.of.array.storage == NULL:
                 return _meta_object(value.of.array)
-            check(_check_version(c, position))
             edge = -1 if layout.from_result else _first_edge(c, layout.index)
             return self.dual(self.twin(value.of.array, layout.from_result, layout.index, edge), position)
         if value.kind == ARRAYS:
@@ -431,7 +449,8 @@ cdef class NativeNode(Node):
         cdef node_t *c = self.c
         cdef const operator_t *op = c.op
         cdef int i, j, edge = 0, single = 0, listed
-        _check_not_freed(self)
+        if c.released:
+            check(freed_error(c))
         if not recorded and self.packed is not None:
             return self.apply_natively(grads, keep)
         cdef tuple saved = tuple([self.unpack(i) if c.saved[i].value.kind != NOTHING or self.packed is not None
@@ -482,18 +501,21 @@ cdef class NativeNode(Node):
 
     def _pack(self, int position, pack, unpack):
         """Store what is saved at `position` as the hooks say."""
-        cdef value_t *value = &self.c.saved[position].value
+        cdef value_t own
         if self.packed is not None and self.packed[position] is not None:
             raise RuntimeError(f"register_hooks: there are hooks already (got a second pair for what "
                                f"{self.name()} saved, expected one).")
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
                                "backward, or call backward with retain_graph=True.")
-        if not _has_memory(value):
-            raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor there (got "
-                               f"{plain_object(value)!r}). Its formula does not need one.")
-        check(_check_version(self.c, position))
-        pack_saved(self, position, value, True, pack, unpack)
+        _borrow_saved(self.c, position, &own)
+        try:
+            if not _has_memory(&own):
+                raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor there (got "
+                                   f"{plain_object(&own)!r}). Its formula does not need one.")
+            pack_saved(self, position, &own, True, pack, unpack)
+        finally:
+            clear(&own)
         release_packed(self.c, position)
 
     def __dir__(self):

@@ -19,6 +19,7 @@ from cygrad._core.modes cimport thread_state
 from cygrad._core.storage cimport allocate, deallocate
 from cygrad._core.value cimport clear
 
+import threading
 import traceback
 
 cdef extern from "Python.h":
@@ -85,7 +86,25 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved):
     node.c = c
     if thread_state().anomaly:
         node.notes = {"traceback_": traceback.format_stack()}
+        if _evaluating.node is not None:
+            node.notes["parent_"] = _evaluating.node
     return node
+
+
+class _Evaluating(threading.local):
+    """Anomaly mode: the node that this thread runs, which is why others are made; or None."""
+
+    node = None
+
+
+_evaluating = _Evaluating()
+
+
+def set_evaluating(node):
+    """Anomaly mode: this thread runs `node` (None: none), for which others are made; returns the former one."""
+    former = _evaluating.node
+    _evaluating.node = node
+    return former
 
 
 cdef void set_edge(node_t *node, int i, node_t *target, int64_t input_nr) noexcept:

@@ -64,6 +64,9 @@ cdef object _inplace_slot(int slot, object a, object b):
 
 
 cdef object _unary_slot(int slot, object a):
+    if slot == SLOT_INVERT and category((<Tensor>a).array.dtype) >= category(FLOAT32):
+        raise TypeError(f"~: only integers and masks can be inverted (got a {describe(<Tensor>a)}). Convert with to() "
+                        "first.")
     return unary(<Operator>_slots[slot], a, None)
 
 

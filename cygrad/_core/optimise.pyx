@@ -1,262 +1,27 @@
 """
-Steps of the optimisers: all parameters of a group in one pass over memory, without the GIL.
+Steps of gradient descent and of the family of Adam for all parameters of a group, and what empties gradients.
 
-Under the GIL a `Batch` collects what the step works on: memory of the parameters, their gradients (taken from the
-gradient slots, no Tensor is made for them) and their state. Then the arithmetic runs, see optimise_rules.h.
-Arrays that are not contiguous or have another dtype go through contiguous copies, so there is one arithmetic.
-
-Every array is held while the step runs, so any number of threads may step, or run backward for, the same parameters
-at the same time. They race on values then, as Hogwild training intends: an update may be lost, memory stays sound.
+The optimisers that scale each element by its own history are in `optimise_scales`.
 """
 
 from libc.math cimport pow, sqrt
-from libc.stdint cimport int32_t, int64_t
-from libc.stdio cimport snprintf
-from libc.stdlib cimport calloc, free
-from libc.string cimport memset
-from cygrad._core.array cimport array_empty, array_empty_like, array_t, release, retain, same_shape, shape_text
-from cygrad._core.atomic cimport atomic_increment, lock_patiently, unlock
-from cygrad._core.copy cimport as_contiguous, copy_into
-from cygrad._core.dtype cimport FLOAT32, is_complex, is_differentiable, itemsize, real_of
-from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
-from cygrad._core.inplace cimport check_inplace
+from libc.stdint cimport int32_t
+from cygrad._core.dtype cimport FLOAT32
 from cygrad._core.modes cimport thread_state
-from cygrad._core.parallel cimport parallel_for
-from cygrad._core.tensor cimport Tensor, describe, set_gradient, wrap
-from cygrad._core.versions cimport remember_place
-from cygrad._core.versions cimport remember_place
-
-cdef extern from "optimise_rules.h" nogil:
-    enum:
-        SGD_RULE
-        ADAM_RULE
-    ctypedef struct rule_t:
-        int kind
-        int maximize
-        int nesterov
-        int decoupled
-        double rate
-        double weight_decay
-        double momentum
-        double dampening
-        double beta1
-        double beta2
-        double eps
-    ctypedef struct update_range_t:
-        char *memory[5]
-        int64_t n
-        int double_precision
-        int first
-        double step_size
-        double inverse_root
-    void apply_rule(const update_range_t *range, const rule_t *rule)
-
-cdef enum:
-    ROLES = 5                 # parameter, gradient, three of state: the places of update_range_t.memory
-    STEP_GRAIN = 1 << 16      # elements of one piece of a parallel step
-    LARGE = 1 << 14           # elements from which the GIL is given up: getting it back takes a while
-
-# What happens to one parameter.
-cdef struct update_t:
-    array_t *given[ROLES]     # as the user has them; NULL where there is none
-    array_t *work[ROLES]      # the same, contiguous and of the parameter's dtype
-    update_range_t range      # the whole of it, in real numbers
-    int64_t end               # elements of this update and of all before it
+from cygrad._core.tensor cimport Tensor, set_gradient
+from cygrad._core.update_batch cimport (ADAM_RULE, ADAMAX_RULE, NADAM_RULE, RADAM_RULE, SGD_RULE, count_step,
+    prepare_t, read_number, rule_of, rule_t, run_step, state_array, state_number, update_t, write_number)
 
 
-cdef class Batch:
-    """The updates of one step; holds all their arrays."""
-    cdef update_t *updates
-    cdef int n
-    cdef int capacity
-    cdef rule_t rule
+# ---- gradient descent
 
-    def __cinit__(self, int capacity):
-        self.capacity = capacity
-        self.updates = <update_t *>calloc(max(capacity, 1), sizeof(update_t))
-        if self.updates == NULL:
-            raise MemoryError("step: no memory for the list of updates")
+cdef int prepare_sgd(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+    """The velocity, which is not there before the first step."""
+    cdef bint made
+    update.given[2] = state_array(state, "momentum_buffer", parameter, 0, &made)
+    update.range.first = made
+    return 0
 
-    def __dealloc__(self):
-        cdef int i, role
-        if self.updates == NULL:
-            return
-        for i in range(self.n):
-            for role in range(ROLES):
-                release(self.updates[i].given[role])
-                release(self.updates[i].work[role])
-        free(self.updates)
-
-    cdef update_t *add(self, Tensor parameter, str operation) except? NULL:
-        """An update for the parameter; NULL if it has no gradient."""
-        cdef array_t *gradient
-        cdef update_t *update
-        if parameter.gradient == NULL:
-            return NULL
-        lock_patiently(&parameter.gradient.lock)
-        gradient = parameter.gradient.value
-        if gradient != NULL:
-            retain(gradient)
-        unlock(&parameter.gradient.lock)
-        if gradient == NULL:
-            return NULL
-        if self.n == self.capacity:
-            release(gradient)
-            raise RuntimeError(f"{operation}: the list of parameters changed during the step.")
-        update = &self.updates[self.n]
-        self.n += 1
-        update.given[0] = retain(parameter.array)
-        update.given[1] = gradient
-        if not is_differentiable(parameter.array.dtype) or not is_differentiable(gradient.dtype):
-            raise RuntimeError(f"{operation}: parameters must be floating point or complex "
-                               f"(got a {describe(parameter)}).")
-        if is_complex(gradient.dtype) and not is_complex(parameter.array.dtype):
-            raise RuntimeError(f"{operation}: a complex gradient cannot change a real parameter "
-                               f"(got a {describe(parameter)}). Set its .grad to None first.")
-        if not same_shape(parameter.array, gradient):
-            raise RuntimeError(f"{operation}: the gradient must have the shape of its parameter (got "
-                               f"{shape_text(gradient).decode()}, expected {shape_text(parameter.array).decode()}). "
-                               "Set .grad to None after changing .data.")
-        check_inplace(parameter, operation, False)
-        if parameter.array.version != NULL:
-            remember_place(parameter.array.version)      # for the message to those who need the old values
-        return update
-
-    cdef int run(self) except -1:
-        """Do all updates."""
-        cdef int i, status
-        cdef int64_t total = 0
-        for i in range(self.n):
-            total += self.updates[i].given[0].size
-        if total < LARGE:
-            status = run_updates(self.updates, self.n, &self.rule)
-        else:
-            with nogil:
-                status = run_updates(self.updates, self.n, &self.rule)
-        check(status)
-        for i in range(self.n):
-            if self.updates[i].given[0].version != NULL:
-                remember_place(self.updates[i].given[0].version)
-        return 0
-
-
-# ---- the arithmetic, without the GIL
-
-cdef struct run_t:
-    update_t *updates
-    int n
-    const rule_t *rule
-
-
-cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogil:
-    """Contiguous arrays first, then the rule over all elements, then what has to be copied back or counted."""
-    cdef run_t run
-    cdef int i, role, status
-    cdef int64_t total = 0
-    for i in range(n):
-        status = prepare(&updates[i])
-        if status != OK:
-            return status
-        total += updates[i].range.n
-        updates[i].end = total
-    run.updates, run.n, run.rule = updates, n, rule
-    parallel_for(run_piece, &run, total, STEP_GRAIN)
-    for i in range(n):
-        for role in range(ROLES):
-            if role != 1 and updates[i].work[role] != updates[i].given[role]:
-                status = copy_into(updates[i].given[role], updates[i].work[role])
-                if status != OK:
-                    return status
-        if updates[i].given[0].version != NULL:
-            atomic_increment(&updates[i].given[0].version.value)
-    return OK
-
-
-cdef int prepare(update_t *update) noexcept nogil:
-    """Make every array contiguous and of the parameter's dtype; complex ones are twice as many reals."""
-    cdef int role, dtype = update.given[0].dtype
-    update.range.n = update.given[0].size * (2 if is_complex(dtype) else 1)
-    update.range.double_precision = real_of(dtype) != FLOAT32
-    for role in range(ROLES):
-        if update.given[role] == NULL:
-            continue
-        if not same_shape(update.given[role], update.given[0]):
-            snprintf(message(), MESSAGE, b"step: the optimiser's state does not fit its parameter (got shape %s, "
-                     b"expected %s). Make a new optimiser.",
-                     shape_text(update.given[role]), shape_text(update.given[0]))
-            return RUNTIME_ERROR
-        update.work[role] = as_contiguous(update.given[role], dtype)
-        if update.work[role] == NULL:
-            return MEMORY_ERROR
-        update.range.memory[role] = update.work[role].data
-    return OK
-
-
-cdef void run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """The rule on elements begin..end of all parameters laid end to end."""
-    cdef run_t *run = <run_t *>context
-    cdef int low = 0, high = run.n - 1, middle, role
-    cdef int64_t start, size
-    cdef update_range_t range_
-    while low < high:
-        middle = (low + high) // 2
-        if run.updates[middle].end > begin:
-            high = middle
-        else:
-            low = middle + 1
-    while begin < end:
-        range_ = run.updates[low].range
-        size = 8 if range_.double_precision else 4
-        start = begin - (run.updates[low].end - range_.n)
-        range_.n = min(end, run.updates[low].end) - begin
-        for role in range(ROLES):
-            if range_.memory[role] != NULL:
-                range_.memory[role] += start * size
-        if range_.n > 0:
-            apply_rule(&range_, run.rule)
-        begin += range_.n
-        low += 1
-
-
-# ---- state, under the GIL
-
-cdef array_t *state_array(dict state, str name, Tensor parameter, bint *made) except NULL:
-    """The array of state[name], a new reference; a tensor of zeros is made if there is none."""
-    cdef array_t *array
-    cdef Tensor tensor
-    value = state.get(name)
-    if made != NULL:
-        made[0] = value is None
-    if value is None:
-        array = array_empty_like(parameter.array, -1)
-        if array != NULL:
-            memset(array.data, 0, array.size * itemsize(array.dtype))
-        tensor = wrap(array)
-        state[name] = tensor
-    elif isinstance(value, Tensor):
-        tensor = <Tensor>value
-    else:
-        raise TypeError(f"step: state {name!r} must be a Tensor (got {type(value).__name__}).")
-    return retain(tensor.array)
-
-
-cdef double count_step(dict state) except -1:
-    """Raise state["step"], a float32 tensor without dimensions, and return it."""
-    cdef Tensor tensor
-    cdef array_t *array
-    value = state.get("step")
-    if (isinstance(value, Tensor) and (<Tensor>value).array.dtype == FLOAT32 and (<Tensor>value).array.ndim == 0):
-        tensor = <Tensor>value
-    else:
-        array = array_empty(FLOAT32, 0, NULL)
-        tensor = wrap(array)
-        (<float *>array.data)[0] = 0.0 if value is None else float(value)
-        state["step"] = tensor
-    (<float *>tensor.array.data)[0] += 1
-    return (<float *>tensor.array.data)[0]
-
-
-# ---- what the optimisers call
 
 def sgd(list parameters, object state, double lr, double momentum, double dampening, double weight_decay,
         bint nesterov, bint maximize):
@@ -276,24 +41,32 @@ def sgd(list parameters, object state, double lr, double momentum, double dampen
     RuntimeError
         If a parameter cannot be changed in place, or gradient or state do not fit it.
     """
-    cdef Batch batch = Batch(len(parameters))
-    cdef update_t *update
-    cdef Tensor parameter
-    cdef bint made
-    cdef int32_t grad_disabled = thread_state().grad_disabled
-    batch.rule.kind = SGD_RULE
-    batch.rule.rate, batch.rule.momentum, batch.rule.dampening = lr, momentum, dampening
-    batch.rule.weight_decay, batch.rule.nesterov, batch.rule.maximize = weight_decay, nesterov, maximize
-    thread_state().grad_disabled = 1
-    try:
-        for parameter in parameters:
-            update = batch.add(parameter, "SGD.step")
-            if update != NULL and momentum != 0:
-                update.given[2] = state_array(state[parameter], "momentum_buffer", parameter, &made)
-                update.range.first = made
-        batch.run()
-    finally:
-        thread_state().grad_disabled = grad_disabled
+    cdef rule_t rule = rule_of(SGD_RULE, lr, weight_decay, maximize)
+    rule.momentum, rule.dampening, rule.nesterov = momentum, dampening, nesterov
+    cdef prepare_t prepare = NULL            # there is no state without momentum
+    if momentum != 0:
+        prepare = prepare_sgd
+    run_step(parameters, state, &rule, prepare, "SGD.step")
+
+
+# ---- the family of Adam: running means of the gradient and of its square
+
+cdef double prepare_moments(update_t *update, dict state, Tensor parameter, str second) except -1:
+    """Both means; -> the number of the step."""
+    cdef double step = count_step(state)
+    update.given[2] = state_array(state, "exp_avg", parameter, 0, NULL)
+    update.given[3] = state_array(state, second, parameter, 0, NULL)
+    return step
+
+
+cdef int prepare_adam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+    """Means are divided by what their weights sum to."""
+    cdef double step = prepare_moments(update, state, parameter, "exp_avg_sq")
+    if rule.amsgrad:
+        update.given[4] = state_array(state, "max_exp_avg_sq", parameter, 0, NULL)
+    update.range.factor[0] = rule.rate / (1 - pow(rule.beta1, step))
+    update.range.factor[1] = 1 / sqrt(1 - pow(rule.beta2, step))
+    return 0
 
 
 def adam(list parameters, object state, double lr, double beta1, double beta2, double eps, double weight_decay,
@@ -316,33 +89,106 @@ def adam(list parameters, object state, double lr, double beta1, double beta2, d
     RuntimeError
         If a parameter cannot be changed in place, or gradient or state do not fit it.
     """
-    cdef Batch batch = Batch(len(parameters))
-    cdef update_t *update
-    cdef Tensor parameter
-    cdef dict own
-    cdef double step
-    cdef int32_t grad_disabled = thread_state().grad_disabled
-    batch.rule.kind = ADAM_RULE
-    batch.rule.rate, batch.rule.beta1, batch.rule.beta2, batch.rule.eps = lr, beta1, beta2, eps
-    batch.rule.weight_decay, batch.rule.decoupled, batch.rule.maximize = weight_decay, decoupled, maximize
-    thread_state().grad_disabled = 1
-    try:
-        for parameter in parameters:
-            update = batch.add(parameter, "AdamW.step" if decoupled else "Adam.step")
-            if update == NULL:
-                continue
-            own = state[parameter]
-            step = count_step(own)
-            update.given[2] = state_array(own, "exp_avg", parameter, NULL)
-            update.given[3] = state_array(own, "exp_avg_sq", parameter, NULL)
-            if amsgrad:
-                update.given[4] = state_array(own, "max_exp_avg_sq", parameter, NULL)
-            update.range.step_size = lr / (1 - pow(beta1, step))
-            update.range.inverse_root = 1 / sqrt(1 - pow(beta2, step))
-        batch.run()
-    finally:
-        thread_state().grad_disabled = grad_disabled
+    cdef rule_t rule = rule_of(ADAM_RULE, lr, weight_decay, maximize)
+    rule.beta1, rule.beta2, rule.eps, rule.amsgrad, rule.decoupled = beta1, beta2, eps, amsgrad, decoupled
+    run_step(parameters, state, &rule, prepare_adam, "AdamW.step" if decoupled else "Adam.step")
 
+
+cdef double rounded(Tensor number, double value) noexcept:
+    """The value in the precision of what `state_number` gave."""
+    return <float>value if number.array.dtype == FLOAT32 else value
+
+
+cdef int prepare_nadam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+    """The momentum of each step follows a schedule; the means are divided by its product."""
+    cdef double step = prepare_moments(update, state, parameter, "exp_avg_sq")
+    cdef Tensor product = state_number(state, "mu_product", 1)
+    cdef double momentum = rule.beta1 * (1 - 0.5 * pow(0.96, step * rule.schedule[0]))
+    cdef double following = rule.beta1 * (1 - 0.5 * pow(0.96, (step + 1) * rule.schedule[0]))
+    write_number(product, read_number(product) * rounded(product, momentum))
+    update.range.factor[0] = -rule.rate * (1 - momentum) / (1 - read_number(product))
+    update.range.factor[1] = -rule.rate * following / (1 - read_number(product) * following)
+    update.range.factor[2] = 1 - pow(rule.beta2, step)
+    return 0
+
+
+def nadam(list parameters, object state, double lr, double beta1, double beta2, double eps, double weight_decay,
+          double momentum_decay, bint decoupled, bint maximize):
+    """
+    One step of NAdam; see `adam`.
+
+    Parameters
+    ----------
+    parameters : list of Tensor
+    state : mapping from parameter to dict
+        Keeps ``step``, ``mu_product``, ``exp_avg`` and ``exp_avg_sq``.
+    lr, beta1, beta2, eps, weight_decay, momentum_decay : float
+    decoupled, maximize : bool
+    """
+    cdef rule_t rule = rule_of(NADAM_RULE, lr, weight_decay, maximize)
+    rule.beta1, rule.beta2, rule.eps, rule.decoupled = beta1, beta2, eps, decoupled
+    rule.schedule[0] = momentum_decay
+    run_step(parameters, state, &rule, prepare_nadam, "NAdam.step")
+
+
+cdef int prepare_radam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+    """Rectification, once the variance of the scale is finite: more than 5 effective steps."""
+    cdef double step = prepare_moments(update, state, parameter, "exp_avg_sq")
+    cdef double power = pow(rule.beta2, step)
+    cdef double longest = 2 / (1 - rule.beta2) - 1
+    cdef double length = longest - 2 * step * power / (1 - power)
+    update.range.factor[0] = rule.rate / (1 - pow(rule.beta1, step))
+    update.range.factor[1] = 0
+    if length > 5:
+        update.range.factor[1] = sqrt(1 - power) * sqrt(
+            (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length))
+    return 0
+
+
+def radam(list parameters, object state, double lr, double beta1, double beta2, double eps, double weight_decay,
+          bint decoupled, bint maximize):
+    """
+    One step of RAdam; see `adam`.
+
+    Parameters
+    ----------
+    parameters : list of Tensor
+    state : mapping from parameter to dict
+        Keeps ``step``, ``exp_avg`` and ``exp_avg_sq``.
+    lr, beta1, beta2, eps, weight_decay : float
+    decoupled, maximize : bool
+    """
+    cdef rule_t rule = rule_of(RADAM_RULE, lr, weight_decay, maximize)
+    rule.beta1, rule.beta2, rule.eps, rule.decoupled = beta1, beta2, eps, decoupled
+    run_step(parameters, state, &rule, prepare_radam, "RAdam.step")
+
+
+cdef int prepare_adamax(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+    """The largest gradient takes the place of the mean square."""
+    cdef double step = prepare_moments(update, state, parameter, "exp_inf")
+    update.range.factor[0] = rule.rate / (1 - pow(rule.beta1, step))
+    return 0
+
+
+def adamax(list parameters, object state, double lr, double beta1, double beta2, double eps, double weight_decay,
+           bint maximize):
+    """
+    One step of Adamax; see `adam`.
+
+    Parameters
+    ----------
+    parameters : list of Tensor
+    state : mapping from parameter to dict
+        Keeps ``step``, ``exp_avg`` and ``exp_inf``.
+    lr, beta1, beta2, eps, weight_decay : float
+    maximize : bool
+    """
+    cdef rule_t rule = rule_of(ADAMAX_RULE, lr, weight_decay, maximize)
+    rule.beta1, rule.beta2, rule.eps = beta1, beta2, eps
+    run_step(parameters, state, &rule, prepare_adamax, "Adamax.step")
+
+
+# ---- emptying gradients
 
 def forget_gradients(parameters):
     """

@@ -1,22 +1,29 @@
-"""The one door to OpenMP: loops in fixed pieces, and teams of workers.
+"""The one door to threads: loops in fixed pieces, teams, and the budget of threads that they share.
 
 Three rules hold everywhere. Pieces depend on the problem alone, so results have the same bits for any
 number of threads. A region inside a region is serial, unless it is a loop inside a team, whose idle
 members then take pieces of it. And all regions that are open at a moment share one budget of threads,
 so that several Python threads together use the cores once.
 
-After fork the child is serial for good: the threads of the parent's OpenMP do not exist there, and its
-run-time library would wait for them for ever.
+The threads are those of workers.pyx; OpenMP is asked for its limits, as users set them there.
+
+After fork the child computes serially, as what forks usually has a process for every core; it may call
+set_num_threads.
 """
 
 from libc.stdint cimport int32_t, int64_t
 from cygrad._core.atomic cimport (
-    atomic_add, atomic_decrement, atomic_increment, atomic_load, atomic_store, lock, unlock)
+    atomic_add, atomic_decrement, atomic_increment, atomic_load, lock, unlock)
+from cygrad._core.workers cimport (
+    begin_work, call_late_helpers, end_work, free_threads, must_leave, pause_briefly, region_t, run_region,
+    want_helpers)
+
+from importlib import import_module
+import sys
 
 cdef extern from * nogil:
     """
     #include <pthread.h>
-    #include <sched.h>
     #ifdef _OPENMP
     #include <omp.h>
     #else
@@ -28,36 +35,20 @@ cdef extern from * nogil:
     static __thread struct team *current_team;    /* the team that this thread is a member of */
     static __thread int in_region;                /* regions opened now by this thread are serial */
     static __thread int thread_cap;               /* of the context manager `threads`; 0: none */
+    static __thread int outer_limit;              /* set through threadpoolctl; 0: none */
     static __thread int expected_openmp;          /* OpenMP's limit when nobody has changed it; 0: the default */
-
-    static void open_region(void (*member)(void *, int, int), void *context, int size) {
-    #ifdef _OPENMP
-        #pragma omp parallel num_threads(size)
-        member(context, omp_get_thread_num(), omp_get_num_threads());
-    #else
-        (void)size;
-        member(context, 0, 1);
-    #endif
-    }
     static void at_fork(void (*in_child)(void)) { pthread_atfork(NULL, NULL, in_child); }
-    static void pause_briefly(int round) {
-        if (round >= 64) sched_yield();
-    #if defined(__x86_64__) || defined(__i386__)
-        else __builtin_ia32_pause();
-    #endif
-    }
     """
     struct team:
         pass
     team *current_team
     int in_region
     int thread_cap
+    int outer_limit
     int expected_openmp
     int omp_get_max_threads()
     void omp_set_num_threads(int n)
-    void open_region(void (*member)(void *, int, int) noexcept nogil, void *context, int size)
     void at_fork(void (*in_child)() noexcept nogil)
-    void pause_briefly(int round)
 
 ctypedef struct job_t:
     # A loop that members of a team share; lives on the stack of the member that opened it.
@@ -69,58 +60,53 @@ ctypedef struct job_t:
     int64_t helpers       # atomic: members at work in it, besides its owner; raised under the team's lock
     job_t *next
 
+# A loop that has a region of its own.
+ctypedef struct loop_t:
+    region_t region
+    job_t job
+
 ctypedef struct team_t:
+    region_t region
     member_t member
     void *context
     job_t *jobs
+    int64_t n_jobs        # atomic: for a glance without the lock
     int32_t jobs_lock
 
+cdef enum:
+    LONG_LOOP = 64            # pieces: helpers may come to such a loop later
+
 # Shared by all threads of the process.
-cdef int64_t active_regions = 0
-cdef int64_t used_threads = 0
 cdef int chosen_threads = 0       # by set_num_threads; 0: OpenMP's own default
 cdef int default_threads = omp_get_max_threads()
-cdef bint forked = False
 
 
 # ---- the budget
 
-cdef int configured_threads() noexcept nogil:
-    """How many threads this thread's regions could use if it were alone."""
+cdef int budget() noexcept nogil:
+    """How many threads may be at work together, as this thread sees it."""
     cdef int openmp = omp_get_max_threads()
     cdef int expected = expected_openmp if expected_openmp else default_threads
     cdef int limit = chosen_threads if chosen_threads else default_threads
-    if forked:
-        return 1
     # Somebody has spoken to OpenMP itself: threadpoolctl, or the user.
     if openmp != expected and (openmp < limit or not chosen_threads):
         limit = openmp
-    if thread_cap and thread_cap < limit:
-        limit = thread_cap
-    return limit
+    return outer_limit if outer_limit and outer_limit < limit else limit
+
+
+cdef int configured_threads() noexcept nogil:
+    """How many threads this thread's regions could use if it were alone."""
+    cdef int limit = budget()
+    return thread_cap if thread_cap and thread_cap < limit else limit
 
 
 cdef int thread_limit() noexcept nogil:
     """How many threads a region opened now by this thread may use."""
-    cdef int64_t limit, free
+    cdef int limit
     if in_region or current_team != NULL:
         return 1
     limit = configured_threads()
-    if limit > 1:
-        free = limit - atomic_load(&used_threads)
-        limit = limit // (atomic_load(&active_regions) + 1)
-        if limit > free:
-            limit = free
-    return <int>limit if limit > 1 else 1
-
-
-cdef void open_counted(member_t member, void *context, int size) noexcept nogil:
-    """A region that counts against the budget."""
-    atomic_increment(&active_regions)
-    atomic_add(&used_threads, size)
-    open_region(member, context, size)
-    atomic_add(&used_threads, -size)
-    atomic_decrement(&active_regions)
+    return min(limit, free_threads(budget())) if limit > 1 else 1
 
 
 # ---- loops
@@ -147,8 +133,13 @@ cdef bint take_piece(job_t *job) noexcept nogil:
 
 cdef void take_pieces(void *context, int rank, int size) noexcept nogil:
     """A member of a region opened for one loop."""
-    while take_piece(<job_t *>context):
-        pass
+    cdef loop_t *loop = <loop_t *>context
+    if rank == 0:
+        while take_piece(&loop.job):
+            call_late_helpers(&loop.region)
+    else:
+        while not must_leave(&loop.region) and take_piece(&loop.job):
+            pass
 
 
 cdef void share_with_team(job_t *job, team_t *team) noexcept nogil:
@@ -158,7 +149,9 @@ cdef void share_with_team(job_t *job, team_t *team) noexcept nogil:
     lock(&team.jobs_lock)
     job.next = team.jobs
     team.jobs = job
+    atomic_increment(&team.n_jobs)
     unlock(&team.jobs_lock)
+    want_helpers(&team.region, <int>min(<int64_t>team.region.size, (job.n - 1) // job.grain))
     while take_piece(job):
         pass
     lock(&team.jobs_lock)
@@ -166,6 +159,7 @@ cdef void share_with_team(job_t *job, team_t *team) noexcept nogil:
     while link[0] != job:
         link = &link[0].next
     link[0] = job.next
+    atomic_decrement(&team.n_jobs)
     unlock(&team.jobs_lock)
     # Nobody can find the job any more; those who have, finish their pieces.
     while atomic_load(&job.helpers) > 0:
@@ -175,9 +169,11 @@ cdef void share_with_team(job_t *job, team_t *team) noexcept nogil:
 
 cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noexcept nogil:
     """body(context, begin, end) over 0..n in consecutive pieces of `grain` elements."""
-    cdef job_t job
+    cdef loop_t loop
+    cdef job_t *job = &loop.job
     cdef int64_t pieces, piece
     cdef int threads
+    cdef bint counts
     if n <= 0:
         return
     if grain < 1:
@@ -191,16 +187,20 @@ cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noe
     job.next_piece = job.helpers = 0
     job.next = NULL
     if current_team != NULL and not in_region:
-        share_with_team(&job, <team_t *>current_team)
+        share_with_team(job, <team_t *>current_team)
         return
-    threads = thread_limit()
-    if threads > pieces:
-        threads = <int>pieces
-    if threads > 1:
-        open_counted(take_pieces, &job, threads)
-    else:
-        for piece in range(pieces):
-            run_piece(&job, piece)
+    counts = not in_region and current_team == NULL
+    threads = configured_threads() if counts else 1
+    # Where nobody could come now, a region is worth its price only if the loop lasts.
+    if threads > 1 and (pieces >= LONG_LOOP or free_threads(budget()) > 1):
+        run_region(&loop.region, take_pieces, &loop, <int>min(<int64_t>threads, pieces), budget())
+        return
+    if counts:
+        begin_work()
+    for piece in range(pieces):
+        run_piece(job, piece)
+    if counts:
+        end_work()
 
 
 # ---- teams
@@ -215,15 +215,35 @@ cdef void enter_team(void *context, int rank, int size) noexcept nogil:
 
 
 cdef void run_team(member_t member, void *context, int size) noexcept nogil:
-    """Run member(context, rank, size) on each of `size` threads (fewer if the system gives fewer)."""
+    """Run member(context, rank, size) here and on at most `size - 1` threads more, which come and go."""
     cdef team_t own
-    if size <= 1 or in_region or current_team != NULL or forked:
+    size = min(size, configured_threads())
+    if size <= 1 or in_region or current_team != NULL:
         member(context, 0, 1)
         return
     own.member, own.context = member, context
     own.jobs = NULL
+    own.n_jobs = 0
     own.jobs_lock = 0
-    open_counted(enter_team, &own, size)
+    run_region(&own.region, enter_team, &own, size, budget())
+
+
+cdef void call_team(int n) noexcept nogil:
+    """There is work for `n` members more."""
+    cdef team_t *own = <team_t *>current_team
+    if own != NULL:
+        want_helpers(&own.region, n)
+        call_late_helpers(&own.region)
+
+
+cdef bint leave_team() noexcept nogil:
+    """Must this member, which is not the first, leave because others need the core?"""
+    return current_team != NULL and must_leave(&(<team_t *>current_team).region)
+
+
+cdef bint in_team() noexcept nogil:
+    """Is this thread a member of a team?"""
+    return current_team != NULL
 
 
 cdef bint help_team() noexcept nogil:
@@ -231,7 +251,7 @@ cdef bint help_team() noexcept nogil:
     cdef team_t *own = <team_t *>current_team
     cdef job_t *job
     cdef bint helped = False
-    if own == NULL or in_region or own.jobs == NULL:
+    if own == NULL or in_region or atomic_load(&own.n_jobs) == 0:
         return False
     lock(&own.jobs_lock)
     job = own.jobs
@@ -247,13 +267,11 @@ cdef bint help_team() noexcept nogil:
 
 
 cdef void in_child() noexcept nogil:
-    """After fork, in the child: there is nobody to share with."""
-    global forked, current_team, in_region
-    forked = True
+    """After fork, in the child: serial, until told otherwise."""
+    global chosen_threads, current_team, in_region
+    chosen_threads = 1
     current_team = NULL
     in_region = 0
-    atomic_store(&active_regions, 0)
-    atomic_store(&used_threads, 0)
 
 
 # ---- what Python sees
@@ -288,9 +306,11 @@ def set_num_threads(n):
     1
     >>> cygrad.set_num_threads(before)
     """
-    global chosen_threads, expected_openmp
+    global chosen_threads, expected_openmp, outer_limit
     cdef int number = _at_least_one(n, "set_num_threads")
+    _tell_threadpoolctl()
     chosen_threads = number
+    outer_limit = 0
     # Told to OpenMP as well, so that limits set there later (by threadpoolctl) are seen as changes.
     omp_set_num_threads(number)
     expected_openmp = omp_get_max_threads()
@@ -317,6 +337,24 @@ def get_num_threads():
     True
     """
     return configured_threads()
+
+
+def get_limit():
+    """For threadpoolctl: how many threads this thread's operations may use, but for the context manager."""
+    return budget()
+
+
+def set_limit(int n):
+    """For threadpoolctl: limit the operations of this thread; a number that is none lifts the last limit."""
+    global outer_limit
+    outer_limit = 0
+    if 1 <= n < budget():
+        outer_limit = n
+
+
+def _tell_threadpoolctl():
+    """Let threadpoolctl know us. Importing it takes a while, so this waits until it can make a difference."""
+    import_module("cygrad._core.thread_limits")
 
 
 def _at_least_one(n, operation):
@@ -375,3 +413,5 @@ class threads:
 
 
 at_fork(in_child)
+if "threadpoolctl" in sys.modules:
+    _tell_threadpoolctl()

@@ -3,9 +3,9 @@
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from cygrad._core.arguments cimport (
-    array_argument, integer_argument, integers_argument, list_text, view_result, wrap_dim, wrap_dims,
+    array_argument, array_result, integer_argument, integers_argument, list_text, view_result, wrap_dim, wrap_dims,
 )
-from cygrad._core.array cimport MAX_DIMS, array_t, shape_text
+from cygrad._core.array cimport MAX_DIMS, array_t, retain, shape_text
 from cygrad._core.errors cimport MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.value cimport register_kernel, value_t
 
@@ -28,6 +28,13 @@ cdef int alias_kernel(const value_t *arguments, value_t *results) noexcept nogil
     if status != OK:
         return status
     return view_result(self, self.ndim, self.shape, self.strides, 0, &results[0])
+
+
+cdef int positive_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """positive(self): the array itself."""
+    cdef array_t *self
+    cdef int status = array_argument(b"positive", b"self", &arguments[0], &self)
+    return array_result(retain(self), &results[0]) if status == OK else status
 
 
 cdef int transpose_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -143,6 +150,7 @@ cdef int movedim_kernel(const value_t *arguments, value_t *results) noexcept nog
 
 
 register_kernel("alias", alias_kernel)
+register_kernel("positive", positive_kernel)
 register_kernel("transpose", transpose_kernel)
 register_kernel("transpose_all", transpose_all_kernel)
 register_kernel("matrix_transpose", matrix_transpose_kernel)

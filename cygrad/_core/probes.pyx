@@ -1,16 +1,17 @@
 """Probes: what the tests need of memory, arrays and threads but Python cannot reach otherwise."""
 
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uintptr_t
 from cygrad._core.array cimport (
     array_empty, array_empty_like, array_meta, array_t, array_view, exclusive, overlaps_itself, release, retain,
     shape_text, share_memory)
-from cygrad._core.atomic cimport atomic_add, atomic_increment, atomic_load
+from cygrad._core.atomic cimport atomic_add, atomic_increment, atomic_load, lock, lock_inner, unlock
 from cygrad._core.interop cimport array_from_numpy
 from cygrad._core.parallel cimport help_team, parallel_for, run_team, thread_limit
 from cygrad._core.references cimport has_waiting
 from cygrad._core.storage cimport (
     allocate, deallocate, has_pending, release_pending, storage_new, storage_release, storage_t, version_new,
     version_release, version_t)
+from cygrad._core.workers cimport begin_work, end_work, pause_briefly, workers_now
 
 cdef extern from * nogil:
     """
@@ -236,3 +237,89 @@ def loop_pieces(int64_t n, int64_t grain, team=0, sleep=False):
 def limit_here():
     """The thread limit of a region opened now."""
     return thread_limit()
+
+
+def workers():
+    """Threads of ours that exist, those of them that help at this moment, and how many callers count."""
+    cdef int64_t threads, helping, callers
+    workers_now(&threads, &helping, &callers)
+    return {"threads": threads, "helping": helping, "callers": callers}
+
+
+def enter():
+    """From here on the calling thread counts as one at work."""
+    begin_work()
+
+
+def leave():
+    """To here."""
+    end_work()
+
+
+def break_a_rule(which):
+    """Do with locks what is forbidden; debug builds end the process for it."""
+    cdef int32_t first = 0, second = 0
+    if which == "order":
+        lock_inner(&first)
+        lock(&second)
+        unlock(&second)
+        unlock(&first)
+    elif which == "gil":
+        lock(&first)
+        with nogil:
+            unlock(&first)
+    elif which == "return":
+        unlock(&first)
+
+
+# ---- what threads cost
+
+def take_and_return_locks(int64_t n):
+    """Take a lock and give it back, `n` times, without the GIL."""
+    cdef int32_t one = 0
+    cdef int64_t i
+    with nogil:
+        for i in range(n):
+            lock(&one)
+            unlock(&one)
+
+
+def hand_over_the_gil(int64_t n):
+    """Give the GIL up and take it back, `n` times."""
+    cdef int64_t i
+    for i in range(n):
+        with nogil:
+            pass
+
+
+cdef void nothing_to_do(void *context, int rank, int size) noexcept nogil:
+    """A member that has no work."""
+
+
+def start_and_end_teams(int64_t n, int size):
+    """Open a team that has no work and end it, `n` times."""
+    cdef int64_t i
+    with nogil:
+        for i in range(n):
+            run_team(nothing_to_do, NULL, size)
+
+
+cdef void wait_for_company(void *context, int rank, int size) noexcept nogil:
+    """Count as arrived, and stay until all have."""
+    cdef int64_t *arrived = <int64_t *>context
+    cdef int round = 0
+    atomic_increment(arrived)
+    while atomic_load(arrived) < size and round < 1000000:
+        pause_briefly(round)
+        round += 1
+
+
+def assemble_teams(int64_t n, int size):
+    """Open a team and end it when all of its members have been there, `n` times; -> how often all came."""
+    cdef int64_t i, arrived, complete = 0
+    with nogil:
+        for i in range(n):
+            arrived = 0
+            run_team(wait_for_company, &arrived, size)
+            complete += arrived >= size
+    return complete

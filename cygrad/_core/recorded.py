@@ -7,7 +7,7 @@ the same text, and a traceback shows the formula.
 import ast
 import linecache
 
-from .formula import CONSTANTS, FUNCTIONS, SCALARS, SYNONYMS, TYPES, parse
+from .formula import CONSTANTS, FUNCTIONS, SCALARS, SYNONYMS, TYPES, Block, parse
 from .layout import gradient_names, title
 from .signature import OPERAND
 
@@ -123,6 +123,8 @@ def recorded_function(row: dict, layout: list, argument: str, elementwise):
         lines.append(assign(body, entry.name, SAVED, number))
     for name, number in gradient_names(row).items():
         lines.append(assign(body, name, GRADS, None if name == "grads" else number))
+    if isinstance(body, Block):
+        lines, body = lines + body.definitions, body.value
     lines.append(ast.copy_location(ast.Return(body), body))
     parameters = ast.arguments([ast.arg(GRADS, lineno=1, col_offset=0),
                                 ast.arg(SAVED, lineno=1, col_offset=0)], [], None, [], [], None, [])

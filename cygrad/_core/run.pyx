@@ -2,14 +2,17 @@
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from libc.string cimport memset
+from libc.string cimport memcpy, memset, strstr
 from cygrad._core.array cimport array_empty_like, array_t, exclusive, release, retain, same_shape, shape_text
+from cygrad._core.atomic cimport atomic_load
+from cygrad._core.calls cimport note_release
 from cygrad._core.elementwise cimport accumulate, copy_into
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.node cimport node_t
 from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
 from cygrad._core.storage cimport allocate, deallocate
 from cygrad._core.value cimport ARRAY, NOTHING, value_t
+from cygrad._core.versions cimport node_name
 
 cdef enum:
     FEW = 8                   # inputs or edges of a node for which the stack has room
@@ -93,12 +96,21 @@ cdef int deliver(plan_t *plan, item_t *item, int edge, array_t *gradient) noexce
     return OK
 
 
+cdef void _name_node(const node_t *node) noexcept nogil:
+    """Let this thread's message begin with the node that failed."""
+    cdef char[MESSAGE] text
+    cdef const char *name = node_name(node)
+    memcpy(text, message(), MESSAGE)
+    if strstr(text, name) == NULL:
+        snprintf(message(), MESSAGE, b"%s: %s", name, text)
+
+
 cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept nogil:
     cdef node_t *node = item.node
     cdef buffer_t *buffers = &plan.buffers[item.buffers]
     cdef value_t[FEW] few
     cdef value_t *grads = few
-    cdef int i, status = OK, defined = 0
+    cdef int i, status = OK
     if node.n_outputs > FEW:
         grads = <value_t *>allocate(node.n_outputs * sizeof(value_t))
         if grads == NULL:
@@ -112,12 +124,15 @@ cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept
             if item.executed:
                 grads[i].kind = ARRAY
                 grads[i].of.array = buffers[i].sum
-                defined += 1
             else:
                 release(buffers[i].sum)
             buffers[i].sum = NULL
-    if defined:
+    if item.executed:
         status = node.backward(node, grads, out, keep)
+        if node.released and atomic_load(&node.task) != plan.id:
+            note_release(node)          # the node took itself for part of another call, which has claimed it
+        if status != OK:
+            _name_node(node)
     if node.n_outputs > FEW:
         deallocate(grads, node.n_outputs * sizeof(value_t))
     return status

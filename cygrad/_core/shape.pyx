@@ -7,7 +7,7 @@ from cygrad._core.arguments cimport (
     array_argument, array_result, check_sizes, integer_argument, integers_argument, list_text, optional_integer,
     view_result, wrap_dim, wrap_dims,
 )
-from cygrad._core.array cimport MAX_DIMS, array_t, array_view, release, shape_text
+from cygrad._core.array cimport MAX_DIMS, array_t, array_view, release, retain, shape_text
 from cygrad._core.copy cimport as_contiguous
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.value cimport NOTHING, register_kernel, value_t
@@ -143,6 +143,8 @@ cdef int flatten_kernel(const value_t *arguments, value_t *results) noexcept nog
     if first > last:
         snprintf(message(), MESSAGE, b"flatten: start_dim comes after end_dim (got %d and %d).", first, last)
         return RUNTIME_ERROR
+    if first == last and self.ndim:
+        return array_result(retain(self), &results[0])      # nothing to merge: the tensor itself
     for i in range(self.ndim):
         if first < i <= last:
             shape[ndim - 1] *= self.shape[i]

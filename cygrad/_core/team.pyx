@@ -2,7 +2,8 @@
 Running a plan with several workers: ready nodes from one queue, Python code on the calling thread.
 
 Every member takes the ready native node that comes first in the plan; one that finds none takes a piece of somebody's
-large kernel (`help_team`). The calling thread, member 0, runs the nodes with Python code, in the order of the plan.
+large kernel (`help_team`), and leaves if it finds nothing for a while: it is called back when there is. The calling
+thread, member 0, stays; it runs the nodes with Python code, in the order of the plan.
 Gradients of one input are kept apart by the rank of their producer and summed in that order when the node runs: the
 sum, and with it every bit of the result, is that of the serial run.
 """
@@ -13,9 +14,11 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from cygrad._core.array cimport array_t, release
 from cygrad._core.atomic cimport lock, unlock
+from cygrad._core.calls cimport work_for
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.node cimport node_t
-from cygrad._core.parallel cimport help_team, run_team, thread_limit
+from cygrad._core.parallel cimport (
+    call_team, help_team, in_team, leave_team, run_team, thread_limit)
 from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
 from cygrad._core.run cimport add_part, patience_t, run_item, run_out
 
@@ -24,6 +27,8 @@ cdef extern from "<sched.h>" nogil:
 
 cdef enum:
     LONG = 1 << 18              # elements: what a piece of a kernel, or a wait for one, counts for
+    MOST_CALLED = 1 << 10       # members called at once, at most
+    WAIT = 64                   # rounds in which a member that finds nothing looks again before it leaves
     WORTHWHILE = 262144         # elements of work in the plan; opening a team costs some 10 microseconds
 
 ctypedef struct team_t:
@@ -145,6 +150,14 @@ cdef void _fail(team_t *team, int status) noexcept nogil:
     unlock(&team.lock)
 
 
+cdef void _fail_after_fork(team_t *team) noexcept nogil:
+    """A hook has forked, and this is the child: what other members were at work on is lost."""
+    team.lock = 0                   # nobody is left who could hold it
+    snprintf(message(), MESSAGE, b"backward: the process was forked while this backward was at work (by a hook?), and "
+             b"the child cannot finish it. Leave the hook in the parent only, or run backward anew in the child.")
+    _fail(team, RUNTIME_ERROR)
+
+
 cdef int _sum_parts(plan_t *plan, item_t *item) noexcept nogil:
     """What arrived for each input, added up in the order of its producers."""
     cdef int i, j, status = OK
@@ -166,6 +179,7 @@ cdef void _finish(team_t *team, item_t *item) noexcept nogil:
     cdef plan_t *plan = team.plan
     cdef node_t *node = item.node
     cdef item_t *target
+    cdef int64_t ready
     cdef int j
     lock(&team.lock)
     if item.executed:
@@ -177,7 +191,10 @@ cdef void _finish(team_t *team, item_t *item) noexcept nogil:
                     if target.waiting == 0 and not target.python:
                         _push(team, target.place)
     team.remaining -= 1
+    ready = team.n_ready
     unlock(&team.lock)
+    if ready > 1:                   # one is for who comes from here
+        call_team(<int>min(ready - 1, <int64_t>MOST_CALLED))
 
 
 cdef int _run_native(team_t *team, item_t *item) noexcept nogil:
@@ -206,11 +223,17 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
     cdef item_t *item
     cdef patience_t patience = patience_t(0, 0)
     cdef int64_t work = 0           # of what this member ran last
-    cdef int status
+    cdef int64_t ready
+    cdef int status, idle = 0
     cdef bint done
+    work_for(plan.id)
     while True:
         if rank == 0 and run_out(&patience, work) and team.python_item(team.task, NULL) != 0:
             _fail(team, RUNTIME_ERROR)
+        if rank != 0 and leave_team():
+            return
+        if size > 1 and not in_team():
+            _fail_after_fork(team)
         work = 0
         item = NULL
         place = -1
@@ -225,10 +248,15 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
                     team.late[team.n_late] = place
                     team.n_late += 1
                     place = _pop(team)
+        ready = team.n_ready
         unlock(&team.lock)
         if done:
             return
+        if item != NULL or place >= 0:
+            idle = 0
         if item != NULL:
+            if ready:
+                call_team(<int>min(ready, <int64_t>MOST_CALLED))
             status = _sum_parts(plan, item)
             if status != OK:
                 _fail(team, status)
@@ -247,8 +275,12 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
                 _finish(team, item)
         elif help_team():
             work = LONG
+            idle = 0
+        elif rank != 0 and idle == WAIT:
+            return
         else:
             work = LONG
+            idle += 1
             sched_yield()
 
 

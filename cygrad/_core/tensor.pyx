@@ -86,8 +86,9 @@ cdef Node grad_fn_of(Tensor tensor):
 cdef Node _refreshed(Tensor tensor):
     if tensor.view_kind == DIFFERENTIABLE_VIEW and requires_grad(tensor.base):
         protocol.refresh_view(tensor)
-    elif tensor.node is not None and requires_grad(tensor.base):
-        raise RuntimeError(f"{tensor.node.name()}: output {tensor.output_nr} is a view whose base, or another view of "
+    elif (tensor.node is not None or tensor.view_kind == MULTI_OUTPUT_VIEW) and requires_grad(tensor.base):
+        maker = "grad_fn" if tensor.node is None else tensor.node.name()
+        raise RuntimeError(f"{maker}: output {tensor.output_nr} is a view whose base, or another view of "
                            f"it, was changed in place since (got version {tensor.array.version.value}, expected "
                            f"{tensor.view_version}), and the history of such a view cannot be rewritten: it is one of "
                            "several outputs, or a custom Function made it. Use an operation that makes a new tensor, "

@@ -34,6 +34,8 @@ ctypedef struct task_t:
     int64_t pieces                # tiles in a row
     int64_t rows                  # rows in a tile that holds several, else 0
     int64_t capacity              # elements that a buffer has room for
+    int32_t watched               # how it is watched for nan (nan_watch.how_to_watch)
+    int64_t nan                   # one was written, or may have been
     int64_t error                 # status of the first loop that refused a value
     char text[256]
 

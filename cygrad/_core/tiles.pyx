@@ -9,17 +9,20 @@ does not depend on how the inputs lie in memory. Tiles depend on the problem alo
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
 from cygrad._core.array cimport MAX_DIMS
-from cygrad._core.atomic cimport atomic_claim
+from cygrad._core.atomic cimport atomic_claim, atomic_store
 from cygrad._core.cast cimport cast_loops, number_to_cell
 from cygrad._core.errors cimport MESSAGE, OK, message
 from cygrad._core.iteration cimport nest_pointer
 from cygrad._core.loops cimport loop_status, set_loop_status
+from cygrad._core.nan_watch cimport (
+    LISTEN, LOOK, clear_invalid, how_to_watch, nan_watchers, row_holds_nan, was_invalid, watch)
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.specialise cimport OUT_SLOT, step_t
 
 cdef enum:
     LONG_ROW = 256        # elements from which a row is worth a tile of its own
     LARGEST = 4096
+    PORTION = 8192        # elements that are looked at for nan at a time
 
 
 cdef int64_t tile_size(int64_t bytes) noexcept nogil:
@@ -119,6 +122,23 @@ cdef inline bint lies_ready(const task_t *task, int k, int64_t size) noexcept no
     return (task.even[k] or task.rows == 0) and (step == size or task.program.exact or step == 0)
 
 
+cdef void run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n) noexcept nogil:
+    """The steps in small portions, each of which is looked at for nan while it is in the first-level cache."""
+    cdef const specialised_t *program = task.program
+    cdef int64_t count
+    cdef int k
+    while n > 0:
+        count = n if n < PORTION else PORTION
+        run_steps(program, slots, workspace, task.capacity, count)
+        if row_holds_nan(slots.out, program.dtype, count, slots.out_step):
+            atomic_store(&task.nan, 1)
+        for k in range(program.n_inputs):
+            if task.nest.data[k + 1] != NULL:
+                slots.data[k] += count * slots.steps[k]
+        slots.out += count * slots.out_step
+        n -= count
+
+
 cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n) noexcept nogil:
     cdef const specialised_t *program = task.program
     cdef const nest_t *nest = &task.nest
@@ -145,7 +165,10 @@ cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start,
         slots.out = (nest.data[0] + start * nest.strides[0][0] if task.even[0]
                      else nest_pointer(nest, 0, start))
         slots.out_step = nest.strides[0][0]
-    run_steps(program, slots, workspace, task.capacity, n)
+    if task.watched == LOOK:
+        run_and_look(task, slots, workspace, n)
+    else:
+        run_steps(program, slots, workspace, task.capacity, n)
     if scatter:
         move_rows(task, 0, space, start, n)
 
@@ -158,6 +181,8 @@ cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef slots_t slots
     cdef int64_t tile, start, n, length = task.nest.shape[0]
     cdef int k
+    if task.watched == LISTEN:
+        clear_invalid()
     for k in range(task.program.n_inputs, task.program.n_inputs + task.program.n_cells):
         slots.data[k] = task.cells.data[k]
         slots.steps[k] = 0
@@ -172,6 +197,8 @@ cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
             n = length - start if length - start < task.piece else task.piece
             start += (tile // task.pieces) * length
         run_tile(task, &slots, workspace, start, n)
+    if task.watched == LISTEN and was_invalid():
+        atomic_store(&task.nan, 1)
     if task.program.partial and loop_status() != OK:
         if atomic_claim(&task.error, OK, loop_status()):
             snprintf(task.text, sizeof(task.text), b"%s", message())
@@ -194,6 +221,8 @@ cdef int run_task(task_t *task) noexcept nogil:
     cdef int64_t bytes, size, tiles, length = nest.shape[0]
     cdef int k
     task.error = OK
+    task.watched = how_to_watch() if nan_watchers else 0
+    task.nan = 0
     # Room for every operand that may have to be gathered or scattered.
     task.rows = 0
     bytes = program.n_buffers * program.width
@@ -223,6 +252,8 @@ cdef int run_task(task_t *task) noexcept nogil:
         task.move[0] = cast_loops[program.dtype][program.dtype]
     size = WORK // (program.cost * task.piece)
     parallel_for(run_tiles, task, tiles, size if size > 1 else 1)
+    if task.nan:
+        watch().nan = 1
     if task.error != OK:
         snprintf(message(), MESSAGE, b"%s", task.text)
     return task.error

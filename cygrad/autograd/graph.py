@@ -1,6 +1,7 @@
 """The recorded graph: its nodes, its edges, and where gradients arrive."""
 
-from cygrad._core.engine import GradientEdge, get_gradient_edge
+from cygrad._core.edges import GradientEdge, get_gradient_edge
+from cygrad._core.engine import queue_callback
 from cygrad._core.node import Node
 from cygrad.autograd.drawing import to_dot, to_svg
 from cygrad.autograd.memory import memory_report
@@ -15,6 +16,6 @@ from cygrad.autograd.saved import (
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "backward_order", "disable_saved_tensors_hooks",
-    "get_gradient_edge", "memory_report", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks", "to_dot",
-    "to_svg",
+    "get_gradient_edge", "memory_report", "queue_callback", "register_multi_grad_hook", "save_on_cpu",
+    "saved_tensors_hooks", "to_dot", "to_svg",
 ]

@@ -2,7 +2,7 @@
 
 import weakref
 
-from cygrad._core.engine import get_gradient_edge
+from cygrad._core.edges import get_gradient_edge
 from cygrad._core.order import reaches
 from cygrad.autograd.per_backward import PerBackward
 

@@ -1,6 +1,6 @@
 """The order in which backward runs the graph, told beforehand."""
 
-from cygrad._core.engine import GradientEdge, get_gradient_edge
+from cygrad._core.edges import GradientEdge, get_gradient_edge
 from cygrad._core.node import Node
 from cygrad._core.order import order
 from cygrad._core.tensor import Tensor

@@ -1,6 +1,7 @@
 """Running backward: what users pass in, brought to the form that the engine takes."""
 
-from cygrad._core.engine import GradientEdge, run_backward
+from cygrad._core.edges import GradientEdge
+from cygrad._core.engine import run_backward, set_backward
 from cygrad._core.tensor import Tensor
 
 
@@ -121,10 +122,18 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         results = run_backward("grad", outputs, _gradients("grad", outputs, grad_outputs), keep, bool(create_graph),
                                inputs, False, bool(allow_unused))
     if materialize_grads:
-        from cygrad import zeros_like
-        results = [zeros_like(place) if result is None and isinstance(place, Tensor) else result
+        results = [_zeros(place) if result is None else result
                    for result, place in zip(results, inputs, strict=False)]
     return tuple(results)
+
+
+def _zeros(place):
+    """A gradient of zeros for an unused input."""
+    from cygrad import zeros_like
+    if not isinstance(place, Tensor):
+        raise RuntimeError("grad: materialize_grads cannot be used when the given input is a GradientEdge that is not "
+                           "used (got one, expected a Tensor, whose shape is known). Use allow_unused=True.")
+    return zeros_like(place)
 
 
 def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
@@ -143,31 +152,4 @@ def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
     return [None if parts[0] is None else stack(list(parts)) for parts in zip(*rows, strict=False)]
 
 
-def tensor_backward(input, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-    """
-    Add the gradient of this tensor with respect to the leaves of the graph to the leaves' ``.grad``.
-
-    Parameters
-    ----------
-    gradient : Tensor, optional
-        The vector of the vector-Jacobian product, of this tensor's shape. A scalar needs none.
-    retain_graph : bool, optional
-        Keep what the graph has saved, for another backward. Default: the value of `create_graph`.
-    create_graph : bool, default False
-        Record the computation of the gradients.
-    inputs : Tensor, GradientEdge or sequence of them, optional
-        Accumulate into these only.
-
-    Examples
-    --------
-    >>> import cygrad
-    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
-    >>> (x * 3).backward(cygrad.ones(2))
-    >>> x.grad
-    tensor([3., 3.])
-    """
-    if inputs is None and (gradient is None or isinstance(gradient, Tensor)):
-        keep = create_graph if retain_graph is None else retain_graph
-        run_backward("backward", (input,), (gradient,), bool(keep), bool(create_graph), None, True, True)
-        return
-    backward(input, gradient, retain_graph, create_graph, inputs)
+set_backward(backward)

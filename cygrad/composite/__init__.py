@@ -5,30 +5,53 @@ also one of the table, the one here is what users see.
 """
 
 from cygrad._core.indexing import index_put, index_put_
-from cygrad.composite import arithmetic, contraction, dtypes, reductions, rounding, shapes
+from cygrad.composite import (
+    arithmetic,
+    contraction,
+    counting,
+    diagonals,
+    differences,
+    distances,
+    dtypes,
+    gamma,
+    geometry,
+    grids,
+    numbers,
+    placing,
+    products,
+    questions,
+    recurrent,
+    reductions,
+    rounding,
+    scattering,
+    searching,
+    shapes,
+    stacking,
+    statistics,
+    turning,
+    windows,
+)
 
 __all__ = ["FUNCTIONS", "METHODS", "PROPERTIES"]
 
+_MODULES = (arithmetic, contraction, counting, diagonals, differences, distances, dtypes, gamma, geometry, grids,
+            numbers, placing, products, questions, recurrent, reductions, rounding, scattering, searching, shapes,
+            stacking, statistics, turning, windows)
 FUNCTIONS = {
     name: getattr(module, name)
-    for module in (arithmetic, contraction, dtypes, reductions, rounding, shapes)
+    for module in _MODULES
     for name in module.__all__
     if name not in ("METHODS", "PROPERTIES") and not name.endswith("_")
 }
 FUNCTIONS["index_put"] = index_put
 
-# Functions whose first argument is a tensor.
-_AS_METHODS = (
-    [name for name in arithmetic.__all__ if name != "gelu"]
-    + reductions.__all__
-    + rounding.__all__
-    + ["chunk", "expand_as", "reshape_as", "split", "t", "tile", "unique", "view_as"]
-)
-METHODS = {
-    **{name: getattr(module, name) for module in (arithmetic, reductions, rounding, shapes) for name in _AS_METHODS
-       if name in module.__all__ and name not in ("std_mean", "var_mean")},
-    **dtypes.METHODS,
-    "index_put": index_put,
-    "index_put_": index_put_,
-}
+
+def _methods(module):
+    """What a module adds to Tensor: functions by name, or under the names of a dict."""
+    found = getattr(module, "METHODS", ())
+    return found if isinstance(found, dict) else {name: getattr(module, name) for name in found}
+
+
+METHODS = {name: function for module in _MODULES for name, function in _methods(module).items()}
+METHODS |= {"index_put": index_put, "index_put_": index_put_}
 PROPERTIES = shapes.PROPERTIES

@@ -7,6 +7,7 @@ from cygrad.composite.table import operators
 
 __all__ = ["add", "add_", "allclose", "clamp", "clamp_", "clip", "clip_", "div", "div_", "divide", "divide_", "equal",
            "gelu", "isclose", "pow", "pow_", "sub", "sub_", "subtract", "subtract_", "true_divide", "true_divide_"]
+METHODS = [name for name in __all__ if name != "gelu"]
 
 ROUNDINGS = {None: "div", "floor": "floor_divide", "trunc": "trunc_divide"}
 

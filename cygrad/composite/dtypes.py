@@ -4,6 +4,7 @@ from cygrad._core import dtype as dtypes
 from cygrad._core.dtype import dtype as Dtype
 from cygrad._core.dtype import get_default_dtype, promote_types
 from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import as_tensor_argument
 from cygrad.composite.table import operators
 
 __all__ = ["METHODS", "can_cast", "is_complex", "is_floating_point", "is_tensor", "numel", "result_type"]
@@ -145,7 +146,7 @@ def type_as(self, other):
     >>> cygrad.tensor([1, 2]).type_as(cygrad.tensor(0.5))
     tensor([1., 2.])
     """
-    return _converted(self, other.dtype)
+    return _converted(self, as_tensor_argument("type_as", "other", other).dtype)
 
 
 def cpu(self, memory_format=None):

@@ -3,9 +3,11 @@
 from collections import namedtuple
 
 from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import as_tensor_argument, into, spelled
 from cygrad.composite.table import operators
 
-__all__ = ["aminmax", "max", "min", "std", "std_mean", "var", "var_mean"]
+__all__ = ["aminmax", "max", "min", "norm", "std", "std_mean", "var", "var_mean"]
+METHODS = ["aminmax", "max", "min", "norm", "std", "var"]
 
 Max = namedtuple("max", ["values", "indices"])
 Min = namedtuple("min", ["values", "indices"])
@@ -30,13 +32,14 @@ def _extremum(name, input, dim, keepdim, other, out):
         if input.numel() == 0:
             raise RuntimeError(f"{name}: a tensor without elements has no {name}imum (got shape "
                                f"{tuple(input.shape)}). Reduce a dimension that is not empty with dim=.")
-        return getattr(operators, f"a{name}")(input)
+        return into(name, getattr(operators, f"a{name}")(input), out)
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         raise TypeError(f"{name}: dim must be an integer (got {dim!r}). Use a{name}() for several dimensions.")
     result = getattr(operators, f"{name}_dim")(input, dim, keepdim, out=out)
     return (Max if name == "max" else Min)(*result)
 
 
+@spelled
 def max(input, dim=None, keepdim=False, *, other=None, out=None):
     """The largest element: of all, along a dimension, or of two tensors.
 
@@ -78,6 +81,7 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     return _extremum("max", input, dim, keepdim, other, out)
 
 
+@spelled
 def min(input, dim=None, keepdim=False, *, other=None, out=None):
     """The smallest element: of all, along a dimension, or of two tensors.
 
@@ -115,7 +119,8 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     return _extremum("min", input, dim, keepdim, other, out)
 
 
-def aminmax(input, *, dim=None, keepdim=False):
+@spelled
+def aminmax(input, *, dim=None, keepdim=False, out=None):
     """Smallest and largest element.
 
     Parameters
@@ -126,6 +131,8 @@ def aminmax(input, *, dim=None, keepdim=False):
         Dimension to reduce; default all.
     keepdim : bool, default False
         Keep the reduced dimension with size 1.
+    out : tuple of Tensor, optional
+        Written to instead.
 
     Returns
     -------
@@ -138,8 +145,8 @@ def aminmax(input, *, dim=None, keepdim=False):
     tensor(3.)
     """
     if dim is None:
-        dim = tuple(range(input.ndim))
-    return AMinMax(operators.amin(input, dim, keepdim), operators.amax(input, dim, keepdim))
+        dim = tuple(range(as_tensor_argument("aminmax", "input", input).ndim))
+    return into("aminmax", AMinMax(operators.amin(input, dim, keepdim), operators.amax(input, dim, keepdim)), out)
 
 
 def _spread_arguments(operation, dim, unbiased, correction):
@@ -154,6 +161,7 @@ def _spread_arguments(operation, dim, unbiased, correction):
     return dim, correction
 
 
+@spelled
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """The variance.
 
@@ -187,6 +195,7 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     return operators.var(input, dim, correction=correction, keepdim=keepdim, out=out)
 
 
+@spelled
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """The standard deviation.
 
@@ -220,6 +229,7 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     return operators.std(input, dim, correction=correction, keepdim=keepdim, out=out)
 
 
+@spelled
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """The variance and the mean.
 
@@ -247,6 +257,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
             operators.mean(input, dim, keepdim))
 
 
+@spelled
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """The standard deviation and the mean.
 
@@ -272,3 +283,54 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     dim, correction = _spread_arguments("std_mean", dim, unbiased, correction)
     return (operators.std(input, dim, correction=correction, keepdim=keepdim),
             operators.mean(input, dim, keepdim))
+
+
+@spelled
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """A norm of the elements, along some dimensions or of all.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating or complex.
+    p : number or "fro", default "fro"
+        Which vector norm; "fro" is 2, also for matrices.
+    dim : int or sequence of int, optional
+        Dimensions to reduce; all if not given.
+    keepdim : bool, default False
+        Keep the reduced dimensions with size 1.
+    out : Tensor, optional
+        Written to instead.
+    dtype : dtype, optional
+        Type of the result.
+
+    Returns
+    -------
+    Tensor
+        Real. Derivative: 0 where the norm is 0, the sub-gradient of least norm; for p = inf and -inf it is shared
+        equally by the elements that reach the norm.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no such norm.
+
+    Notes
+    -----
+    ``sum(abs(input)**p)**(1/p)``; the largest absolute value for p = inf, the smallest for -inf, the number of elements
+    that are not zero for 0.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.norm(cygrad.tensor([[3.0, 4.0], [6.0, 8.0]]), 2, 1)
+    tensor([ 5., 10.])
+    """
+    if p is None or p == "fro":
+        p = 2
+    elif isinstance(p, str):
+        raise RuntimeError(f"norm: unknown norm (got {p!r}, expected a number or 'fro'). Use linalg for norms of "
+                           "matrices.")
+    if out is None:
+        return operators.norm(input, p, dim, keepdim, dtype=dtype)
+    return operators.norm(input, p, dim, keepdim, dtype=dtype, out=out)

@@ -3,6 +3,7 @@
 from cygrad.composite.table import operators
 
 __all__ = ["round", "round_"]
+METHODS = __all__
 
 
 def round(input, *, decimals=0, out=None):

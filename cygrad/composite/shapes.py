@@ -7,10 +7,14 @@ import numpy as np
 from cygrad._core.access import numpy_view
 from cygrad._core.creation import from_numpy
 from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import as_tensor_argument
 from cygrad.composite.table import operators
 
 __all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "expand_as", "imag", "real", "reshape_as",
-           "split", "t", "tile", "unique", "view_as"]
+           "split", "split_with_sizes", "t", "tile", "unique", "unsafe_chunk", "unsafe_split",
+           "unsafe_split_with_sizes", "view_as"]
+METHODS = ["chunk", "expand_as", "reshape_as", "split", "split_with_sizes", "t", "tile", "unique", "unsafe_chunk",
+           "unsafe_split", "unsafe_split_with_sizes", "view_as"]
 
 
 # ---- like another tensor
@@ -34,7 +38,7 @@ def expand_as(input, other):
     tensor([[1., 2.],
             [1., 2.]])
     """
-    return operators.expand(input, tuple(other.shape))
+    return operators.expand(input, tuple(as_tensor_argument("expand_as", "other", other).shape))
 
 
 def view_as(input, other):
@@ -57,7 +61,7 @@ def view_as(input, other):
     tensor([[0, 1],
             [2, 3]])
     """
-    return operators.view(input, tuple(other.shape))
+    return operators.view(input, tuple(as_tensor_argument("view_as", "other", other).shape))
 
 
 def reshape_as(input, other):
@@ -79,7 +83,7 @@ def reshape_as(input, other):
     tensor([[0, 1],
             [2, 3]])
     """
-    return operators.reshape(input, tuple(other.shape))
+    return operators.reshape(input, tuple(as_tensor_argument("reshape_as", "other", other).shape))
 
 
 # ---- broadcasting
@@ -148,7 +152,8 @@ def broadcast_tensors(*tensors):
     """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
-    shape = broadcast_shapes(*[tuple(tensor.shape) for tensor in tensors])
+    shape = broadcast_shapes(*[tuple(as_tensor_argument("broadcast_tensors", "tensors", tensor).shape)
+                               for tensor in tensors])
     return tuple(operators.expand(tensor, shape) for tensor in tensors)
 
 
@@ -173,7 +178,8 @@ def tile(input, *dims):
     """
     if len(dims) == 1 and isinstance(dims[0], (tuple, list)):
         dims = tuple(dims[0])
-    return operators.repeat(input, (1,) * (input.ndim - len(dims)) + tuple(dims))
+    ndim = as_tensor_argument("tile", "input", input).ndim
+    return operators.repeat(input, (1,) * (ndim - len(dims)) + tuple(dims))
 
 
 # ---- parts
@@ -236,6 +242,29 @@ def split(input, split_size_or_sections, dim=0):
     return _in_pieces(input, piece, dim)
 
 
+def split_with_sizes(input, split_sizes, dim=0):
+    """Split a tensor into parts of given sizes along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+    split_sizes : sequence of int
+    dim : int, default 0
+
+    Returns
+    -------
+    tuple of Tensor
+        Views, as those of `split`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.split_with_sizes(cygrad.arange(5), [1, 4])
+    (tensor([0]), tensor([1, 2, 3, 4]))
+    """
+    return operators.split(input, tuple(split_sizes), dim)
+
+
 def chunk(input, chunks, dim=0):
     """Split a tensor into at most so many parts of equal size.
 
@@ -268,6 +297,9 @@ def chunk(input, chunks, dim=0):
     if size == 0:                      # as many empty parts as were asked for
         return operators.split(input, (0,) * chunks, dim)
     return _in_pieces(input, -(-size // chunks), dim)
+
+
+unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
@@ -339,7 +371,7 @@ def t(input):
     tensor([[1, 3],
             [2, 4]])
     """
-    if input.ndim > 2:
+    if as_tensor_argument("t", "input", input).ndim > 2:
         raise RuntimeError(f"t: expected at most two dimensions (got shape {tuple(input.shape)}). Use transpose() or "
                            "mT.")
     return operators.transpose(input, 0, 1) if input.ndim == 2 else operators.alias(input)
@@ -398,7 +430,7 @@ def real(input):
     >>> cygrad.real(cygrad.tensor([1 + 2j]))
     tensor([1.])
     """
-    return operators.real_view(input) if input.is_complex() else input
+    return operators.real_view(input) if as_tensor_argument("real", "input", input).is_complex() else input
 
 
 def imag(input):
@@ -425,7 +457,7 @@ def imag(input):
     >>> cygrad.imag(cygrad.tensor([1 + 2j]))
     tensor([2.])
     """
-    if not input.is_complex():
+    if not as_tensor_argument("imag", "input", input).is_complex():
         raise RuntimeError(f"imag: real numbers have no imaginary part (got {input.dtype}, expected a complex dtype).")
     return operators.imag_view(input)
 

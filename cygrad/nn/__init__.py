@@ -1,6 +1,6 @@
 """Neural networks: modules, their layers and losses, and the same as functions."""
 
-from cygrad.nn import functional, init, modules
+from cygrad.nn import functional, init, modules, parallel, utils  # isort: split  (use the modules above)
 from cygrad.nn.activation import (
     ELU,
     GELU,
@@ -20,8 +20,50 @@ from cygrad.nn.activation import (
     Softsign,
     Tanh,
 )
+from cygrad.nn.attention import MultiheadAttention
 from cygrad.nn.container import ModuleDict, ModuleList, Sequential
-from cygrad.nn.layers import Dropout, Embedding, Flatten, Identity, Linear
+from cygrad.nn.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    Fold,
+    Unfold,
+)
+from cygrad.nn.distance import Bilinear, CosineSimilarity, PairwiseDistance
+from cygrad.nn.embedding import Embedding, EmbeddingBag
+from cygrad.nn.layers import Dropout, Flatten, Identity, Linear
+from cygrad.nn.lazy import LazyLinear
+from cygrad.nn.lazy_convolution import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+)
+from cygrad.nn.lazy_layers import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+)
 from cygrad.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -33,5 +75,106 @@ from cygrad.nn.loss import (
     NLLLoss,
     SmoothL1Loss,
 )
+from cygrad.nn.margin_loss import (
+    CosineEmbeddingLoss,
+    CTCLoss,
+    GaussianNLLLoss,
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    PoissonNLLLoss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
 from cygrad.nn.module import Module
-from cygrad.nn.parameter import Buffer, Parameter
+from cygrad.nn.normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+    LocalResponseNorm,
+    RMSNorm,
+)
+from cygrad.nn.padding import (
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)
+from cygrad.nn.parallel import DataParallel
+from cygrad.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from cygrad.nn.parameter_container import ParameterDict, ParameterList
+from cygrad.nn.piecewise import (
+    CELU,
+    GLU,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    PReLU,
+    RReLU,
+    Softmax2d,
+    Softshrink,
+    Tanhshrink,
+    Threshold,
+)
+from cygrad.nn.pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
+from cygrad.nn.recurrent import GRU, LSTM, RNN, RNNBase
+from cygrad.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from cygrad.nn.resampling import (
+    AlphaDropout,
+    ChannelShuffle,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+    PixelShuffle,
+    PixelUnshuffle,
+    Unflatten,
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
+)
+from cygrad.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-class _Plain(Module):
+class Plain(Module):
     """A function without options; the subclass sets `function`."""
 
     function = None
@@ -34,31 +34,31 @@ class _Plain(Module):
         return type(self).function(input)
 
 
-class Sigmoid(_Plain):
+class Sigmoid(Plain):
     """``1 / (1 + exp(-x))``."""
 
     function = staticmethod(F.sigmoid)
 
 
-class Tanh(_Plain):
+class Tanh(Plain):
     """The hyperbolic tangent."""
 
     function = staticmethod(F.tanh)
 
 
-class LogSigmoid(_Plain):
+class LogSigmoid(Plain):
     """``log(sigmoid(x))``."""
 
     function = staticmethod(F.logsigmoid)
 
 
-class Softsign(_Plain):
+class Softsign(Plain):
     """``x / (1 + |x|)``."""
 
     function = staticmethod(F.softsign)
 
 
-class _Inplace(Module):
+class Inplace(Module):
     """A function whose only option is whether to write into its input; the subclass sets `function`."""
 
     function = None
@@ -76,7 +76,7 @@ class _Inplace(Module):
         return "inplace=True" if self.inplace else ""
 
 
-class ReLU(_Inplace):
+class ReLU(Inplace):
     """``max(x, 0)``."""
 
     function = staticmethod(F.relu)
@@ -86,25 +86,25 @@ class ReLU(_Inplace):
         return F.relu(input, self.inplace)
 
 
-class ReLU6(_Inplace):
+class ReLU6(Inplace):
     """``min(max(x, 0), 6)``."""
 
     function = staticmethod(F.relu6)
 
 
-class SELU(_Inplace):
+class SELU(Inplace):
     """The scaled exponential linear unit (Klambauer et al., 2017)."""
 
     function = staticmethod(F.selu)
 
 
-class SiLU(_Inplace):
+class SiLU(Inplace):
     """``x * sigmoid(x)``."""
 
     function = staticmethod(F.silu)
 
 
-class Mish(_Inplace):
+class Mish(Inplace):
     """``x * tanh(softplus(x))``."""
 
     function = staticmethod(F.mish)

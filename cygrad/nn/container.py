@@ -81,6 +81,15 @@ class _Numbered(Module):
         return type(self)._joined(chain(self, other))
 
 
+def _repeated(modules, times):
+    """The modules several times over: the same ones."""
+    if not isinstance(times, int) or isinstance(times, bool):
+        raise TypeError(f"Sequential: can only be multiplied by an int (got {type(times).__name__}).")
+    if times <= 0:
+        raise ValueError(f"Sequential: can only be multiplied by a positive int (got {times}).")
+    return list(modules) * times
+
+
 class Sequential(_Numbered):
     """
     Modules one after the other: the result of each is the input of the next.
@@ -130,6 +139,14 @@ class Sequential(_Numbered):
     @classmethod
     def _joined(cls, modules):
         return cls(*modules)
+
+    def __mul__(self, times):
+        return Sequential(*_repeated(self, times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times):
+        return self.extend(_repeated(self, times)[len(self):])
 
 
 class ModuleList(_Numbered):

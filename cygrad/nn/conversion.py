@@ -35,11 +35,11 @@ def caster(dtype):
     return cast
 
 
-def apply_to_all(module, fn):
+def apply_to_all(module, fn, recurse=True):
     """Replace values of parameters, their gradients and buffers by ``fn`` of them, each tensor once."""
     done = set()
     with cygrad.no_grad():
-        for part in module.modules():
+        for part in module.modules() if recurse else (module,):
             for parameter in part._parameters.values():
                 if parameter is not None and parameter not in done:
                     done.add(parameter)

@@ -1,12 +1,16 @@
 """Starting values of parameters: functions that fill a tensor in place, outside the graph, and return it."""
 
+import functools
 import math
 import warnings
 
 import cygrad
+from cygrad.operators import OPERATORS
 
-__all__ = ["calculate_gain", "constant_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
-           "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_"]
+__all__ = ["calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",
+           "kaiming_normal_", "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal",
+           "orthogonal_", "sparse", "sparse_", "trunc_normal_", "uniform", "uniform_", "xavier_normal",
+           "xavier_normal_", "xavier_uniform", "xavier_uniform_", "zeros_"]
 
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
            "sigmoid")
@@ -251,3 +255,119 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
         warnings.warn("kaiming_normal_: there is nothing to fill (the tensor has no elements).", stacklevel=2)
         return tensor
     return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_normal_"), generator)
+
+
+def orthogonal_(tensor, gain=1, generator=None):
+    """
+    Fill with a random (semi-)orthogonal matrix: rows or columns have length `gain` (Saxe et al., 2014).
+
+    Parameters
+    ----------
+    tensor : Tensor of shape (rows, ...)
+        Seen as a matrix of that many rows.
+    gain : float, default 1
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        For fewer than two dimensions.
+    """
+    if tensor.ndim < 2:
+        raise ValueError(f"orthogonal_: Only tensors with 2 or more dimensions are supported (got {tensor.ndim}).")
+    if tensor.numel() == 0:
+        return tensor
+    with cygrad.no_grad():
+        rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
+        flat = cygrad.empty(max(rows, columns), min(rows, columns), dtype=tensor.dtype).normal_(generator=generator)
+        q, r = OPERATORS["linalg_qr"](flat, "reduced")[:2]
+        q = q * cygrad.sgn(r.diagonal())          # signs that make the distribution uniform
+        return tensor.copy_((q if rows >= columns else q.t()).reshape(tensor.shape)).mul_(gain)
+
+
+def dirac_(tensor, groups=1):
+    """
+    Fill a weight of convolution so that it passes as many input channels on as it can.
+
+    Parameters
+    ----------
+    tensor : Tensor of shape (out, in, ...)
+        With three to five dimensions.
+    groups : int, default 1
+        Each group of outputs begins with the first input again.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        For another number of dimensions, or groups that do not divide the outputs.
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError(f"dirac_: Only tensors with 3, 4, or 5 dimensions are supported (got {tensor.ndim}).")
+    if groups <= 0 or tensor.shape[0] % groups:
+        raise ValueError(f"dirac_: dim 0 must be divisible by groups (got {tensor.shape[0]} and {groups}).")
+    outputs = tensor.shape[0] // groups
+    centre = tuple(size // 2 for size in tensor.shape[2:])
+    with cygrad.no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(outputs, tensor.shape[1])):
+                tensor[(group * outputs + channel, channel, *centre)] = 1
+    return tensor
+
+
+def sparse_(tensor, sparsity, std=0.01, generator=None):
+    """
+    Fill a matrix with normally distributed values, of which some in each column are zero (Martens, 2010).
+
+    Parameters
+    ----------
+    tensor : Tensor of shape (rows, columns)
+    sparsity : float
+        The fraction of zeros in each column, rounded up.
+    std : float, default 0.01
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If it is no matrix.
+    """
+    if tensor.ndim != 2:
+        raise ValueError(f"sparse_: Only tensors with 2 dimensions are supported (got {tensor.ndim}).")
+    rows, columns = tensor.shape
+    with cygrad.no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            tensor[cygrad.randperm(rows, generator=generator)[:math.ceil(sparsity * rows)], column] = 0
+    return tensor
+
+
+def _older(name):
+    """The name without underscore, which did the same: with a warning."""
+    function = globals()[f"{name}_"]
+
+    @functools.wraps(function)
+    def deprecated(*args, **kwargs):
+        warnings.warn(f"nn.init.{name} is now deprecated in favor of nn.init.{name}_. Use the new name.", FutureWarning,
+                      stacklevel=2)
+        return function(*args, **kwargs)
+
+    deprecated.__name__ = deprecated.__qualname__ = name
+    return deprecated
+
+
+uniform, normal, constant, eye, dirac, xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal, sparse = (
+    _older(name) for name in ("uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "xavier_normal",
+                              "kaiming_uniform", "kaiming_normal", "orthogonal", "sparse"))

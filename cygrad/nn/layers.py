@@ -1,4 +1,4 @@
-"""Layers: linear maps, embeddings, dropout, reshaping."""
+"""Layers: linear maps, dropout, reshaping."""
 
 import math
 
@@ -9,7 +9,7 @@ from cygrad.nn.functional.layers import check_probability
 from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
 
-__all__ = ["Dropout", "Embedding", "Flatten", "Identity", "Linear"]
+__all__ = ["Dropout", "Flatten", "Identity", "Linear"]
 
 
 class Identity(Module):
@@ -71,74 +71,6 @@ class Linear(Module):
     def extra_repr(self):
         """Sizes."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
-
-
-class Embedding(Module):
-    """
-    Rows of a table, looked up by index.
-
-    Parameters
-    ----------
-    num_embeddings, embedding_dim : int
-        Shape of the table.
-    padding_idx : int, optional
-        A row that starts at zero and gets no gradient.
-    device : "cpu", optional
-    dtype : dtype, optional
-
-    Attributes
-    ----------
-    weight : Parameter of shape (num_embeddings, embedding_dim)
-        Starts normal with mean 0 and deviation 1.
-    """
-
-    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, device=None, dtype=None):
-        super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Embedding: padding_idx must be within the table "
-                                     f"(got {padding_idx}, expected less than {num_embeddings}).")
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
-        self.weight = Parameter(cygrad.empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        """Draw new values; the padding row becomes zero."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with cygrad.no_grad():
-                self.weight[self.padding_idx] = 0
-
-    @classmethod
-    def from_pretrained(cls, embeddings, freeze=True, padding_idx=None):
-        """
-        An embedding over a given table.
-
-        Parameters
-        ----------
-        embeddings : Tensor of shape (num_embeddings, embedding_dim)
-        freeze : bool, default True
-            Whether the table is kept as it is in training.
-        padding_idx : int, optional
-        """
-        if embeddings.ndim != 2:
-            raise AssertionError(f"Embedding.from_pretrained: the table must have two dimensions "
-                                 f"(got shape {embeddings.shape}).")
-        module = cls(*embeddings.shape, padding_idx=padding_idx, dtype=embeddings.dtype)
-        module.weight = Parameter(embeddings, requires_grad=not freeze)
-        return module
-
-    def forward(self, input):
-        """Indices of any shape -> (..., embedding_dim)."""
-        return F.embedding(input, self.weight, self.padding_idx)
-
-    def extra_repr(self):
-        """Sizes."""
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
 class Dropout(Module):

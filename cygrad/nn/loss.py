@@ -4,11 +4,11 @@ from cygrad.nn import functional as F
 from cygrad.nn.functional.loss import resolve_reduction
 from cygrad.nn.module import Module
 
-__all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss",
-           "NLLLoss", "SmoothL1Loss"]
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss", "Loss", "MSELoss",
+           "NLLLoss", "SmoothL1Loss", "WeightedLoss"]
 
 
-class _Loss(Module):
+class Loss(Module):
     """
     What losses share.
 
@@ -25,7 +25,7 @@ class _Loss(Module):
         self.reduction = resolve_reduction(size_average, reduce, reduction, type(self).__name__)
 
 
-class _WeightedLoss(_Loss):
+class WeightedLoss(Loss):
     """A loss with a buffer ``weight``, which may be None."""
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -33,7 +33,7 @@ class _WeightedLoss(_Loss):
         self.register_buffer("weight", weight)
 
 
-class MSELoss(_Loss):
+class MSELoss(Loss):
     """The squared difference."""
 
     def forward(self, input, target):
@@ -41,7 +41,7 @@ class MSELoss(_Loss):
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
-class L1Loss(_Loss):
+class L1Loss(Loss):
     """The absolute difference."""
 
     def forward(self, input, target):
@@ -49,7 +49,7 @@ class L1Loss(_Loss):
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(Loss):
     """
     The absolute difference, rounded off where it is less than `beta`.
 
@@ -70,7 +70,7 @@ class SmoothL1Loss(_Loss):
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
-class HuberLoss(_Loss):
+class HuberLoss(Loss):
     """
     Half the squared difference, continued as a straight line beyond `delta`.
 
@@ -89,7 +89,7 @@ class HuberLoss(_Loss):
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
-class KLDivLoss(_Loss):
+class KLDivLoss(Loss):
     """
     The Kullback-Leibler divergence of `target` from the distribution whose logarithm is the input.
 
@@ -111,7 +111,7 @@ class KLDivLoss(_Loss):
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
-class NLLLoss(_WeightedLoss):
+class NLLLoss(WeightedLoss):
     """
     Minus the log-probability of the right class.
 
@@ -137,7 +137,7 @@ class NLLLoss(_WeightedLoss):
         return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
-class CrossEntropyLoss(_WeightedLoss):
+class CrossEntropyLoss(WeightedLoss):
     """
     Minus the log-probability of the right class, given unnormalised scores.
 
@@ -168,7 +168,7 @@ class CrossEntropyLoss(_WeightedLoss):
                                label_smoothing=self.label_smoothing)
 
 
-class BCELoss(_WeightedLoss):
+class BCELoss(WeightedLoss):
     """
     Minus the log-probability of the right one of two classes.
 
@@ -186,7 +186,7 @@ class BCELoss(_WeightedLoss):
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
-class BCEWithLogitsLoss(_WeightedLoss):
+class BCEWithLogitsLoss(WeightedLoss):
     """
     `BCELoss` of ``sigmoid(input)``, computed in a stable way.
 

@@ -2,13 +2,14 @@
 
 import cygrad
 from cygrad._core.optimise import forget_gradients, zero_gradients
-from cygrad.nn import conversion, state
+from cygrad.nn import conversion
 from cygrad.nn.attributes import Attributes
 from cygrad.nn.hooks import ModuleHooks, register
+from cygrad.nn.stateful import Stateful
 
 __all__ = ["Module"]
 
-class Module(Attributes):
+class Module(Stateful, Attributes):
     """
     The base of all networks and layers.
 
@@ -130,6 +131,37 @@ class Module(Attributes):
                 raise AttributeError(f"get_submodule: {name!r} is not a Module (got the path {target!r}).")
         return module
 
+    def set_submodule(self, target, module, strict=False):
+        """
+        Put a module at the path `target`.
+
+        Parameters
+        ----------
+        target : str
+            A path; all but its last part must be there.
+        module : Module
+        strict : bool, default False
+            Whether there must be a module already.
+
+        Raises
+        ------
+        ValueError
+            If the path is empty, or `module` is no Module.
+        AttributeError
+            If the path leads through something that is not there, or is no Module.
+        """
+        if not target:
+            raise ValueError("set_submodule: cannot set the submodule without a target name.")
+        if not isinstance(module, Module):
+            raise ValueError(f"set_submodule: expected a Module (got {type(module).__name__}).")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"set_submodule: {type(parent).__name__} has no attribute {name!r}.")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"set_submodule: {name!r} is not a Module (got the path {target!r}).")
+        setattr(parent, name, module)
+
     def get_parameter(self, target):
         """The parameter at the path `target`; AttributeError if there is none."""
         return self._get_member(target, lambda module: module._parameters, "get_parameter")
@@ -215,69 +247,36 @@ class Module(Attributes):
         """Convert all parameters and buffers to a dtype; -> self."""
         return self._apply(lambda tensor: tensor.to(dst_type))
 
+    def to_empty(self, *, device=None, recurse=True):
+        """
+        Give all parameters and buffers new memory, whose contents are arbitrary.
+
+        Parameters
+        ----------
+        device : optional
+            The CPU.
+        recurse : bool, default True
+            Whether to do so in all modules below too.
+
+        Returns
+        -------
+        Module
+            self
+        """
+        return self._apply(lambda tensor: cygrad.empty_like(tensor), recurse)
+
+    def share_memory(self):
+        """Nothing to do, threads share all memory; -> self."""
+        return self
+
     def cpu(self):
         """Nothing to do, everything is there; -> self."""
         return self
 
-    def _apply(self, fn):
+    def _apply(self, fn, recurse=True):
         """Replace the values of all parameters and buffers, and the gradients, by those that `fn` returns."""
-        conversion.apply_to_all(self, fn)
+        conversion.apply_to_all(self, fn, recurse)
         return self
-
-    # ---- state
-
-    def state_dict(self, *, destination=None, prefix="", keep_vars=False):
-        """
-        All parameters and persistent buffers by their paths.
-
-        Parameters
-        ----------
-        destination : dict, optional
-            Where to put them.
-        prefix : str
-            Put before each path.
-        keep_vars : bool, default False
-            Give the tensors themselves, not detached ones (which share their memory).
-
-        Returns
-        -------
-        OrderedDict
-        """
-        return state.collect(self, destination, prefix, keep_vars)
-
-    def load_state_dict(self, state_dict, strict=True, assign=False):
-        """
-        Copy values into parameters and persistent buffers.
-
-        Parameters
-        ----------
-        state_dict : mapping
-            From path to tensor, as `state_dict` returns.
-        strict : bool, default True
-            Whether missing and unexpected paths are errors.
-        assign : bool, default False
-            Put the given tensors in place of the old ones, instead of copying their values.
-
-        Returns
-        -------
-        named tuple
-            ``missing_keys`` and ``unexpected_keys``.
-
-        Raises
-        ------
-        RuntimeError
-            For paths that are missing or unexpected and shapes that differ.
-        """
-        return state.load(self, state_dict, strict, assign)
-
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
-        """Put this module's own parameters and buffers into `destination`; for subclasses to extend."""
-        state.save_own(self, destination, prefix, keep_vars)
-
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-                              error_msgs):
-        """Load this module's own parameters and buffers; for subclasses to extend."""
-        state.load_own(self, state_dict, prefix, local_metadata, missing_keys, unexpected_keys, error_msgs)
 
     # ---- hooks
 

@@ -4,7 +4,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.tensor_type import make_subclass
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
 class Parameter(Tensor):
@@ -94,6 +94,128 @@ class _BareBuffer(Buffer):
 
     def __reduce_ex__(self, protocol):
         return _rebuild_buffer, (self.detach(), self.persistent)
+
+
+class _Uninitialized:
+    """A tensor that gets its shape later: what both kinds have in common."""
+
+    def materialize(self, shape, device=None, dtype=None):
+        """
+        Give it a shape, and memory, whose contents are arbitrary; from then on it is an ordinary one.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        device : optional
+            The CPU.
+        dtype : dtype, optional
+            Another one than it has.
+        """
+        self.data = cygrad.empty(shape, dtype=dtype or self.dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self):
+        """An error: there is none yet."""
+        raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. Call the module once to "
+                           "initialize it, or load a state_dict that has it.")
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol):
+        return _rebuild_uninitialized, (type(self), self.dtype, self.requires_grad)
+
+    def __deepcopy__(self, memo):
+        found = memo.get(id(self))
+        if found is None:
+            found = memo[id(self)] = type(self)(requires_grad=self.requires_grad, dtype=self.dtype)
+        return found
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """
+    A parameter whose shape is not known yet.
+
+    Parameters
+    ----------
+    requires_grad : bool, default True
+    device : optional
+        The CPU.
+    dtype : dtype, optional
+        The default floating dtype if None.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> parameter = cygrad.nn.UninitializedParameter()
+    >>> parameter
+    <UninitializedParameter>
+    >>> parameter.materialize((2, 3))
+    >>> parameter.shape
+    (2, 3)
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        """A leaf without elements."""
+        return make_subclass(cls, cygrad.empty(0, dtype=dtype), requires_grad)
+
+    def __init__(self, requires_grad=True, device=None, dtype=None):
+        """Nothing is left to do."""
+        Tensor.__init__(self)
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """
+    A buffer whose shape is not known yet; see `UninitializedParameter`.
+
+    Parameters
+    ----------
+    requires_grad : bool, default False
+    device : optional
+        The CPU.
+    dtype : dtype, optional
+    persistent : bool, default True
+        Whether ``state_dict`` includes it.
+    """
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        """A tensor without elements."""
+        made = make_subclass(cls, cygrad.empty(0, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        return made
+
+    def __init__(self, requires_grad=False, device=None, dtype=None, persistent=True):
+        """Nothing is left to do."""
+        Tensor.__init__(self)
+
+
+class MaterializedBuffer(Tensor):
+    """What an `UninitializedBuffer` becomes: a plain tensor in all but its class."""
+
+
+UninitializedBuffer.cls_to_become = MaterializedBuffer
+
+
+def is_lazy(tensor):
+    """
+    Is the tensor still without a shape?
+
+    Parameters
+    ----------
+    tensor : Tensor
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(tensor, _Uninitialized)
+
+
+def _rebuild_uninitialized(cls, dtype, requires_grad):
+    return cls(requires_grad, dtype=dtype)
 
 
 def _rebuild_parameter(cls, data, requires_grad):

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 
 import cygrad
 from cygrad import Tensor
-from cygrad.nn.parameter import Parameter
+from cygrad.nn.parameter import Parameter, is_lazy
 from cygrad.nn.registry import TRANSIENT
 
 __all__ = ["collect", "load", "load_own", "save_own"]
+
+EXTRA = "_extra_state"                 # the key of what a module keeps besides its tensors
 
 
 class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -26,10 +28,24 @@ def collect(module, destination, prefix, keep_vars):
     """The parameters and persistent buffers of the module and of all below it."""
     if destination is None:
         destination = OrderedDict()
+        destination._metadata = OrderedDict()
+    hooks = module._state_hooks
+    versions, metadata = getattr(destination, "_metadata", None), {"version": module._version}
+    if versions is not None:
+        versions[prefix[:-1]] = metadata
+    for hook in list(hooks.before_save.values()) if hooks is not None else ():
+        hook(module, prefix, keep_vars)
     module._save_to_state_dict(destination, prefix, keep_vars)
     for name, child in module._modules.items():
         if child is not None:
             child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+    for hook, replaces in list(hooks.saved.values()) if hooks is not None else ():
+        changed = hook(module, destination, prefix, metadata)
+        if changed is not None:
+            if not replaces:
+                raise RuntimeError("state_dict post-hook must return None (got "
+                                   f"{type(changed).__name__}). Change the dict in place.")
+            destination = changed
     return destination
 
 
@@ -37,7 +53,14 @@ def save_own(module, destination, prefix, keep_vars):
     """The module's own part."""
     for name, value in own_state(module).items():
         if value is not None:
-            destination[prefix + name] = value if keep_vars else value.detach()
+            destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
+    if has_extra(module):
+        destination[prefix + EXTRA] = module.get_extra_state()
+
+
+def has_extra(module):
+    """Does its class keep something else?"""
+    return any("get_extra_state" in kind.__dict__ for kind in type(module).__mro__ if kind.__name__ != "Stateful")
 
 
 def own_state(module):
@@ -52,13 +75,15 @@ def load(module, state_dict, strict, assign):
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"load_state_dict: expected a mapping from path to tensor (got {type(state_dict).__name__}).")
     missing, unexpected, errors = [], [], []
+    versions = getattr(state_dict, "_metadata", {})
+    state_dict = OrderedDict(state_dict)                   # hooks may change it
     with cygrad.no_grad():
-        _load_tree(module, state_dict, {"assign_to_params_buffers": assign}, strict, missing, unexpected, errors)
+        _load_tree(module, state_dict, versions, assign, missing, unexpected, errors)
     problems = list(errors)
-    if strict and missing:
-        problems.insert(0, "Missing key(s) in state_dict: " + _quoted(missing))
     if strict and unexpected:
         problems.insert(0, "Unexpected key(s) in state_dict: " + _quoted(unexpected))
+    if strict and missing:
+        problems.insert(0, "Missing key(s) in state_dict: " + _quoted(missing))
     if problems:
         raise RuntimeError(f"Error(s) in loading state_dict for {type(module).__name__}:\n\t" + "\n\t".join(problems))
     return IncompatibleKeys(missing, unexpected)
@@ -68,35 +93,65 @@ def _quoted(keys):
     return ", ".join(f'"{key}"' for key in keys) + ". "
 
 
-def _load_tree(root, state_dict, metadata, strict, missing, unexpected, errors):
-    stack = [("", root)]
+def _load_tree(root, state_dict, versions, assign, missing, unexpected, errors):
+    """
+    Load the modules from above; the hooks of each that has been loaded run when all below it are too.
+
+    Each one is told to be strict, so that the lists are complete; what they mean is decided at the end.
+    """
+    stack = [("", root, state_dict, False)]
     while stack:
-        prefix, module = stack.pop()
-        module._load_from_state_dict(state_dict, prefix, metadata, strict, missing, unexpected, errors)
+        prefix, module, state_dict, loaded = stack.pop()
+        hooks = module._state_hooks
+        if loaded:
+            for hook in list(hooks.loaded.values()):
+                if hook(module, IncompatibleKeys(missing, unexpected)) is not None:
+                    raise RuntimeError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
+                                       "to return new values. Change the lists in place.")
+            continue
+        metadata = {**versions.get(prefix[:-1], {}), **({"assign_to_params_buffers": True} if assign else {})}
+        for hook in list(hooks.before_load.values()) if hooks is not None else ():
+            hook(module, state_dict, prefix, metadata, True, missing, unexpected, errors)
+        module._load_from_state_dict(state_dict, prefix, metadata, True, missing, unexpected, errors)
+        if hooks is not None and hooks.loaded:
+            stack.append((prefix, module, None, True))
         below = [(f"{prefix}{name}.", child) for name, child in module._modules.items() if child is not None]
-        stack.extend(reversed(below))
+        for path, child in reversed(below):
+            part = OrderedDict((key, value) for key, value in state_dict.items() if key.startswith(path))
+            stack.append((path, child, part, False))
 
 
-def load_own(module, state_dict, prefix, metadata, missing, unexpected, errors):
+def load_own(module, state_dict, prefix, metadata, strict, missing, unexpected, errors):
     """The module's own part; adds what it finds wrong to the three lists."""
     own = {name: value for name, value in own_state(module).items() if value is not None}
     for name, value in own.items():
         key = prefix + name
         if key not in state_dict:
-            missing.append(key)
+            if strict:
+                missing.append(key)
             continue
         given = state_dict[key]
         if not isinstance(given, Tensor):
             errors.append(f'While copying the parameter named "{key}", expected a Tensor from checkpoint but '
                           f"received {type(given).__name__}")
-        elif given.shape != value.shape:
+        elif not is_lazy(value) and is_lazy(given):
+            errors.append(f"{key}: the checkpoint has an uninitialized parameter, the model an initialized one. Call "
+                          "the saved model once before saving it.")
+        elif not is_lazy(value) and given.shape != value.shape:
             errors.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
                           f"the shape in current model is {value.shape}.")
         elif metadata.get("assign_to_params_buffers"):
             _assign(module, name, value, given)
-        else:
+        elif not is_lazy(given):
             value.copy_(given)
-    known = set(own) | set(module._modules)
+    extra = has_extra(module)
+    if extra and prefix + EXTRA in state_dict:
+        module.set_extra_state(state_dict[prefix + EXTRA])
+    elif extra and strict:
+        missing.append(prefix + EXTRA)
+    if not strict:
+        return
+    known = set(own) | set(module._modules) | ({EXTRA} if extra else set())
     for key in state_dict:
         if key.startswith(prefix):
             name, _, rest = key[len(prefix):].partition(".")

@@ -1,5 +1,15 @@
 """Optimisers: they change parameters in place, outside the graph, along their gradients."""
 
+from cygrad.optim import lr_scheduler, swa_utils
+from cygrad.optim.adadelta import Adadelta
+from cygrad.optim.adagrad import Adagrad
 from cygrad.optim.adam import Adam, AdamW
+from cygrad.optim.adamax import Adamax
+from cygrad.optim.asgd import ASGD
+from cygrad.optim.lbfgs import LBFGS
+from cygrad.optim.nadam import NAdam
 from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.radam import RAdam
+from cygrad.optim.rmsprop import RMSprop
+from cygrad.optim.rprop import Rprop
 from cygrad.optim.sgd import SGD

@@ -1,7 +1,8 @@
 """Adam, and Adam with decoupled weight decay."""
 
 from cygrad._core import optimise
-from cygrad.optim.optimizer import Optimizer, check_not_negative
+from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.parameter_checks import check_betas, check_not_negative
 
 __all__ = ["Adam", "AdamW"]
 
@@ -22,6 +23,8 @@ class Adam(Optimizer):
     weight_decay : float, default 0
     amsgrad : bool, default False
         Divide by the largest average so far (Reddi et al., 2018).
+    foreach, capturable, differentiable, fused : optional
+        See `Optimizer`.
     maximize : bool, default False
         Go uphill.
     decoupled_weight_decay : bool, default False
@@ -39,18 +42,17 @@ class Adam(Optimizer):
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *,
-                 maximize=False, decoupled_weight_decay=False):
+                 foreach=None, maximize=False, capturable=False, differentiable=False, fused=None,
+                 decoupled_weight_decay=False):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-                                  "amsgrad": amsgrad, "maximize": maximize,
+                                  "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach,
+                                  "capturable": capturable, "differentiable": differentiable, "fused": fused,
                                   "decoupled_weight_decay": decoupled_weight_decay})
 
     def check_options(self, group):
         """Raise ValueError for options that make no sense."""
         check_not_negative(self, group, "lr", "eps", "weight_decay")
-        for number, beta in enumerate(group["betas"]):
-            if not 0 <= beta < 1:
-                raise ValueError(f"{type(self).__name__}: invalid beta parameter at index {number} "
-                                 f"(got {beta}, expected in [0, 1)).")
+        check_betas(self, group)
 
     def update(self, group):
         """Change the parameters of one group."""
@@ -73,10 +75,12 @@ class AdamW(Adam):
     weight_decay : float, default 1e-2
     amsgrad : bool, default False
     maximize : bool, default False
+    foreach, capturable, differentiable, fused : optional
         As for `Adam`.
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *,
-                 maximize=False):
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize,
+                 maximize=False, foreach=None, capturable=False, differentiable=False, fused=None):
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
+                         capturable=capturable, differentiable=differentiable, fused=fused,
                          decoupled_weight_decay=True)

@@ -1,14 +1,20 @@
 """What all optimisers share: parameter groups, state, saving and loading."""
 
-import warnings
 from collections import defaultdict
 from copy import deepcopy
 
 import cygrad
 from cygrad import Tensor
 from cygrad._core.optimise import forget_gradients, zero_gradients
+from cygrad.optim.hooks import (
+    OptimizerHooks,
+    hooked,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from cygrad.optim.parameter_checks import check_execution, names_and_parameters
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 
 class Optimizer:
@@ -17,14 +23,18 @@ class Optimizer:
 
     A subclass defines ``step`` and passes its options, with their defaults, to ``__init__``.
 
+    Steps are always fused: one pass over all parameters of a group, without Python's lock. So the options ``foreach``
+    and ``fused``, by which other libraries choose among implementations, are accepted and change nothing;
+    ``capturable`` and ``differentiable`` are accepted as False only.
+
     Several threads may step the same parameters at the same time, with optimisers of their own or one in common
     (Hogwild training). Updates may then overwrite each other: results depend on timing, memory stays sound.
 
     Parameters
     ----------
-    params : iterable of Tensor or of dict
+    params : iterable of Tensor, of (str, Tensor) or of dict
         What to optimise: all in one group, or a dict for each group, whose key "params" holds the tensors and whose
-        other keys override options.
+        other keys override options. Names, as ``named_parameters()`` gives them, are kept under "param_names".
     defaults : dict
         Options for groups that do not say otherwise.
 
@@ -35,6 +45,13 @@ class Optimizer:
     state : dict
         Parameter -> dict of what the optimiser keeps for it.
     """
+
+    _hooks = None                # OptimizerHooks once there are any
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = hooked(cls.step)
 
     def __init__(self, params, defaults):
         self.defaults = defaults
@@ -68,39 +85,30 @@ class Optimizer:
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"add_param_group: expected a dict (got {type(param_group).__name__}).")
+        if "params" not in param_group:
+            raise ValueError("add_param_group: a group without 'params' (got "
+                             f"{sorted(map(str, param_group))}). Enter the parameters under that name.")
         group = dict(param_group)
-        group["params"] = self._checked(group["params"])
+        names, group["params"] = names_and_parameters(group["params"])
+        if names:
+            group["param_names"] = names
         for name, default in self.defaults.items():
             if group.setdefault(name, default) is REQUIRED:
                 raise ValueError(f"add_param_group: option {name!r} has no default. Add it to the group.")
+        check_execution(self, group)
         self.check_options(group)
+        for other in self.param_groups:
+            if ("param_names" in other) != ("param_names" in group):
+                raise ValueError("add_param_group: all groups should be with names, or all without.")
         taken = {param for other in self.param_groups for param in other["params"]}
         if not taken.isdisjoint(group["params"]):
             raise ValueError("add_param_group: some parameters appear in more than one parameter group.")
         self.param_groups.append(group)
 
-    @staticmethod
-    def _checked(params):
-        if isinstance(params, Tensor):
-            params = [params]
-        elif isinstance(params, set):
-            raise TypeError("add_param_group: parameters need an order, which would differ from run to run "
-                            "(got a set). Use a list.")
-        params = list(params)
-        for param in params:
-            if not isinstance(param, Tensor):
-                raise TypeError(f"add_param_group: optimizer can only optimize Tensors (got {type(param).__name__}).")
-            if not param.is_leaf and not param.retains_grad:
-                raise ValueError("add_param_group: can't optimize a non-leaf Tensor (got one made by "
-                                 f"{param.grad_fn.name()}).")
-        if len(set(params)) != len(params):
-            warnings.warn("add_param_group: a parameter group with duplicate parameters; each would be changed "
-                          "once for each time it is there.", stacklevel=5)
-        return params
-
     def check_options(self, group):
         """Raise ValueError for options that make no sense; for subclasses."""
 
+    @hooked
     def step(self, closure=None):
         """
         Change all parameters that have a gradient.
@@ -131,6 +139,37 @@ class Optimizer:
         for group in self.param_groups:
             (forget_gradients if set_to_none else zero_gradients)(group["params"])
 
+    # ---- hooks
+
+    def _ensure_hooks(self):
+        if self._hooks is None:
+            self._hooks = OptimizerHooks()
+        return self._hooks
+
+    def register_step_pre_hook(self, hook):
+        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args, kwargs)``; -> handle."""
+        return OptimizerHooks.register(self._ensure_hooks().before_step, hook)
+
+    def register_step_post_hook(self, hook):
+        """Call ``hook(optimizer, args, kwargs)`` after each step; -> handle."""
+        return OptimizerHooks.register(self._ensure_hooks().after_step, hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer)`` before `state_dict`; -> handle."""
+        return OptimizerHooks.register(self._ensure_hooks().before_save, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer, state_dict)`` after `state_dict`; what it returns replaces the dict; -> handle."""
+        return OptimizerHooks.register(self._ensure_hooks().saved, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer, state_dict)`` before loading; what it returns replaces the dict; -> handle."""
+        return OptimizerHooks.register(self._ensure_hooks().before_load, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer)`` after loading; -> handle."""
+        return OptimizerHooks.register(self._ensure_hooks().after_load, hook, prepend)
+
     # ---- saving and loading
 
     def state_dict(self):
@@ -142,6 +181,9 @@ class Optimizer:
         dict
             "state": number of the parameter -> its state; "param_groups": options, and numbers under "params".
         """
+        hooks = self._hooks
+        for hook in list(hooks.before_save.values()) if hooks else ():
+            hook(self)
         numbers = {}
         for group in self.param_groups:
             for param in group["params"]:
@@ -149,7 +191,11 @@ class Optimizer:
         groups = [{**{name: value for name, value in group.items() if name != "params"},
                    "params": [numbers[param] for param in group["params"]]} for group in self.param_groups]
         state = {numbers.get(param, param): value for param, value in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        found = {"state": state, "param_groups": groups}
+        for hook in list(hooks.saved.values()) if hooks else ():
+            changed = hook(self, found)
+            found = found if changed is None else changed
+        return found
 
     def load_state_dict(self, state_dict):
         """
@@ -165,6 +211,14 @@ class Optimizer:
         ValueError
             If the groups do not have as many parameters as those here.
         """
+        hooks = self._hooks
+        state_dict = dict(state_dict)
+        for hook in list(hooks.before_load.values()) if hooks else ():
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        if "param_groups" not in state_dict or "state" not in state_dict:
+            raise ValueError("load_state_dict: expected what state_dict() gave, with 'state' and 'param_groups' (got "
+                             f"{sorted(map(str, state_dict))}).")
         saved_groups = state_dict["param_groups"]
         if len(saved_groups) != len(self.param_groups):
             raise ValueError("load_state_dict: loaded state dict has a different number of parameter groups "
@@ -182,12 +236,15 @@ class Optimizer:
                 state[params[key]] = {name: _fitted(name, value, params[key]) for name, value in values.items()}
             else:
                 state[key] = deepcopy(values)
-        groups = [{**deepcopy({name: value for name, value in saved.items() if name != "params"}),
+        groups = [{**self.defaults, **deepcopy({name: value for name, value in saved.items() if name != "params"}),
                    "params": group["params"]} for group, saved in zip(self.param_groups, saved_groups, strict=True)]
         for group in groups:
+            check_execution(self, group)
             self.check_options(group)
         self.state = state
         self.param_groups = groups
+        for hook in list(hooks.after_load.values()) if hooks else ():
+            hook(self)
 
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
@@ -214,16 +271,10 @@ REQUIRED = _Required()
 
 
 def _fitted(name, value, param):
-    """A copy of a loaded value; tensors but the step count get the dtype of the parameter."""
+    """A copy of a loaded value; a real (complex) tensor gets the dtype of a real (complex) parameter."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_fitted(name, item, param) for item in value])
     if not isinstance(value, Tensor):
         return deepcopy(value)
-    if name == "step" or not (param.is_floating_point() or param.is_complex()):
-        return value.detach().clone()
-    return value.detach().to(param.dtype, copy=True)
-
-
-def check_not_negative(optimizer, group, *names):
-    """ValueError if one of these options is below zero (or not a number)."""
-    for name in names:
-        if not group[name] >= 0:
-            raise ValueError(f"{type(optimizer).__name__}: invalid {name} (got {group[name]}, expected at least 0).")
+    fits = (value.is_floating_point() and param.is_floating_point()) or (value.is_complex() and param.is_complex())
+    return value.detach().to(param.dtype, copy=True) if fits and name != "step" else value.detach().clone()

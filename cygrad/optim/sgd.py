@@ -1,7 +1,8 @@
 """Stochastic gradient descent."""
 
 from cygrad._core import optimise
-from cygrad.optim.optimizer import Optimizer, check_not_negative
+from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.parameter_checks import check_not_negative
 
 __all__ = ["SGD"]
 
@@ -24,6 +25,8 @@ class SGD(Optimizer):
         Needs a momentum and no dampening.
     maximize : bool, default False
         Go uphill.
+    foreach, differentiable, fused : optional
+        See `Optimizer`.
 
     Examples
     --------
@@ -36,9 +39,11 @@ class SGD(Optimizer):
     tensor([0.8000], requires_grad=True)
     """
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False):
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
+                 foreach=None, differentiable=False, fused=None):
         super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening,
-                                  "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize})
+                                  "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize,
+                                  "foreach": foreach, "differentiable": differentiable, "fused": fused})
 
     def check_options(self, group):
         """Raise ValueError for options that make no sense."""

@@ -10,6 +10,7 @@ from cygrad._core.dtype import dtype as Dtype
 from cygrad._core.dtype import get_default_dtype, int64, promote_types
 from cygrad._core.factories import empty
 from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import as_tensor_argument
 from cygrad.random import draws
 from cygrad.random.generator import chosen
 
@@ -42,7 +43,7 @@ def _plain(dtype):
 
 def _dtype(dtype, out, default):
     if dtype is None:
-        return default if out is None else out.dtype
+        return default if out is None else as_tensor_argument("random", "out", out).dtype
     return _plain(dtype)
 
 
@@ -81,7 +82,7 @@ def _finished(array, out, requires_grad):
     """The tensor over a new array, or `out` with its values."""
     result = from_numpy(array)
     if out is not None:
-        if tuple(out.shape) != tuple(result.shape):
+        if tuple(as_tensor_argument("random", "out", out).shape) != tuple(result.shape):
             raise RuntimeError(f"out has another shape (got {tuple(out.shape)}, expected {tuple(result.shape)}).")
         return out.copy_(result)
     return result.requires_grad_() if requires_grad else result
@@ -341,6 +342,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     >>> cygrad.bernoulli(cygrad.tensor([0., 1.]))
     tensor([0., 1.])
     """
+    as_tensor_argument("bernoulli", "input", input)
     if p is None and not input.is_floating_point():
         raise NotImplementedError(f"bernoulli: probabilities must be floating (got {input.dtype.name}).")
     probabilities = check_probabilities(input if p is None else p, "bernoulli")
@@ -390,7 +392,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     >>> cygrad.multinomial(cygrad.tensor([0., 0., 1.]), 2, replacement=True)
     tensor([2, 2])
     """
-    if input.ndim not in (1, 2):
+    if as_tensor_argument("multinomial", "input", input).ndim not in (1, 2):
         raise RuntimeError(f"multinomial: weights must have 1 or 2 dimensions (got shape {tuple(input.shape)}).")
     if not input.is_floating_point():
         raise RuntimeError(f"multinomial: weights must be floating (got {input.dtype.name}).")
@@ -474,6 +476,7 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
     >>> cygrad.rand_like(cygrad.zeros(2, 3)).shape == (2, 3)
     True
     """
+    as_tensor_argument("rand_like", "input", input)
     return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout, device=device,
                 requires_grad=requires_grad, pin_memory=pin_memory)
 
@@ -502,6 +505,7 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
     >>> cygrad.randn_like(cygrad.zeros(2, 3)).shape == (2, 3)
     True
     """
+    as_tensor_argument("randn_like", "input", input)
     return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout, device=device,
                  requires_grad=requires_grad, pin_memory=pin_memory)
 
@@ -533,5 +537,6 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
+    as_tensor_argument("randint_like", "input", input)
     return randint(*args, low=low, high=high, size=tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
                    layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)

@@ -1,5 +1,5 @@
 """Helpers around training: nothing of the core depends on them."""
 
-from cygrad.utils import checkpoint
+from cygrad.utils import checkpoint, data
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "data"]

@@ -292,3 +292,41 @@ def test_I4_in_place_with_itself():
     y.mul_(y)                                    # needs the old value as well, which is gone
     with pytest.raises(RuntimeError, match="changed in place"):
         y.sum().backward()
+
+
+def test_I2_expanded_may_be_filled():
+    target = cygrad.zeros(2, 1, dtype=FLOAT)
+    assert target.expand(2, 3).fill_(5).tolist() == [[5.0] * 3] * 2
+    assert target.tolist() == [[5.0], [5.0]] and target._version == 1
+    target.expand(4, 2, 3)[:, 1].zero_()
+    assert target.tolist() == [[5.0], [0.0]]
+
+
+def test_I2_views_of_a_base_that_detach_took_out_of_the_graph():
+    y = leaf(1.0, 2.0) * 1
+    v = y[:1]
+    y.detach_()
+    with pytest.raises(RuntimeError, match=r"detach_\(\) has taken its base out of the graph"):
+        v.mul_(2)
+    with cygrad.no_grad():
+        v.mul_(2)
+    assert y.tolist() == [2.0, 2.0] and v.requires_grad
+
+
+def test_I1_set_gives_other_memory():
+    x, source = cygrad.zeros(3, dtype=FLOAT), cygrad.arange(6, dtype=FLOAT)
+    assert x.set_(source) is x and x.data_ptr() == source.data_ptr() and x._version == 1 and source._version == 0
+    assert x.set_(source, 1, (2, 2), (1, 2)).tolist() == [[1.0, 3.0], [2.0, 4.0]] and x._version == 2
+    assert x.set_().shape == (0,)
+    with pytest.raises(RuntimeError, match=r"dtypes differ \(got int64 for a float64 tensor\)"):
+        x.set_(cygrad.arange(2))
+    with pytest.raises(RuntimeError, match="leaf that requires grad"):
+        leaf(1.0).set_(source)
+    y = leaf(1.0, 2.0) * 1
+    with pytest.raises(RuntimeError, match="no derivative"):
+        y.set_(source)
+    z = y * y
+    with cygrad.no_grad():
+        y.set_(source)
+    with pytest.raises(RuntimeError, match=r"changed in place .* version 1, expected version 0"):
+        z.sum().backward()

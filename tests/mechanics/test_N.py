@@ -39,6 +39,11 @@ def part(function, name="real"):
     return lambda m, z: getattr(function(m, z), name)
 
 
+def scattered(reduce):
+    """Two elements that are reduced into the first of two others."""
+    return lambda m, x, y: m.scatter_reduce(x, 0, m.tensor([0, 0]), y, reduce)
+
+
 # (row of the operator table, function, inputs, gradients of the sum of its result for each input)
 KINKS = [
     # derivative, and sub-gradient of least norm
@@ -151,6 +156,27 @@ KINKS = [
     ("std", op("std"), [[1j, 1j]], [[0, 0]]),
     ("std", op("std", dim=0, correction=0), [[2.0]], [[0]]),
     ("var", op("var"), [[2.0]], [[nan]]),
+    # elements chosen by their order
+    ("kthvalue", weighted(op("kthvalue", 2)), [[1.0, 3.0, 2.0]], [[0, 0, 1]]),
+    ("median_dim", weighted(op("median", 0)), [[1.0, 3.0, 2.0]], [[0, 0, 1]]),
+    ("median_of_all", op("median"), [[1.0, 2.0, 2.0, 3.0]], [[0, 0.5, 0.5, 0]]),
+    ("nanmedian_dim", weighted(op("nanmedian", 0)), [[nan, 1.0, 3.0, 2.0]], [[0, 0, 0, 1]]),
+    ("mode", weighted(op("mode")), [[2.0, 2.0, 1.0]], [[0, 1, 0]]),
+    ("cummax", weighted(op("cummax", 0)), [[1.0, 3.0, 3.0, 0.0]], [[1, 2, 7, 0]]),
+    ("cummin", weighted(op("cummin", 0)), [[3.0, 1.0, 1.0, 2.0]], [[1, 2, 7, 0]]),
+    ("scatter_amax", scattered("amax"), [[3.0, 0.0], [3.0, 3.0]], [[1 / 3, 1], [1 / 3, 1 / 3]]),
+    ("scatter_amin", scattered("amin"), [[3.0, 0.0], [3.0, 4.0]], [[0.5, 1], [0.5, 0]]),
+    ("scatter_prod", scattered("prod"), [[2.0, 1.0], [0.0, 3.0]], [[0, 1], [6, 0]]),
+    # special functions
+    ("lgamma", op("lgamma"), [[0.0, -1.0]], [[-inf, nan]]),
+    ("i0e", lambda m, x: m.special.i0e(x), [[0.0]], [[0]]),
+    ("i1e", lambda m, x: m.special.i1e(x), [[0.0]], [[0.5]]),
+    ("entr", lambda m, x: m.special.entr(x), [[0.0, -1.0]], [[inf, nan]]),
+    ("xlog1py", lambda m, x, y: m.special.xlog1py(x, y), [[0.0, 1.0], [-1.0, -1.0]], [[0, -inf], [nan, inf]]),
+    ("logit_plain", op("logit"), [[0.0, 1.0, 2.0]], [[inf, inf, nan]]),
+    ("logit_between", op("logit", 0.25), [[0.0, 0.25, 0.5]], [[0, 16 / 3, 4]]),
+    ("logaddexp2", op("logaddexp2"), [[-inf, -inf, inf], [-inf, 0.0, 0.0]], [[nan, 0, 1], [nan, 1, 0]]),
+    ("replace_non_finite", op("nan_to_num"), [[nan, inf, 1.0]], [[0, 0, 1]]),
     # exponentials of infinities
     ("logsumexp", op("logsumexp", 0), [[-inf, 0.0]], [[0, 1]]),
     ("logsumexp", op("logsumexp", 0), [[-inf, -inf]], [[nan, nan]]),

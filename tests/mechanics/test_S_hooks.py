@@ -2,6 +2,8 @@
 
 import gc
 import os
+import re
+import sys
 import threading
 import uuid
 import weakref
@@ -9,7 +11,7 @@ import weakref
 import pytest
 
 import cygrad
-from cygrad.autograd import grad
+from cygrad.autograd import Function, grad
 
 FLOAT = cygrad.float64
 
@@ -455,3 +457,62 @@ def test_S6_holds_in_deeply_nested_backward():
     with hooks(lambda t: packed.append(t) or t, identity):
         Deeper.apply(leaf(1.0), 150).backward()
     assert len(packed) == 1
+
+
+class Kept(Function):
+    """The identity, with its argument saved."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        assert len(ctx.saved_tensors) == 1
+        return g
+
+
+def test_S5_registered_while_another_thread_runs_the_node():
+    """Either in time, or a clear error; and looks at what is saved likewise."""
+    answers = set()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(10):
+            x = cygrad.ones(50, requires_grad=True)
+            outputs = [x.exp() if number % 2 else Kept.apply(x) for number in range(30)]
+            total = sum(outputs[1:], outputs[0]).sum()
+            start = threading.Barrier(3)
+
+            def act(action, start=start, outputs=outputs):
+                start.wait()
+                for output in outputs:
+                    node = output.grad_fn
+                    try:
+                        answers.add(action(node))
+                    except RuntimeError as error:
+                        answers.add(str(error))
+
+            def register(node):
+                raw = node._raw_saved_result if node.name() == "ExpBackward0" else node._raw_saved_tensors[0]
+                raw.register_hooks(lambda t: t, lambda t: t)
+
+            def look(node):
+                saved = node._saved_result if node.name() == "ExpBackward0" else node.saved_tensors[0]
+                return saved.shape
+
+            threads = [threading.Thread(target=act, args=(action,)) for action in (register, look)]
+            for thread in threads:
+                thread.start()
+            start.wait()
+            try:
+                total.backward()
+            except RuntimeError as error:
+                answers.add(str(error))
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    for answer in answers - {None, (50,)}:
+        assert re.search("has released|freed already|hooks were registered on a saved tensor while another", answer)

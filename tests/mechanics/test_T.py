@@ -324,18 +324,28 @@ def recorded_program():
     return (x.grad,)
 
 
+@pytest.fixture
+def eight_threads():
+    """More than there are cores, as `threads` can only lower the number."""
+    before = cygrad.get_num_threads()
+    cygrad.set_num_threads(8)
+    yield
+    cygrad.set_num_threads(before)
+
+
 @pytest.mark.parametrize("program", [chain_program, wide_program, reduction_program, hooked_program,
                                      recorded_program])
-def test_T6_same_bits_for_any_number_of_threads(program):
+def test_T6_same_bits_for_any_number_of_threads(program, eight_threads):
     expected = None
     for count in (1, 2, 3, 8, 2, 8):
         with cygrad.threads(count):
+            assert cygrad.get_num_threads() == count
             found = [g.numpy().tobytes() for g in program()]
         expected = expected or found
         assert found == expected, f"{count} threads"
 
 
-def test_T6_teams_and_python_threads():
+def test_T6_teams_and_python_threads(eight_threads):
     with cygrad.threads(1):
         expected = [g.numpy().tobytes() for g in wide_program()]
     found = [None] * 4
@@ -347,7 +357,7 @@ def test_T6_teams_and_python_threads():
     assert all(result == expected for result in found)
 
 
-def test_T6_errors_in_a_team():
+def test_T6_errors_in_a_team(eight_threads):
     x = random(512, 512).requires_grad_()
     parts = [(x * (i + 1.5)).sin() @ x for i in range(8)]
     total = cygrad.stack(parts).sum()

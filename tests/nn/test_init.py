@@ -108,3 +108,41 @@ def test_embedding_starts_normal_with_zero_padding():
     assert table.weight[299].abs().sum().item() == 0
     assert table.weight[:299].detach().numpy().std() == pytest.approx(1, rel=0.02)
     assert table.weight.is_leaf
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (3, 3), (5, 2, 2), (0, 2)])
+def test_orthogonal(shape):
+    tensor = init.orthogonal_(cygrad.empty(shape, dtype=cygrad.float64), gain=2)
+    matrix = tensor.reshape(shape[0], math.prod(shape[1:])).numpy()
+    product = matrix.T @ matrix if matrix.shape[0] >= matrix.shape[1] else matrix @ matrix.T
+    np.testing.assert_allclose(product, 4 * np.eye(len(product)), atol=1e-12)
+    # All orthogonal matrices are equally likely: the diagonal has both signs.
+    if shape == (3, 3):
+        signs = {init.orthogonal_(cygrad.empty(2, 2))[0, 0].sign().item() for _ in range(50)}
+        assert signs == {-1, 1}
+    with pytest.raises(ValueError, match="2 or more"):
+        init.orthogonal_(cygrad.ones(2))
+
+
+def test_dirac():
+    weight = init.dirac_(cygrad.ones(4, 2, 3), groups=2)
+    x = cygrad.randn(1, 4, 5)
+    assert (nn.functional.conv1d(x, weight, padding=1, groups=2) == x).all().item()
+    assert init.dirac_(cygrad.ones(3, 5, 3, 1)).sum().item() == 3
+    with pytest.raises(ValueError, match="3, 4, or 5"):
+        init.dirac_(cygrad.ones(2, 2))
+    with pytest.raises(ValueError, match="divisible by groups"):
+        init.dirac_(cygrad.ones(3, 2, 3), groups=2)
+
+
+def test_sparse():
+    tensor = init.sparse_(cygrad.ones(10, 6), 0.25, std=2.0)
+    assert (tensor == 0).sum(0).tolist() == [3] * 6
+    assert 1 < tensor[tensor != 0].std().item() < 3
+    with pytest.raises(ValueError, match="2 dimensions"):
+        init.sparse_(cygrad.ones(2), 0.5)
+
+
+def test_names_without_underscore_are_old():
+    with pytest.warns(FutureWarning, match=r"nn\.init\.eye is now deprecated in favor of nn\.init\.eye_"):
+        assert init.eye(cygrad.zeros(2, 2)).tolist() == [[1, 0], [0, 1]]

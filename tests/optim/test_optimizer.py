@@ -189,7 +189,7 @@ def test_state_dicts_that_do_not_fit_are_refused():
 
 def test_repr():
     text = repr(optim.SGD([parameter(1.0)], lr=0.5))
-    assert text.startswith("SGD (\nParameter Group 0\n    dampening: 0\n    lr: 0.5\n")
+    assert text.startswith("SGD (\nParameter Group 0\n    dampening: 0\n    differentiable: False\n")
 
 
 def test_hogwild_threads_share_parameters_safely():

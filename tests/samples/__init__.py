@@ -16,22 +16,37 @@ from .sample import Sample
 FAMILIES = (
     "activation",
     "arithmetic",
+    "attention",
+    "bessel",
     "combination",
     "comparison",
     "complex",
+    "composed",
+    "convolution",
     "copy",
+    "error",
     "exponential",
     "extrema",
+    "gamma",
     "indexing",
     "logic",
     "losses",
+    "margin",
+    "normalization",
+    "number",
     "ordering",
     "part",
+    "polynomial",
+    "pooling",
     "power",
     "products",
+    "recurrent",
     "reduction",
+    "resampling",
     "rounding",
     "scan",
+    "scatter",
+    "selection",
     "trigonometric",
     "view",
 )
@@ -39,22 +54,25 @@ FAMILIES = (
 # Functions of the functional interface that have another signature than the operator of their name.
 FUNCTIONAL = {"linear", "pad", "one_hot", "embedding"}
 
+# What is not differentiable in PyTorch, or wrongly.
+BEYOND = set()
 SAMPLES, COMPLEX, HELPERS = {}, set(), {}
 for _family in FAMILIES:
     _module = import_module(f"{__name__}.{_family}")
     SAMPLES.update(_module.SAMPLES)
     COMPLEX.update(getattr(_module, "COMPLEX", ()))
     HELPERS.update(getattr(_module, "HELPERS", {}))
-    if _family in ("activation", "losses"):
+    BEYOND.update(getattr(_module, "BEYOND", ()))
+    if _family in ("activation", "attention", "convolution", "losses", "margin", "normalization", "pooling", "resampling"):
         FUNCTIONAL.update(_module.SAMPLES)
 
-__all__ = ["COMPLEX", "FAMILIES", "HELPERS", "SAMPLES", "Sample", "find"]
+__all__ = ["BEYOND", "COMPLEX", "FAMILIES", "HELPERS", "SAMPLES", "Sample", "find"]
 
 
 def find(name):
-    """The function of that name: of cygrad, of its functional interface, or a method of tensors."""
+    """The function of that name: of cygrad, of its functional interface, a method of tensors, or a special function."""
     places = (cygrad, cygrad.Tensor, cygrad.nn.functional)
-    for place in reversed(places) if name in FUNCTIONAL else places:
+    for place in (*(reversed(places) if name in FUNCTIONAL else places), cygrad.special):
         if hasattr(place, name):
             return getattr(place, name)
     raise LookupError(f"no public function or method is called {name!r}")

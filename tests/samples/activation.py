@@ -1,6 +1,15 @@
 """Samples: activation functions."""
 
-from .sample import at, call, only_floating, unary
+import cygrad
+
+from .sample import Sample, at, call, fails, only_floating, unary
+
+
+def add(sample, *arguments):
+    """The same with further arguments."""
+    sample.args += arguments
+    return sample
+
 
 SAMPLES = {
     "sigmoid": unary(),
@@ -20,7 +29,26 @@ SAMPLES = {
     "celu": [*unary(), call((4,), 1.5)],
     "selu": [*unary(), call((3,), low=800, high=1000)],
     "gelu": [*unary(), *unary(approximate="tanh")],
+    "hardsigmoid": [*unary(), call((4,), low=2, high=4), at([[-3.0, 3.0, 0.0]], [0.0, 0.0, 1 / 6])],
+    "hardswish": [*unary(), call((4,), low=-4, high=-3.1), at([[-3.0, 3.0, 0.0]], [0.0, 1.0, 0.5])],
+    "hardshrink": [*unary(0.6), *unary(-2, -0.6), call((4,), 1.5, low=-1.4, high=1.4), at([[-0.5, 0.5]], [0.0, 0.0])],
+    "softshrink": [*unary(0.6), *unary(-2, -0.6), call((4,), 1.5, low=-1.4, high=1.4), at([[-0.5, 0.5]], [0.0, 0.0]),
+                   fails(RuntimeError, "must not be negative", (2,), -1.0)],
+    "threshold": [
+        *(lambda make, dtype, builder=builder: add(builder(make, dtype), 0.5, 7) for builder in unary(0.6)),
+        call((4,), 3, -1),
+        lambda make, dtype: at([[1.0, 2.0]], [0.0, 1.0], threshold=1.0, value=9.0)(make, dtype),
+    ],
+    "prelu": [
+        call((2, 3), (1,)), call((2, 3, 2), (3,)), call((2, 3), (3,)), call((3,), (1,)), call((), (1,)), call((0, 3), (3,)),
+        at([[[-1.0, 0.0, 1.0]], [0.5]], [[0.5, 0.5, 1.0]], [-1.0]),
+        fails(RuntimeError, "number of slopes", (2, 3), (2,)),
+        fails(RuntimeError, "number of slopes", (2, 3), (2, 3)),
+        lambda make, dtype: Sample((make((2, 3)), cygrad.ones(3, dtype=cygrad.int64)), error=RuntimeError,
+                                   match="must have one type"),
+    ],
     "softplus": [*unary(), call((4,), 2.0, 1.0), call((3,), low=800, high=1000)],
 }
 COMPLEX = {"sigmoid", "silu"}
-HELPERS = {"gelu_tanh": "gelu"}
+HELPERS = {"gelu_tanh": "gelu", "prelu_elementwise": "prelu"}
+BEYOND = {"hardsigmoid"}                 # PyTorch's 1/6 has single precision

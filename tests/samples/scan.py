@@ -2,7 +2,9 @@
 
 import cygrad
 
-from .sample import Sample, call, fails
+from .sample import Sample, call, fails, only_floating, only_real, without_gradient
+
+INF, NAN = float("inf"), float("nan")
 
 
 def along(**kwargs):
@@ -31,6 +33,24 @@ SAMPLES = {
         with_zeros([0.0, 0.0, 3.0], 0),
         with_zeros([[2.0, 0.0, 3.0], [0.0, 2.0, 0.0]], 1),
         with_zeros([[2.0, 0.0], [0.0, 2.0], [1.0, 3.0]], 0),
+        BAD_DIM,
+    ],
+    "cummax": [
+        *only_real(along()),
+        *without_gradient([with_zeros([1.0, 3.0, 3.0, 0.0], 0)]),
+        lambda make, dtype: Sample((cygrad.tensor([1.0, NAN, 2.0], dtype=dtype), 0), check_gradient=False),
+        BAD_DIM,
+    ],
+    "cummin": [
+        *only_real(along()),
+        *without_gradient([with_zeros([3.0, 1.0, 1.0, 2.0], 0)]),
+        lambda make, dtype: Sample((cygrad.tensor([3.0, NAN, 2.0], dtype=dtype), 0), check_gradient=False),
+        BAD_DIM,
+    ],
+    "logcumsumexp": [
+        *only_floating(along()),
+        call((3,), 0, low=900, high=1000),
+        lambda make, dtype: Sample((cygrad.tensor([-INF, -INF, 1.0, 2.0], dtype=dtype), 0), fixed=(0,)),
         BAD_DIM,
     ],
     "softmax": [*along(), call((3,), 0, low=900, high=1000), BAD_DIM],

@@ -75,9 +75,9 @@ def test_stacks_and_subsets():
     assert both.__getitems__([1]) == [(1, 1)]
     assert len(named) == 3
     for arguments in ((), (Squares(2), Squares(3))):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="StackDataset"):
             data.StackDataset(*arguments)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="StackDataset"):
         data.StackDataset(Squares(2), b=Squares(2))
 
 
@@ -149,7 +149,7 @@ def test_batch_sampler(n, drop_last):
     lambda: data.RandomSampler(range(3), num_samples=0), lambda: data.WeightedRandomSampler([1.0], 0),
     lambda: data.WeightedRandomSampler([[1.0]], 1), lambda: data.WeightedRandomSampler([1.0], 1, 1)])
 def test_wrong_samplers(make):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="should be"):
         make()
 
 

@@ -3,11 +3,12 @@
 import warnings
 
 from cygrad._core.dtype import uint8
+from cygrad.composite.forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
 __all__ = ["celu", "elu", "gelu", "glu", "hardtanh", "leaky_relu", "log_softmax", "logsigmoid", "mish", "relu",
            "relu6", "relu6_", "relu_", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus", "softsign", "tanh",
-           "tanhshrink"]
+           "tanhshrink", "write_into"]
 
 _celu, _elu, _gelu, _gelu_tanh, _hardtanh, _leaky_relu, _log_softmax, _mish, _relu, _relu6, _selu, _silu, _softmax = (
     OPERATORS[name] for name in ("celu", "elu", "gelu", "gelu_tanh", "hardtanh", "leaky_relu", "log_softmax", "mish",
@@ -39,16 +40,16 @@ def relu(input, inplace=False):
 
 def relu_(input):
     """`relu` written into its input."""
-    return input.relu_()
+    return as_tensor_argument("relu_", "input", input).relu_()
 
 
-def _into(input, function, *options):
+def write_into(input, function, *options):
     """
     Write ``function(input)`` into `input`.
 
     The function gets a copy, because it may keep its argument for backward, where the old values are needed.
     """
-    return input.copy_(function(input.clone(), *options))
+    return as_tensor_argument(function.__name__, "input", input).copy_(function(input.clone(), *options))
 
 
 def relu6(input, inplace=False):
@@ -66,12 +67,12 @@ def relu6(input, inplace=False):
     Tensor
         Derivative 0 at the bounds.
     """
-    return _into(input, _relu6) if inplace else _relu6(input)
+    return write_into(input, _relu6) if inplace else _relu6(input)
 
 
 def relu6_(input):
     """`relu6` written into its input."""
-    return _into(input, _relu6)
+    return write_into(input, _relu6)
 
 
 def hardtanh(input, min_val=-1, max_val=1, inplace=False):
@@ -92,10 +93,10 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
     """
     if not min_val <= max_val:
         raise ValueError(f"hardtanh: min_val must not exceed max_val (got {min_val} and {max_val}).")
-    if input.dtype is uint8 and min_val < 0:
+    if as_tensor_argument("hardtanh", "input", input).dtype is uint8 and min_val < 0:
         raise RuntimeError(f"hardtanh: uint8 has no negative numbers (got min_val={min_val}, expected 0 or more). "
                            "Convert with to() first.")
-    return _into(input, _hardtanh, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
+    return write_into(input, _hardtanh, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
 
 
 def leaky_relu(input, negative_slope=0.01, inplace=False):
@@ -114,7 +115,7 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     Tensor
         Derivative `negative_slope` at 0.
     """
-    return _into(input, _leaky_relu, negative_slope) if inplace else _leaky_relu(input, negative_slope)
+    return write_into(input, _leaky_relu, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
 def elu(input, alpha=1.0, inplace=False):
@@ -133,7 +134,7 @@ def elu(input, alpha=1.0, inplace=False):
     Tensor
         Derivative `alpha` at 0.
     """
-    return _into(input, _elu, alpha) if inplace else _elu(input, alpha)
+    return write_into(input, _elu, alpha) if inplace else _elu(input, alpha)
 
 
 def celu(input, alpha=1.0, inplace=False):
@@ -154,7 +155,7 @@ def celu(input, alpha=1.0, inplace=False):
     """
     if alpha == 0:
         raise RuntimeError("celu: alpha cannot be 0. Use relu.")
-    return _into(input, _celu, alpha) if inplace else _celu(input, alpha)
+    return write_into(input, _celu, alpha) if inplace else _celu(input, alpha)
 
 
 def selu(input, inplace=False):
@@ -171,7 +172,7 @@ def selu(input, inplace=False):
     -------
     Tensor
     """
-    return _into(input, _selu) if inplace else _selu(input)
+    return write_into(input, _selu) if inplace else _selu(input)
 
 
 def silu(input, inplace=False):
@@ -188,7 +189,7 @@ def silu(input, inplace=False):
     -------
     Tensor
     """
-    return _into(input, _silu) if inplace else _silu(input)
+    return write_into(input, _silu) if inplace else _silu(input)
 
 
 def mish(input, inplace=False):
@@ -205,7 +206,7 @@ def mish(input, inplace=False):
     -------
     Tensor
     """
-    return _into(input, _mish) if inplace else _mish(input)
+    return write_into(input, _mish) if inplace else _mish(input)
 
 
 def gelu(input, approximate="none"):
@@ -259,7 +260,7 @@ def glu(input, dim=-1):
     Tensor
         Half as large along `dim`.
     """
-    if input.ndim == 0:
+    if as_tensor_argument("glu", "input", input).ndim == 0:
         raise RuntimeError("glu: a tensor without dimensions cannot be halved (got shape ()).")
     if input.size(dim) % 2:
         raise RuntimeError(f"glu: the size along the dimension must be even (got {input.size(dim)} for dim={dim}).")

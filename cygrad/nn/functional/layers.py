@@ -1,45 +1,16 @@
-"""Linear maps, embeddings, dropout and what prepares data for them."""
+"""Linear maps, dropout and what prepares data for them."""
+
+import math
 
 import cygrad
+from cygrad.composite.forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
-__all__ = ["dropout", "embedding", "linear", "normalize", "one_hot", "pad"]
+__all__ = ["bilinear", "dropout", "linear", "normalize", "one_hot", "pad"]
 
 linear = OPERATORS["linear"]
 one_hot = OPERATORS["one_hot"]
 pad = OPERATORS["pad"]
-_embedding = OPERATORS["embedding"]
-
-
-def embedding(input, weight, padding_idx=None):
-    """
-    Rows of `weight`, looked up by index.
-
-    Parameters
-    ----------
-    input : Tensor
-        Integers of any shape, from 0 up to the number of rows.
-    weight : Tensor of shape (rows, features)
-    padding_idx : int, optional
-        A row that gets no gradient.
-
-    Returns
-    -------
-    Tensor
-        Of shape (*input.shape, features).
-
-    Raises
-    ------
-    IndexError
-        If an index is out of range.
-    """
-    if padding_idx is None:
-        return _embedding(weight, input, -1)
-    rows = weight.size(0)
-    if not -rows <= padding_idx < rows:
-        raise AssertionError(f"embedding: padding_idx must be within the table (got {padding_idx}, expected less than "
-                             f"{rows}).")
-    return _embedding(weight, input, padding_idx % rows)
 
 
 def check_probability(p, operation):
@@ -71,6 +42,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
         If `p` is not a probability.
     """
     check_probability(p, "dropout")
+    as_tensor_argument("dropout", "input", input)
     if not training or p == 0 or input.numel() == 0:
         return input
     with cygrad.no_grad():
@@ -99,3 +71,45 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """
     length = cygrad.clamp_min(cygrad.norm(input, p, dim, keepdim=True), eps)
     return cygrad.div(input, length, out=out)
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """
+    ``sum_ij weight[k, i, j] * input1[i] * input2[j] + bias[k]``.
+
+    Parameters
+    ----------
+    input1, input2 : Tensor of shape (..., n) and (..., m)
+        The same but for the last dimension.
+    weight : Tensor of shape (k, n, m)
+    bias : Tensor of shape (k,), optional
+
+    Returns
+    -------
+    Tensor of shape (..., k)
+
+    Raises
+    ------
+    RuntimeError
+        If shapes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> cygrad.nn.functional.bilinear(x, x, cygrad.tensor([[[1.0, 0.0], [0.0, 1.0]]]))
+    tensor([5.])
+    """
+    for name, tensor in (("input1", input1), ("input2", input2), ("weight", weight)):
+        as_tensor_argument("bilinear", name, tensor)
+    shapes = f"(got {tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(weight.shape)})"
+    if min(input1.ndim, input2.ndim) == 0 or input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(f"bilinear: the inputs' dimensions but the last must be the same {shapes}.")
+    if weight.ndim != 3 or tuple(weight.shape[1:]) != (input1.shape[-1], input2.shape[-1]):
+        raise RuntimeError(f"bilinear: input size does not match weight size {shapes}.")
+    outputs, first, second = weight.shape
+    count = math.prod(input1.shape[:-1])
+    forms = linear(input1.reshape(count, first), weight.transpose(1, 2).reshape(outputs * second, first))
+    result = cygrad.bmm(forms.unflatten(-1, (outputs, second)), input2.reshape(count, second, 1))
+    result = result.reshape(*input1.shape[:-1], outputs)
+    return result if bias is None else result + bias

@@ -2,10 +2,11 @@
 
 import warnings
 
+from cygrad.composite.forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div",
-           "l1_loss", "mse_loss", "nll_loss", "resolve_reduction", "smooth_l1_loss"]
+           "l1_loss", "mse_loss", "nll_loss", "reduced", "resolve_reduction", "smooth_l1_loss"]
 
 _REDUCTIONS = ("none", "mean", "sum")
 _log_softmax, _cross_entropy, _nll_loss = (OPERATORS[name] for name in ("log_softmax", "cross_entropy", "nll_loss"))
@@ -33,7 +34,8 @@ def _check_reduction(reduction, operation, known=_REDUCTIONS):
                          f"(expected one of {', '.join(known)}).")
 
 
-def _reduced(losses, reduction, operation):
+def reduced(losses, reduction, operation):
+    """The mean or sum of the losses, or themselves; ValueError for another reduction."""
     if reduction == "mean":
         return losses.mean()
     if reduction == "sum":
@@ -43,6 +45,8 @@ def _reduced(losses, reduction, operation):
 
 
 def _check_sizes(input, target, operation):
+    as_tensor_argument(operation, "input", input)
+    as_tensor_argument(operation, "target", target)
     if input.shape != target.shape:
         warnings.warn(f"{operation}: input and target differ in shape and are broadcast (got {input.shape} and "
                       f"{target.shape}), which is seldom what a loss should do. Give them one shape.", stacklevel=3)
@@ -53,7 +57,7 @@ def _weighted(losses, weight, reduction, operation):
     if weight.shape != losses.shape:
         raise ValueError(f"{operation}: weights and input must have the same size (got {weight.shape} and "
                          f"{losses.shape}).")
-    total = _reduced(losses * weight, "sum" if reduction == "mean" else reduction, operation)
+    total = reduced(losses * weight, "sum" if reduction == "mean" else reduction, operation)
     return total / weight.sum() if reduction == "mean" else total
 
 
@@ -80,7 +84,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     losses = _mse(input, target)
     if weight is not None:
         return _weighted(losses, weight, reduction, "mse_loss")
-    return _reduced(losses, reduction, "mse_loss")
+    return reduced(losses, reduction, "mse_loss")
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
@@ -107,7 +111,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     losses = _l1(input, target)
     if weight is not None:
         return _weighted(losses, weight, reduction, "l1_loss")
-    return _reduced(losses, reduction, "l1_loss")
+    return reduced(losses, reduction, "l1_loss")
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
@@ -138,7 +142,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss: does not support negative values for beta (got {beta}).")
     losses = _l1(input, target) if beta == 0 else _smooth_l1(input, target, beta)
-    return _reduced(losses, reduction, "smooth_l1_loss")
+    return reduced(losses, reduction, "smooth_l1_loss")
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
@@ -172,7 +176,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
             raise ValueError(f"huber_loss: weights and input must have the same size (got {weight.shape} and "
                              f"{input.shape}).")
         losses = losses * weight
-    return _reduced(losses, reduction, "huber_loss")
+    return reduced(losses, reduction, "huber_loss")
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
@@ -201,7 +205,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if reduction == "mean":
         warnings.warn("kl_div: reduction 'mean' divides by the number of elements, while the divergence is the sum "
                       "of each distribution; 'batchmean' divides by the batch size alone.", stacklevel=2)
-    return _reduced(losses, reduction, "kl_div")
+    return reduced(losses, reduction, "kl_div")
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
@@ -304,7 +308,7 @@ def _of_probabilities(input, target, weight, reduction, label_smoothing):
             raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
                                f"{n_classes} classes or no classes (got shape {weight.shape}).")
         terms = terms * (weight.reshape(-1, *[1] * (input.ndim - 2)) if classes else weight)
-    return _reduced(-terms.sum(classes), reduction, "cross_entropy")
+    return reduced(-terms.sum(classes), reduction, "cross_entropy")
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -336,6 +340,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         If an element of the input is not a probability.
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "binary_cross_entropy")
+    as_tensor_argument("binary_cross_entropy", "input", input)
+    as_tensor_argument("binary_cross_entropy", "target", target)
     if input.shape != target.shape:
         raise ValueError(f"binary_cross_entropy: the target must have the shape of the input (got {target.shape}, "
                          f"expected {input.shape}).")
@@ -343,7 +349,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1. "
                            "Use binary_cross_entropy_with_logits for unnormalised scores.")
     losses = _bce(input, target)
-    return _reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy")
+    return reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy")
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
@@ -375,8 +381,10 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
         If the shapes differ.
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "binary_cross_entropy_with_logits")
+    as_tensor_argument("binary_cross_entropy_with_logits", "input", input)
+    as_tensor_argument("binary_cross_entropy_with_logits", "target", target)
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy_with_logits: target size must be the same as input size "
                          f"(got {target.shape}, expected {input.shape}).")
     losses = _bce_with_logits(input, target, 1.0 if pos_weight is None else pos_weight)
-    return _reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy_with_logits")
+    return reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy_with_logits")

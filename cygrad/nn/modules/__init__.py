@@ -1,3 +1,3 @@
 """Names of `cygrad.nn` that programs look for in ``nn.modules``."""
 
-from cygrad.nn.modules import module
+from cygrad.nn.modules import lazy, module

@@ -1,0 +1,82 @@
+/* Windows of pooling: along each of three dimensions, which elements each output looks at; and loops over them. */
+#ifndef CYGRAD_POOLING_WINDOWS_H
+#define CYGRAD_POOLING_WINDOWS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include "each_cpu.h"
+
+typedef struct {
+    int64_t begin;      /* first element inside of the image */
+    int64_t count;      /* how many, `step` apart */
+    int64_t full;       /* how many with those in the padding */
+} window_t;
+
+typedef struct {
+    int64_t size[3], out[3], step[3];
+    window_t *windows[3];
+    double divisor;     /* of averages; 0: the number of elements */
+    int with_padding;   /* ... counted with those in the padding */
+} pooling_t;
+
+#define REAL float
+#define NAME(function) function##_float
+#define IS_NAN(x) ((x) != (x))
+#define LOWEST -INFINITY
+#include "pooling_loops.h"
+#include "pooling_averages.h"
+#undef IS_NAN
+#undef LOWEST
+#undef REAL
+#undef NAME
+#define REAL double
+#define NAME(function) function##_double
+#define IS_NAN(x) ((x) != (x))
+#define LOWEST -INFINITY
+#include "pooling_loops.h"
+#include "pooling_averages.h"
+#undef IS_NAN
+#undef LOWEST
+#undef REAL
+#undef NAME
+#define IS_NAN(x) 0
+#define REAL int64_t
+#define LOWEST INT64_MIN
+#define NAME(function) function##_int64
+#include "pooling_loops.h"
+#include "pooling_averages.h"
+#undef REAL
+#undef LOWEST
+#undef NAME
+#define REAL int32_t
+#define LOWEST INT32_MIN
+#define NAME(function) function##_int32
+#include "pooling_loops.h"
+#undef REAL
+#undef LOWEST
+#undef NAME
+#define REAL int16_t
+#define LOWEST INT16_MIN
+#define NAME(function) function##_int16
+#include "pooling_loops.h"
+#undef REAL
+#undef LOWEST
+#undef NAME
+#define REAL int8_t
+#define LOWEST INT8_MIN
+#define NAME(function) function##_int8
+#include "pooling_loops.h"
+#undef REAL
+#undef LOWEST
+#undef NAME
+#define REAL uint8_t
+#define LOWEST 0
+#define NAME(function) function##_uint8
+#include "pooling_loops.h"
+#undef REAL
+#undef LOWEST
+#undef NAME
+#undef IS_NAN
+
+#endif

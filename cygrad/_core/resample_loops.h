@@ -1,0 +1,76 @@
+/* Images resampled along their dimensions, for one type. The includer defines REAL and NAME(function).
+
+   Lines of the input are combined first, into a buffer of one line; then its elements. */
+
+static inline __attribute__((always_inline)) void NAME(add_scaled)(
+        REAL *target, const REAL *source, REAL weight, int64_t n, const int first) {
+    if (first)
+        for (int64_t k = 0; k < n; k++)
+            target[k] = weight * source[k];
+    else
+        for (int64_t k = 0; k < n; k++)
+            target[k] += weight * source[k];
+}
+
+FOR_EACH_CPU
+static void NAME(resample)(const resampling_t *r, const REAL *input, REAL *result, REAL *buffer) {
+    const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
+    const int64_t width = r->size[2], out = r->out[2];
+    for (int64_t a = 0; a < r->out[0]; a++)
+        for (int64_t b = 0; b < r->out[1]; b++, result += out) {
+            const REAL *line = input + (x->index[a * x->taps] * r->size[1] + y->index[b * y->taps]) * width;
+            if (x->taps * y->taps > 1) {
+                int first = 1;
+                for (int64_t i = a * x->taps; i < (a + 1) * x->taps; i++)
+                    for (int64_t j = b * y->taps; j < (b + 1) * y->taps; j++) {
+                        const double weight = x->weight[i] * y->weight[j];
+                        if (weight == 0)
+                            continue;      /* what does not count is not even looked at: it may be nan */
+                        NAME(add_scaled)(buffer, input + (x->index[i] * r->size[1] + y->index[j]) * width,
+                                         (REAL)weight, width, first);
+                        first = 0;
+                    }
+                line = buffer;
+            }
+            if (z->taps == 1)
+                for (int64_t c = 0; c < out; c++)
+                    result[c] = line[z->index[c]];
+            else if (z->taps == 2)
+                for (int64_t c = 0; c < out; c++) {
+                    const REAL left = (REAL)z->weight[2 * c], right = (REAL)z->weight[2 * c + 1];
+                    result[c] = right == 0 ? left * line[z->index[2 * c]]
+                        : left * line[z->index[2 * c]] + right * line[z->index[2 * c + 1]];
+                }
+            else
+                for (int64_t c = 0; c < out; c++) {
+                    REAL value = 0;
+                    for (int64_t k = c * z->taps; k < (c + 1) * z->taps; k++)
+                        if (z->weight[k] != 0)
+                            value += (REAL)z->weight[k] * line[z->index[k]];
+                    result[c] = value;
+                }
+        }
+}
+
+/* The transpose: `result` starts at zero. */
+FOR_EACH_CPU
+static void NAME(resample_back)(const resampling_t *r, const REAL *grad, REAL *result, REAL *buffer) {
+    const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
+    const int64_t width = r->size[2], out = r->out[2];
+    for (int64_t a = 0; a < r->out[0]; a++)
+        for (int64_t b = 0; b < r->out[1]; b++, grad += out) {
+            for (int64_t k = 0; k < width; k++)
+                buffer[k] = 0;
+            for (int64_t c = 0; c < out; c++)
+                for (int64_t k = c * z->taps; k < (c + 1) * z->taps; k++)
+                    if (z->weight[k] != 0)
+                        buffer[z->index[k]] += (REAL)z->weight[k] * grad[c];
+            for (int64_t i = a * x->taps; i < (a + 1) * x->taps; i++)
+                for (int64_t j = b * y->taps; j < (b + 1) * y->taps; j++) {
+                    const double weight = x->weight[i] * y->weight[j];
+                    if (weight != 0)
+                        NAME(add_scaled)(result + (x->index[i] * r->size[1] + y->index[j]) * width, buffer,
+                                         (REAL)weight, width, 0);
+                }
+        }
+}

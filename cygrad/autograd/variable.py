@@ -1,0 +1,52 @@
+"""The name that tensors in the graph had once, for programs that still use it."""
+
+from cygrad._core.engine import queue_callback
+from cygrad._core.tensor import Tensor
+
+__all__ = ["Variable"]
+
+
+class _Engine:
+    """What runs backward, under the name by which programs reach it."""
+
+    queue_callback = staticmethod(queue_callback)
+
+
+class _VariableMeta(type):
+    """Every Tensor is a Variable."""
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """
+    A Tensor over the same memory, outside the graph.
+
+    Tensors have done by themselves what variables were for, for a long time; the name is kept for old programs.
+
+    Parameters
+    ----------
+    data : Tensor
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.autograd.Variable(cygrad.ones(2), requires_grad=True)
+    >>> x
+    tensor([1., 1.], requires_grad=True)
+    >>> isinstance(x, cygrad.autograd.Variable)
+    True
+    """
+
+    _execution_engine = _Engine()
+
+    def __new__(cls, data, requires_grad=False):
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable: data has to be a Tensor (got {type(data).__name__}). Make one with tensor().")
+        return data.data.requires_grad_(requires_grad)

@@ -1,0 +1,378 @@
+"""Elements counted and found: histograms, buckets, runs of equals."""
+
+from collections import namedtuple
+
+from cygrad._core.creation import tensor
+from cygrad._core.dtype import float64, int64
+from cygrad._core.factories import ones, zeros
+from cygrad._core.ranges import arange, linspace
+from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import as_tensor_argument, into
+from cygrad.composite.table import operators
+
+__all__ = ["argwhere", "bincount", "bucketize", "histc", "histogram", "searchsorted", "unique_consecutive"]
+METHODS = ["argwhere", "bincount", "histc", "histogram", "unique_consecutive"]
+
+Histogram = namedtuple("histogram", ["hist", "bin_edges"])
+
+
+def argwhere(input):
+    """Indices of the elements that are not zero, one row each.
+
+    Parameters
+    ----------
+    input : Tensor
+
+    Returns
+    -------
+    Tensor
+        int64, of shape (number of such elements, number of dimensions).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.argwhere(cygrad.tensor([[0, 1], [2, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
+    return operators.nonzero(as_tensor_argument("argwhere", "input", input))
+
+
+# ---- in a sorted sequence
+
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, out=None, sorter=None):
+    """Where values belong in sorted rows.
+
+    Parameters
+    ----------
+    sorted_sequence : Tensor
+        In order along the last dimension; a vector serves all values.
+    input : Tensor or number
+        The values.
+    out_int32 : bool, default False
+        Whether the result is int32 instead of int64.
+    right : bool, default False
+        Whether a value goes behind its equals instead of before them.
+    side : {"left", "right"}, optional
+        The same in words.
+    out : Tensor, optional
+        Written to instead.
+    sorter : Tensor, optional
+        The order of a sequence that is not sorted, as `argsort` gives it.
+
+    Returns
+    -------
+    Tensor
+        Positions, of the shape of `input`.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit, or `side` and `right` contradict.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.searchsorted(cygrad.tensor([1, 3, 5]), cygrad.tensor([3, 4]))
+    tensor([1, 2])
+    """
+    as_tensor_argument("searchsorted", "sorted_sequence", sorted_sequence)
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"searchsorted: unknown side (got {side!r}, expected 'left' or 'right').")
+    if side == "left" and right:
+        raise RuntimeError("searchsorted: side and right contradict (got 'left' and True).")
+    right = right or side == "right"
+    if not isinstance(input, Tensor):
+        if sorted_sequence.ndim != 1:
+            raise RuntimeError("searchsorted: a number is searched in a vector (got shape "
+                               f"{tuple(sorted_sequence.shape)}).")
+        input = tensor(input, dtype=sorted_sequence.dtype if not isinstance(input, float)
+                       or sorted_sequence.is_floating_point() else float64)
+        if input.dtype is not sorted_sequence.dtype:
+            sorted_sequence = operators.cast(sorted_sequence, input.dtype)
+    if sorter is not None:
+        if tuple(as_tensor_argument("searchsorted", "sorter", sorter).shape) != tuple(sorted_sequence.shape):
+            raise RuntimeError(f"searchsorted: sorter must have the shape of the sequence (got {tuple(sorter.shape)}, "
+                               f"expected {tuple(sorted_sequence.shape)}).")
+        sorted_sequence = operators.gather(sorted_sequence, sorted_sequence.ndim - 1, sorter)
+    found = operators.searchsorted(sorted_sequence, input, right=right, out_int32=out_int32)
+    return into("searchsorted", found, out)
+
+
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+    """The number of the bucket that each element falls in.
+
+    Parameters
+    ----------
+    input : Tensor or number
+    boundaries : Tensor
+        A vector in order.
+    out_int32 : bool, default False
+        Whether the result is int32 instead of int64.
+    right : bool, default False
+        Whether a bucket begins with its lower boundary instead of ending with its upper one.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `input`, from 0 to the number of boundaries.
+
+    Raises
+    ------
+    RuntimeError
+        If `boundaries` is no vector.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.bucketize(cygrad.tensor([1, 3, 6]), cygrad.tensor([1, 3, 5]))
+    tensor([0, 1, 3])
+    """
+    if as_tensor_argument("bucketize", "boundaries", boundaries).ndim != 1:
+        raise RuntimeError(f"bucketize: boundaries must be a vector (got shape {tuple(boundaries.shape)}).")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+
+
+# ---- counts
+
+def bincount(input, weights=None, minlength=0):
+    """How often each number occurs.
+
+    Parameters
+    ----------
+    input : Tensor
+        A vector of integers that are not negative.
+    weights : Tensor, optional
+        What each element counts; 1 by default.
+    minlength : int, default 0
+        The least size of the result.
+
+    Returns
+    -------
+    Tensor
+        int64, or with weights float64 (float32 for float32).
+
+    Raises
+    ------
+    RuntimeError
+        If `input` is no such vector, or there are not as many weights.
+    NotImplementedError
+        For numbers that are no integers.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.bincount(cygrad.tensor([0, 2, 2]))
+    tensor([1, 0, 2])
+    """
+    as_tensor_argument("bincount", "input", input)
+    if minlength < 0:
+        raise RuntimeError(f"bincount: minlength must not be negative (got {minlength}).")
+    if input.ndim != 1:
+        raise RuntimeError(f"bincount: expected a vector (got shape {tuple(input.shape)}).")
+    if input.is_floating_point() or input.is_complex() or str(input.dtype).endswith("bool"):
+        raise NotImplementedError(f"bincount: expected integers (got {input.dtype}).")
+    if input.numel() == 0:
+        return zeros(minlength, dtype=int64)
+    low, high = int(operators.amin(input)), int(operators.amax(input))
+    if low < 0:
+        raise RuntimeError(f"bincount: numbers must not be negative (got {low}).")
+    if weights is None:
+        weights = ones(input.shape[0], dtype=int64)
+    else:
+        as_tensor_argument("bincount", "weights", weights)
+        if tuple(weights.shape) != tuple(input.shape):
+            raise RuntimeError(f"bincount: input and weights must have one shape (got {tuple(input.shape)} and "
+                               f"{tuple(weights.shape)}).")
+        if not str(weights.dtype).endswith("float32"):
+            weights = operators.cast(weights.detach(), float64)
+    counts = zeros(max(minlength, high + 1), dtype=weights.dtype)
+    return operators.index_add(counts, 0, input, weights.detach())
+
+
+def _limits(operation, input, low, high):
+    """The limits of a histogram: of the elements themselves if both are equal."""
+    if low == high and input.numel():
+        low, high = float(operators.amin(input)), float(operators.amax(input))
+    if low == high:
+        margin = 0.5 if operation == "histogram" else 1
+        low, high = low - margin, high + margin
+    for limit in (low, high):
+        if limit != limit or limit in (float("inf"), float("-inf")):
+            raise RuntimeError(f"{operation}: the range must be finite (got {low} to {high}).")
+    if low > high:
+        raise RuntimeError(f"{operation}: the upper limit must be larger than the lower (got {low} and {high}).")
+    return low, high
+
+
+def histc(input, bins=100, min=0, max=0, *, out=None):
+    """A histogram of elements in bins of equal width.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating.
+    bins : int, default 100
+    min, max : number, default 0
+        The limits; elements outside, and nan, do not count. If both are equal those of the elements.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        The count of each bin, of the type of `input`. A bin has its lower limit, the last one both.
+
+    Raises
+    ------
+    RuntimeError
+        If the limits are not finite or in the wrong order, or there are no bins.
+    NotImplementedError
+        For tensors that are not floating.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.histc(cygrad.tensor([1., 2., 1.]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    if not as_tensor_argument("histc", "input", input).is_floating_point():
+        raise NotImplementedError(f"histc: expected a floating Tensor (got {input.dtype}). Convert with to() first.")
+    if bins <= 0:
+        raise RuntimeError(f"histc: the number of bins must be positive (got {bins}).")
+    values = operators.reshape(input.detach(), (input.numel(),))
+    low, high = _limits("histc", values, min, max)
+    wide = operators.cast(values, float64)
+    inside = operators.logical_and(wide >= low, wide <= high)
+    wide = operators.masked_select(wide, inside)
+    places = operators.cast(operators.mul(operators.sub(wide, low), bins / (high - low)), int64)
+    counts = operators.index_add(zeros(bins, dtype=int64), 0, operators.clamp_max(places, bins - 1),
+                                 ones(places.shape[0], dtype=int64))
+    return into("histc", operators.cast(counts, input.dtype), out)
+
+
+def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
+    """A histogram, with the limits of its bins.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating.
+    bins : int or Tensor
+        How many of equal width, or the limits: a vector in order.
+    range : sequence of two float, optional
+        The outer limits; those of the elements by default.
+    weight : Tensor, optional
+        What each element counts, of the shape of `input`.
+    density : bool, default False
+        Whether the result is divided by the total and the widths, so that its integral is 1.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    named tuple (hist, bin_edges) of Tensor
+        A bin has its lower limit, the last one both.
+
+    Raises
+    ------
+    RuntimeError
+        If something does not fit.
+    NotImplementedError
+        For tensors that are not floating.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.histogram(cygrad.tensor([1., 2., 1.]), bins=4, range=(0., 4.)).hist
+    tensor([0., 2., 1., 0.])
+    """
+    if not as_tensor_argument("histogram", "input", input).is_floating_point():
+        raise NotImplementedError(f"histogram: expected a floating Tensor (got {input.dtype}).")
+    values = operators.reshape(input.detach(), (input.numel(),))
+    if isinstance(bins, Tensor):
+        if bins.ndim != 1 or bins.dtype is not input.dtype or bins.numel() == 0:
+            raise RuntimeError(f"histogram: bins must be a vector of the type of input (got {bins.dtype} and shape "
+                               f"{tuple(bins.shape)}).")
+        edges = bins
+    else:
+        if bins <= 0:
+            raise RuntimeError(f"histogram: the number of bins must be positive (got {bins}).")
+        low, high = _limits("histogram", values, *((0, 0) if range is None else range))
+        edges = linspace(low, high, bins + 1, dtype=input.dtype)
+    if weight is None:
+        weights = ones(values.shape[0], dtype=input.dtype)
+    elif as_tensor_argument("histogram", "weight", weight).shape != input.shape or weight.dtype is not input.dtype:
+        raise RuntimeError(f"histogram: weight must have the shape and type of input (got {weight.dtype} and "
+                           f"{tuple(weight.shape)}).")
+    else:
+        weights = operators.reshape(weight.detach(), (values.shape[0],))
+    count = edges.shape[0] - 1
+    first, last = operators.select(edges, 0, 0), operators.select(edges, 0, -1)
+    inside = operators.logical_and(operators.ge(values, first), operators.le(values, last))
+    chosen, weights = operators.masked_select(values, inside), operators.masked_select(weights, inside)
+    places = operators.clamp_max(operators.sub(operators.searchsorted(edges, chosen, right=True), 1), max(count - 1, 0))
+    hist = zeros(count, dtype=input.dtype)
+    if count:
+        hist = operators.index_add(hist, 0, places, weights)
+    if density:
+        widths = operators.sub(operators.slice(edges, 0, 1, None, 1), operators.slice(edges, 0, None, -1, 1))
+        hist = operators.div(operators.div(hist, operators.sum(hist)), widths)
+    return into("histogram", Histogram(hist, edges), out)
+
+
+# ---- runs of equals
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The first of each run of equal neighbours.
+
+    Parameters
+    ----------
+    input : Tensor
+    return_inverse : bool, default False
+        Also which run each element is part of.
+    return_counts : bool, default False
+        Also how long each run is.
+    dim : int, optional
+        Compare the slices along a dimension instead of the elements of the flattened tensor.
+
+    Returns
+    -------
+    Tensor, or tuple of Tensor if more is asked for
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.unique_consecutive(cygrad.tensor([1, 1, 2, 1]), return_counts=True)
+    (tensor([1, 2, 1]), tensor([2, 1, 1]))
+    """
+    as_tensor_argument("unique_consecutive", "input", input)
+    source = input.detach()
+    if dim is None:
+        rows, place = operators.reshape(source, (source.numel(),)), 0
+    else:
+        if not -max(1, input.ndim) <= dim < max(1, input.ndim):
+            raise IndexError(f"unique_consecutive: dimension out of range (got {dim} for shape {tuple(input.shape)}).")
+        rows = operators.reshape(source, (1,)) if input.ndim == 0 else source
+        place = dim % rows.ndim
+    size = rows.shape[place]
+    differs = operators.ne(operators.slice(rows, place, 1, None, 1), operators.slice(rows, place, None, -1, 1))
+    others = tuple(k for k in range(rows.ndim) if k != place)
+    if others:
+        differs = operators.any(differs, others)
+    starts = operators.cat([ones(min(1, size)) > 0, differs], 0) if size else differs
+    if rows.ndim == 1 and not return_counts:
+        results = [operators.masked_select(rows, starts)]
+    else:
+        positions = operators.reshape(operators.nonzero(starts), (-1,))
+        results = [operators.index_select(rows, place, positions)]
+    if return_inverse:
+        inverse = operators.sub(operators.cumsum(starts, 0), 1)
+        results.append(operators.reshape(inverse, tuple(input.shape)) if dim is None else inverse)
+    if return_counts:
+        ends = operators.cat([operators.slice(positions, 0, 1, None, 1), arange(size, size + min(1, size))], 0)
+        results.append(operators.sub(ends, positions))
+    return tuple(results) if len(results) > 1 else results[0]
+

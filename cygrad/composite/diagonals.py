@@ -1,0 +1,379 @@
+"""Diagonals, read and written; views of which a copy is changed."""
+
+from cygrad._core.assign import copy_
+from cygrad._core.dtype import int64
+from cygrad._core.ranges import arange
+from cygrad.composite.forms import as_tensor_argument, into
+from cygrad.composite.table import operators
+
+__all__ = ["as_strided_scatter", "diag", "diag_embed", "diagflat", "diagonal_scatter", "fill_diagonal_",
+           "select_scatter", "slice_scatter", "trace", "tril_indices", "triu_indices"]
+METHODS = ["as_strided_scatter", "diag", "diag_embed", "diagflat", "diagonal_scatter", "fill_diagonal_",
+           "select_scatter", "slice_scatter", "trace"]
+
+
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    """Matrices with the last dimension of a tensor on a diagonal, zeros elsewhere.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least one dimension.
+    offset : int, default 0
+        Which diagonal: positive above the main one, negative below.
+    dim1, dim2 : int, default -2 and -1
+        The dimensions of the result that the matrices lie in.
+
+    Returns
+    -------
+    Tensor
+        With one dimension more.
+
+    Raises
+    ------
+    RuntimeError
+        If the two dimensions are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.diag_embed(cygrad.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    as_tensor_argument("diag_embed", "input", input)
+    ndim = input.ndim + 1
+    for dim in (dim1, dim2):
+        if not -ndim <= dim < ndim:
+            raise IndexError(f"diag_embed: dimension out of range (got {dim}, expected to be in [{-ndim}, "
+                             f"{ndim - 1}]).")
+    first, second = dim1 % ndim, dim2 % ndim
+    if first == second:
+        raise RuntimeError(f"diag_embed: the two dimensions must differ (got {dim1} and {dim2}).")
+    if input.ndim == 0:
+        raise RuntimeError("diag_embed: a tensor without dimensions has no last dimension (got shape ()).")
+    size = input.shape[-1] + abs(offset)
+    shape = list(input.shape[:-1])
+    for dim in sorted((first, second)):
+        shape.insert(dim, size)
+    return operators.diagonal_backward(input, tuple(shape), offset, first, second)
+
+
+def diag(input, diagonal=0, *, out=None):
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of one or two dimensions.
+    diagonal : int, default 0
+        Which one: positive above the main one, negative below.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If there are other than one or two dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.diag(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    >>> cygrad.diag(cygrad.tensor([1, 2]), 1)
+    tensor([[0, 1, 0],
+            [0, 0, 2],
+            [0, 0, 0]])
+    """
+    as_tensor_argument("diag", "input", input)
+    if input.ndim == 1:
+        return into("diag", diag_embed(input, diagonal), out)
+    if input.ndim != 2:
+        raise RuntimeError(f"diag: expected a vector or a matrix (got shape {tuple(input.shape)}). Use diagonal() or "
+                           "diag_embed().")
+    return into("diag", operators.clone(operators.diagonal(input, diagonal, 0, 1)), out)
+
+
+def diagflat(input, offset=0):
+    """The matrix with all elements of a tensor on its diagonal.
+
+    Parameters
+    ----------
+    input : Tensor
+    offset : int, default 0
+        Which diagonal: positive above the main one, negative below.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.diagflat(cygrad.tensor([[1, 2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    as_tensor_argument("diagflat", "input", input)
+    return diag_embed(operators.reshape(input, (input.numel(),)), offset)
+
+
+def trace(input):
+    """Sum of the diagonal of a matrix.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of two dimensions.
+
+    Returns
+    -------
+    Tensor
+        Without dimensions; integers are summed as int64.
+
+    Raises
+    ------
+    RuntimeError
+        If `input` is no matrix.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.trace(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor(5)
+    """
+    if as_tensor_argument("trace", "input", input).ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix (got shape {tuple(input.shape)}).")
+    return operators.sum(operators.diagonal(input, 0, 0, 1))
+
+
+# ---- a copy with another part
+
+def _changed(operation, input, src, view):
+    """A copy of the tensor in which the part that `view` gives is `src`."""
+    as_tensor_argument(operation, "input", input)
+    as_tensor_argument(operation, "src", src)
+    result = operators.clone(input)
+    part = view(result)
+    if part.shape != src.shape:
+        raise RuntimeError(f"{operation}: src must have the shape of the part that it replaces (got "
+                           f"{tuple(src.shape)}, expected {tuple(part.shape)}).")
+    copy_(part, src)
+    return result
+
+
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    """A copy with another diagonal.
+
+    Parameters
+    ----------
+    input : Tensor
+    src : Tensor
+        Of the shape of ``diagonal(input, offset, dim1, dim2)``.
+    offset : int, default 0
+    dim1, dim2 : int, default 0 and 1
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.diagonal_scatter(cygrad.zeros(2, 2), cygrad.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return _changed("diagonal_scatter", input, src, lambda x: operators.diagonal(x, offset, dim1, dim2))
+
+
+def select_scatter(input, src, dim, index):
+    """A copy with another slice at one index of a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+    src : Tensor
+        Of the shape of ``select(input, dim, index)``.
+    dim, index : int
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.select_scatter(cygrad.zeros(2, 2), cygrad.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    return _changed("select_scatter", input, src, lambda x: operators.select(x, dim, index))
+
+
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+    """A copy with other elements in a slice of a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+    src : Tensor
+        Of the shape of that slice.
+    dim : int, default 0
+    start, end : int, optional
+    step : int, default 1
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.slice_scatter(cygrad.zeros(4), cygrad.ones(2), start=1, end=3)
+    tensor([0., 1., 1., 0.])
+    """
+    return _changed("slice_scatter", input, src, lambda x: operators.slice(x, dim, start, end, step))
+
+
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """A copy with other elements in the part that sizes and strides describe.
+
+    Parameters
+    ----------
+    input : Tensor
+    src : Tensor
+        Of shape `size`.
+    size, stride : sequence of int
+    storage_offset : int, optional
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.as_strided_scatter(cygrad.zeros(4), cygrad.ones(2), (2,), (2,))
+    tensor([1., 0., 1., 0.])
+    """
+    return _changed("as_strided_scatter", input, src, lambda x: operators.as_strided(x, size, stride, storage_offset))
+
+
+def fill_diagonal_(input, fill_value, wrap=False):
+    """Write a number on the main diagonal, in place.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least two dimensions, all of one size if there are more.
+    fill_value : number
+    wrap : bool, default False
+        Whether the diagonal of a tall matrix begins again below a row that is left out.
+
+    Returns
+    -------
+    Tensor
+        `input` itself.
+
+    Raises
+    ------
+    RuntimeError
+        If there are fewer dimensions, or different sizes.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.zeros(2, 2).fill_diagonal_(5)
+    tensor([[5., 0.],
+            [0., 5.]])
+    """
+    as_tensor_argument("fill_diagonal_", "input", input)
+    if input.ndim < 2 or (input.ndim > 2 and len(set(input.shape)) > 1):
+        raise RuntimeError("fill_diagonal_: expected at least two dimensions, of one size if more (got shape "
+                           f"{tuple(input.shape)}).")
+    size, step = min(input.shape), sum(input.stride())
+    places = [operators.as_strided(input, (size,), (step,), None)]
+    rows, columns = input.shape[0], input.shape[1]
+    if wrap and input.ndim == 2 and rows > columns + 1:
+        for start in range(columns + 1, rows, columns + 1):
+            places.append(operators.diagonal(operators.slice(input, 0, start, None, 1), 0, 0, 1))
+    for place in places:
+        place.fill_(fill_value)
+    return input
+
+
+# ---- where triangles are
+
+def _indices(operation, row, col, offset, dtype, lower):
+    if row < 0 or col < 0:
+        raise RuntimeError(f"{operation}: sizes must not be negative (got {row} and {col}).")
+    if dtype is not None and (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"{operation}: indices are integers (got {dtype}).")
+    rows = operators.unsqueeze(arange(row), 1)
+    columns = operators.unsqueeze(arange(col), 0)
+    inside = columns - rows <= offset if lower else columns - rows >= offset
+    return operators.cast(operators.transpose(operators.nonzero(inside), 0, 1).contiguous(), dtype or int64)
+
+
+def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
+    """Indices of the lower triangle of a matrix.
+
+    Parameters
+    ----------
+    row, col : int
+        Size of the matrix.
+    offset : int, default 0
+        The last diagonal that is part of it: positive above the main one.
+    dtype : dtype, optional
+        int64 by default.
+    device, layout : optional
+        Accepted and without effect.
+
+    Returns
+    -------
+    Tensor
+        Of shape (2, number of elements): rows, then columns.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return _indices("tril_indices", row, col, offset, dtype, True)
+
+
+def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
+    """Indices of the upper triangle of a matrix.
+
+    Parameters
+    ----------
+    row, col : int
+        Size of the matrix.
+    offset : int, default 0
+        The first diagonal that is part of it: positive above the main one.
+    dtype : dtype, optional
+        int64 by default.
+    device, layout : optional
+        Accepted and without effect.
+
+    Returns
+    -------
+    Tensor
+        Of shape (2, number of elements): rows, then columns.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    return _indices("triu_indices", row, col, offset, dtype, False)

@@ -1,0 +1,181 @@
+"""Distances between vectors, and vectors kept within a norm."""
+
+from cygrad._core.ranges import arange
+from cygrad.composite.forms import as_tensor_argument, inplace, into
+from cygrad.composite.shapes import broadcast_shapes
+from cygrad.composite.table import operators
+
+__all__ = ["cdist", "dist", "pdist", "renorm"]
+
+# Bytes of differences that are held at a time, roughly: what a second-level cache has room for.
+AT_ONCE = 1 << 20
+
+
+def dist(input, other, p=2):
+    """The p-norm of a difference: ``norm(input - other, p)``.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Broadcast against each other.
+    p : number, default 2
+
+    Returns
+    -------
+    Tensor
+        Without dimensions. Derivative: that of `norm`, 0 where the two are equal.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.dist(cygrad.tensor([3., 0.]), cygrad.tensor([0., 4.]))
+    tensor(5.)
+    """
+    as_tensor_argument("dist", "input", input)
+    as_tensor_argument("dist", "other", other)
+    return operators.norm(operators.sub(input, other), p)
+
+
+def _check_norm(operation, p, **tensors):
+    if p < 0:
+        raise RuntimeError(f"{operation}: p must not be negative (got {p}).")
+    for name, tensor in tensors.items():
+        if not as_tensor_argument(operation, name, tensor).is_floating_point():
+            raise RuntimeError(f"{operation}: {name} must be real and floating (got {tensor.dtype}).")
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """Distances between each of some vectors and each of others.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Of shape (..., n, m) and (..., k, m): batches broadcast against each other.
+    p : float, default 2
+        Which norm: not negative; 0 counts the elements that differ.
+    compute_mode : str, optional
+        Accepted. Differences are always formed, so that nearby points keep their digits.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, k). Derivative: that of `norm`, 0 for points that coincide.
+
+    Raises
+    ------
+    RuntimeError
+        If `p` is negative, or sizes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.cdist(cygrad.tensor([[0., 0.]]), cygrad.tensor([[3., 4.], [0., 1.]]))
+    tensor([[5., 1.]])
+    """
+    _check_norm("cdist", p, x1=x1, x2=x2)
+    for name, tensor in (("x1", x1), ("x2", x2)):
+        if tensor.ndim < 2:
+            raise RuntimeError(f"cdist: {name} must have at least two dimensions (got shape {tuple(tensor.shape)}).")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"cdist: vectors must be of one size (got shapes {tuple(x1.shape)} and {tuple(x2.shape)}).")
+    batch = broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    columns = operators.unsqueeze(x2, -3)
+    size = max(1, x2.shape[-2] * x1.shape[-1])
+    for count in batch:
+        size *= max(1, count)
+    rows = max(1, AT_ONCE // (8 * size))
+    parts = []
+    for start in range(0, max(1, x1.shape[-2]), rows):
+        some = operators.unsqueeze(operators.slice(x1, -2, start, start + rows, 1), -2)
+        parts.append(operators.norm(operators.sub(some, columns), p, (-1,)))
+    return parts[0] if len(parts) == 1 else operators.cat(parts, len(batch))
+
+
+def pdist(input, p=2.0):
+    """Distances between each two of some vectors.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (n, m).
+    p : float, default 2
+        Which norm: not negative.
+
+    Returns
+    -------
+    Tensor
+        Of n * (n - 1) / 2 elements, in the order of the rows above the diagonal of ``cdist(input, input)``.
+
+    Raises
+    ------
+    RuntimeError
+        If `p` is negative, or `input` no matrix.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.pdist(cygrad.tensor([[0., 0.], [3., 4.], [0., 1.]]))
+    tensor([5.0000, 1.0000, 4.2426])
+    """
+    _check_norm("pdist", p, input=input)
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist: expected a matrix (got shape {tuple(input.shape)}).")
+    count = input.shape[0]
+    above = operators.lt(operators.unsqueeze(arange(count), 1), operators.unsqueeze(arange(count), 0))
+    pairs = operators.nonzero(above)
+    first = operators.index_select(input, 0, operators.select(pairs, 1, 0))
+    second = operators.index_select(input, 0, operators.select(pairs, 1, 1))
+    return operators.norm(operators.sub(first, second), p, (1,))
+
+
+def renorm(input, p, dim, maxnorm, *, out=None):
+    """Slices along a dimension, those scaled down whose norm is too large.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least two dimensions, floating.
+    p : number
+        Which norm: positive.
+    dim : int
+        Each of its slices is kept within the norm.
+    maxnorm : number
+        Not negative.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of the same shape. Slices that are scaled end at ``maxnorm / (norm + 1e-7)`` times their elements.
+
+    Raises
+    ------
+    RuntimeError
+        If `p` is not positive, `maxnorm` negative, or there are fewer dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.renorm(cygrad.tensor([[3., 4.], [0.3, 0.4]]), 2, 0, 1)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    as_tensor_argument("renorm", "input", input)
+    if p <= 0 or isinstance(p, complex):
+        raise RuntimeError(f"renorm: p must be positive (got {p}).")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: maxnorm must not be negative (got {maxnorm}).")
+    if input.ndim < 2:
+        raise RuntimeError(f"renorm: expected at least two dimensions (got shape {tuple(input.shape)}).")
+    if not -input.ndim <= dim < input.ndim:
+        raise IndexError(f"renorm: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
+                         f"{input.ndim - 1}]).")
+    others = tuple(k for k in range(input.ndim) if k != dim % input.ndim)
+    norms = operators.norm(input, p, others, True)
+    factor = operators.where(operators.gt(norms, maxnorm),
+                             operators.mul(operators.reciprocal(operators.add(norms, 1e-7)), maxnorm), 1.0)
+    return into("renorm", operators.mul(input, factor), out)
+
+
+METHODS = {"dist": dist, "renorm": renorm, "renorm_": inplace(renorm)}

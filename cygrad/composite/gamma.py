@@ -1,0 +1,204 @@
+"""Functions of the gamma family whose arguments are checked before an operator of the table gets them."""
+
+from cygrad._core.modes import is_grad_enabled
+from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import as_tensor_argument, inplace, into
+from cygrad.composite.table import operators
+
+__all__ = ["igamma", "igammac", "mvlgamma", "polygamma"]
+
+def polygamma(n, input, *, out=None):
+    """The n-th derivative of the digamma function of each element.
+
+    Parameters
+    ----------
+    n : int
+        Not negative; 0 gives digamma itself. The method is called ``input.polygamma(n)``.
+    input : Tensor
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        ``(-1)**(n + 1) * n! * zeta(n + 1, input)`` (Abramowitz and Stegun, 6.4.10); integers give the default floating
+        type. Derivative: ``polygamma(n + 1, input)``.
+
+    Raises
+    ------
+    RuntimeError
+        If `n` is negative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.polygamma(1, cygrad.tensor([1.0, 0.5]))
+    tensor([1.6449, 4.9348])
+    """
+    if not hasattr(n, "__index__") or isinstance(n, Tensor):
+        raise TypeError(f"polygamma: n must be an integer (got {n!r}).")
+    if n < 0:
+        raise RuntimeError(f"polygamma: n must not be negative (got {n}).")
+    if n == 0:
+        return operators.digamma(input) if out is None else operators.digamma(input, out=out)
+    return operators.polygamma(n, input) if out is None else operators.polygamma(n, input, out=out)
+
+
+def _polygamma_method(self, n):
+    return polygamma(n, self)
+
+
+_polygamma_method.__name__ = "polygamma"
+_polygamma_method.__doc__ = polygamma.__doc__
+
+
+def mvlgamma(input, p, *, out=None):
+    """Logarithm of the multivariate gamma function of each element.
+
+    Parameters
+    ----------
+    input : Tensor
+        Larger than ``(p - 1) / 2``; nan or without meaning elsewhere.
+    p : int
+        The dimension, at least 1.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        ``p * (p - 1) / 4 * log(pi)`` plus the sum of ``lgamma(input - i / 2)`` over i below p.
+
+    Raises
+    ------
+    RuntimeError
+        If `p` is not positive.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.mvlgamma(cygrad.tensor([1.0, 2.0]), 2)
+    tensor([1.1447, 0.4516])
+    """
+    as_tensor_argument("mvlgamma", "input", input)
+    if p < 1:
+        raise RuntimeError(f"mvlgamma: p must be at least 1 (got {p}).")
+    if p > 2**20:
+        raise RuntimeError(f"mvlgamma: p is too large (got {p}, expected at most 2**20): one pass for each dimension.")
+    result = operators.lgamma(input)
+    for i in range(1, p):
+        result = operators.add(result, operators.lgamma(operators.sub(input, i / 2)))
+    return into("mvlgamma", operators.add(result, p * (p - 1) / 4 * 1.1447298858494002), out)
+
+
+# ---- two arguments, of which the first has no known derivative
+
+def _refuse_gradient(operation, input):
+    if isinstance(input, Tensor) and input.requires_grad and is_grad_enabled():
+        raise NotImplementedError(f"{operation}: the derivative in 'input' is not known (got a Tensor that requires "
+                                  "grad). Use detach().")
+
+
+def igamma(input, other, *, out=None):
+    """The lower incomplete gamma function, regularised: ``P(input, other)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        The parameter; not negative.
+    other : Tensor
+        The upper limit of the integral; not negative.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        The integral of ``t**(input - 1) * exp(-t) / gamma(input)`` from 0 to `other`, by its series or continued
+        fraction (Abramowitz and Stegun, 6.5.29 and 6.5.31), for large `input` by Temme's expansion. Derivative in
+        `other`: the integrand.
+
+    Raises
+    ------
+    NotImplementedError
+        If `input` requires grad: the derivative is not known.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.igamma(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 1.0]))
+    tensor([0.6321, 0.2642])
+    """
+    _refuse_gradient("igamma", input)
+    return operators.igamma(input, other) if out is None else operators.igamma(input, other, out=out)
+
+
+def igammac(input, other, *, out=None):
+    """The upper incomplete gamma function, regularised: ``Q(input, other)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        The parameter; not negative.
+    other : Tensor
+        The lower limit of the integral; not negative.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        ``1 - igamma(input, other)``, exact where it is small. Derivative in `other`: minus the integrand.
+
+    Raises
+    ------
+    NotImplementedError
+        If `input` requires grad: the derivative is not known.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.igammac(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 1.0]))
+    tensor([0.3679, 0.7358])
+    """
+    _refuse_gradient("igammac", input)
+    return operators.igammac(input, other) if out is None else operators.igammac(input, other, out=out)
+
+
+def zeta(input, other, *, out=None):
+    """Hurwitz's zeta function: the sum of ``(other + k)**-input`` over k from 0.
+
+    Parameters
+    ----------
+    input : Tensor or number
+        The exponents; inf at 1, nan below.
+    other : Tensor or number
+        The first terms of the sums. inf at 0 and negative integers.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        By the formula of Euler and Maclaurin. Derivative in `other`: ``-input * zeta(input + 1, other)``.
+
+    Raises
+    ------
+    NotImplementedError
+        If `input` requires grad: the derivative is not known.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.special.zeta(cygrad.tensor([2.0, 4.0]), 1)
+    tensor([1.6449, 1.0823])
+    """
+    _refuse_gradient("zeta", input)
+    return operators.zeta(input, other) if out is None else operators.zeta(input, other, out=out)
+
+
+METHODS = {
+    "igamma": igamma, "igamma_": inplace(igamma), "igammac": igammac, "igammac_": inplace(igammac),
+    "mvlgamma": mvlgamma, "mvlgamma_": inplace(mvlgamma), "polygamma": _polygamma_method,
+    "polygamma_": inplace(_polygamma_method),
+}

@@ -1,0 +1,185 @@
+"""Grids of coordinates: every combination of the elements of vectors."""
+
+import itertools
+
+from cygrad._core.creation import tensor
+from cygrad._core.dtype import int64
+from cygrad.composite.forms import as_tensor_argument
+from cygrad.composite.table import operators
+
+__all__ = ["cartesian_prod", "combinations", "meshgrid", "vander"]
+
+
+def _vectors(operation, tensors, most):
+    """Sequences and single arguments alike; tensors of at most so many dimensions, of one dtype."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    if not tensors:
+        raise RuntimeError(f"{operation}: expected at least one Tensor (got none).")
+    for item in tensors:
+        if as_tensor_argument(operation, "tensors", item).ndim > 1 or (most and item.ndim != 1):
+            raise RuntimeError(f"{operation}: expected vectors (got shape {tuple(item.shape)}).")
+        if item.dtype is not tensors[0].dtype:
+            raise RuntimeError(f"{operation}: expected Tensors of one dtype (got {tensors[0].dtype} and "
+                               f"{item.dtype}).")
+    return tensors
+
+
+def meshgrid(*tensors, indexing=None):
+    """Coordinates of the points of a grid.
+
+    Parameters
+    ----------
+    *tensors : Tensor, or a sequence of Tensor
+        The coordinates along each dimension: vectors or numbers.
+    indexing : {"ij", "xy"}, optional
+        "ij", the default: the first vector runs along the first dimension. "xy": along the second, as in pictures.
+
+    Returns
+    -------
+    tuple of Tensor
+        Views, one for each vector.
+
+    Raises
+    ------
+    RuntimeError
+        If something is no vector, of another type, or there is no such indexing.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> a, b = cygrad.meshgrid(cygrad.tensor([1, 2]), cygrad.tensor([3, 4, 5]), indexing="ij")
+    >>> a
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f"meshgrid: unknown indexing (got {indexing!r}, expected 'ij' or 'xy').")
+    tensors = _vectors("meshgrid", tensors, False)
+    swapped = indexing == "xy" and len(tensors) > 1
+    if swapped:
+        tensors = (tensors[1], tensors[0], *tensors[2:])
+    shape = tuple(item.numel() for item in tensors)
+    grids = []
+    for number, item in enumerate(tensors):
+        seen = operators.reshape(item, tuple(size if k == number else 1 for k, size in enumerate(shape)))
+        grids.append(operators.expand(seen, shape))
+    if swapped:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors):
+    """Every combination of an element of each vector.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        Vectors of one dtype.
+
+    Returns
+    -------
+    Tensor
+        One combination in each row; of a single vector that vector.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.cartesian_prod(cygrad.tensor([1, 2]), cygrad.tensor([4, 5]))
+    tensor([[1, 4],
+            [1, 5],
+            [2, 4],
+            [2, 5]])
+    """
+    tensors = _vectors("cartesian_prod", tensors, True)
+    if len(tensors) == 1:
+        return operators.clone(tensors[0])
+    grids = [operators.reshape(grid, (grid.numel(),)) for grid in meshgrid(*tensors)]
+    return operators.stack(grids, 1)
+
+
+def combinations(input, r=2, with_replacement=False):
+    """Every combination of r elements of a vector.
+
+    Parameters
+    ----------
+    input : Tensor
+        A vector.
+    r : int, default 2
+    with_replacement : bool, default False
+        Whether an element may come several times.
+
+    Returns
+    -------
+    Tensor
+        One combination in each row, in the order of ``itertools.combinations``.
+
+    Raises
+    ------
+    RuntimeError
+        If `input` is no vector, or `r` negative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.combinations(cygrad.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    if as_tensor_argument("combinations", "input", input).ndim != 1:
+        raise RuntimeError(f"combinations: expected a vector (got shape {tuple(input.shape)}).")
+    if r < 0:
+        raise RuntimeError(f"combinations: r must not be negative (got {r}).")
+    if r == 0:
+        return operators.clone(operators.slice(input, 0, 0, 0, 1))
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = list(choose(range(input.shape[0]), r))
+    indices = tensor(places, dtype=int64).reshape(-1)
+    return operators.reshape(operators.index_select(input, 0, indices), (len(places), r))
+
+
+def vander(x, N=None, increasing=False):
+    """Vandermonde's matrix: the powers of each element in a row.
+
+    Parameters
+    ----------
+    x : Tensor
+        A vector.
+    N : int, optional
+        The number of powers; as many as elements by default.
+    increasing : bool, default False
+        Whether the powers begin with 0 instead of ending there.
+
+    Returns
+    -------
+    Tensor
+        Of shape (elements, N); integers give int64.
+
+    Raises
+    ------
+    RuntimeError
+        If `x` is no vector, or `N` negative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.vander(cygrad.tensor([2., 3.]), 3)
+    tensor([[4., 2., 1.],
+            [9., 3., 1.]])
+    """
+    if as_tensor_argument("vander", "x", x).ndim != 1:
+        raise RuntimeError(f"vander: expected a vector (got shape {tuple(x.shape)}).")
+    count = x.shape[0] if N is None else N
+    if count < 0:
+        raise RuntimeError(f"vander: N must not be negative (got {N}).")
+    if not (x.is_floating_point() or x.is_complex()):
+        x = operators.cast(x, int64)
+    column = operators.unsqueeze(x, 1)
+    if count == 0:
+        return operators.clone(operators.slice(column, 1, 0, 0, 1))
+    powers = operators.pow(column, 0)
+    if count > 1:
+        repeated = operators.cumprod(operators.expand(column, (x.shape[0], count - 1)), 1)
+        powers = operators.cat([powers, repeated], 1)
+    return powers if increasing else operators.flip(powers, (1,))

@@ -1,0 +1,422 @@
+"""Products composed of matrix products: scaled sums of them, contractions, Kronecker's and the cross product."""
+
+from math import prod
+
+from cygrad.composite.forms import as_tensor_argument, inplace, into
+from cygrad.composite.shapes import broadcast_shapes
+from cygrad.composite.table import operators
+
+__all__ = ["addbmm", "addmv", "addr", "baddbmm", "chain_matmul", "cross", "inner", "kron", "tensordot"]
+
+
+# ---- beta * input + alpha * product
+
+def _check_ndim(operation, **tensors):
+    for name, (value, ndim) in tensors.items():
+        if as_tensor_argument(operation, name, value).ndim != ndim:
+            raise RuntimeError(f"{operation}: {name} must have {ndim} dimension{'s' * (ndim > 1)} (got shape "
+                               f"{tuple(value.shape)}).")
+
+
+def _combined(operation, input, product, beta, alpha, out):
+    """beta * input + alpha * product; for beta 0 input is not looked at."""
+    as_tensor_argument(operation, "input", input)
+    if not (input.is_floating_point() or input.is_complex()):
+        if operation == "addr" and (isinstance(alpha, float) or isinstance(beta, float)):
+            raise RuntimeError(f"addr: beta and alpha must be integers for integer Tensors (got {beta} and {alpha}).")
+        kind = bool if str(input.dtype).endswith(".bool") else int
+        beta, alpha = kind(beta), kind(alpha)
+    shape = tuple(product.shape)
+    if broadcast_shapes(tuple(input.shape), shape) != shape:
+        raise RuntimeError(f"{operation}: input does not broadcast to the product (got shapes {tuple(input.shape)} and "
+                           f"{shape}).")
+    if input.dtype is not product.dtype:
+        raise RuntimeError(f"{operation}: expected Tensors of one dtype (got {input.dtype} and {product.dtype}).")
+    scaled = product if alpha == 1 else operators.mul(product, alpha)
+    if beta == 0:
+        if input.requires_grad:                    # part of the graph all the same, with gradient 0
+            nothing = operators.masked_fill(input, operators.ne(operators.mul(input.detach(), 0), 1), 0)
+            scaled = operators.add(scaled, nothing)
+        return into(operation, scaled, out)
+    return into(operation, operators.add(input if beta == 1 else operators.mul(input, beta), scaled), out)
+
+
+def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
+    """A matrix times a vector, added: ``beta * input + alpha * (mat @ vec)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of a shape that broadcasts to that of the product.
+    mat, vec : Tensor
+        Of shape (n, m) and (m,).
+    beta, alpha : number, default 1
+        With beta 0 `input` is not looked at: its nan do not matter.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.addmv(cygrad.ones(1), cygrad.tensor([[1., 2.]]), cygrad.tensor([3., 4.]))
+    tensor([12.])
+    """
+    _check_ndim("addmv", mat=(mat, 2), vec=(vec, 1))
+    return _combined("addmv", input, operators.mv(mat, vec), beta, alpha, out)
+
+
+def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
+    """The outer product of two vectors, added: ``beta * input + alpha * outer(vec1, vec2)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of a shape that broadcasts to that of the product.
+    vec1, vec2 : Tensor
+        Vectors.
+    beta, alpha : number, default 1
+        With beta 0 `input` is not looked at: its nan do not matter.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.addr(cygrad.zeros(2, 2), cygrad.tensor([1., 2.]), cygrad.tensor([3., 4.]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    _check_ndim("addr", vec1=(vec1, 1), vec2=(vec2, 1))
+    return _combined("addr", input, operators.outer(vec1, vec2), beta, alpha, out)
+
+
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """Products of batches of matrices, added: ``beta * input + alpha * (batch1 @ batch2)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of a shape that broadcasts to that of the product.
+    batch1, batch2 : Tensor
+        Of shape (b, n, m) and (b, m, p).
+    beta, alpha : number, default 1
+        With beta 0 `input` is not looked at: its nan do not matter.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.baddbmm(cygrad.zeros(1), cygrad.ones(1, 1, 2), cygrad.ones(1, 2, 1))
+    tensor([[[2.]]])
+    """
+    _check_ndim("baddbmm", batch1=(batch1, 3), batch2=(batch2, 3))
+    return _combined("baddbmm", input, operators.bmm(batch1, batch2), beta, alpha, out)
+
+
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """The sum of products of batches of matrices, added: ``beta * input + alpha * (batch1 @ batch2).sum(0)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of a shape that broadcasts to that of the sum.
+    batch1, batch2 : Tensor
+        Of shape (b, n, m) and (b, m, p).
+    beta, alpha : number, default 1
+        With beta 0 `input` is not looked at: its nan do not matter.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.addbmm(cygrad.zeros(1), cygrad.ones(3, 1, 2), cygrad.ones(3, 2, 1))
+    tensor([[6.]])
+    """
+    _check_ndim("addbmm", batch1=(batch1, 3), batch2=(batch2, 3))
+    product = operators.sum(operators.bmm(batch1, batch2), (0,), dtype=batch1.dtype)
+    return _combined("addbmm", input, product, beta, alpha, out)
+
+
+# ---- chains and contractions
+
+def chain_matmul(*matrices, out=None):
+    """The product of several matrices, in the order that costs least.
+
+    Parameters
+    ----------
+    *matrices : Tensor
+        Of two dimensions.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If something is no matrix, or sizes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.chain_matmul(cygrad.ones(1, 2), cygrad.ones(2, 3), cygrad.ones(3, 1))
+    tensor([[6.]])
+    """
+    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
+        matrices = tuple(matrices[0])
+    if not matrices:
+        raise RuntimeError("chain_matmul: expected at least one matrix (got none).")
+    for matrix in matrices:
+        _check_ndim("chain_matmul", matrix=(matrix, 2))
+    # Costs of products of neighbours from i to j, and where to divide them (Cormen et al., section 14.2).
+    sizes, count = [matrix.shape[0] for matrix in matrices] + [matrices[-1].shape[1]], len(matrices)
+    cost, where = {(i, i): 0 for i in range(count)}, {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            cost[i, j], where[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+
+    def product(i, j):
+        if i == j:
+            return matrices[i]
+        k = where[i, j]
+        return operators.mm(product(i, k), product(k + 1, j))
+
+    return into("chain_matmul", product(0, count - 1), out)
+
+
+def _dims_of(dims, a, b):
+    """The contracted dimensions of both, counted from the front."""
+    if hasattr(dims, "tolist"):
+        dims = dims.tolist()
+    if hasattr(dims, "__index__"):
+        count = dims.__index__()
+        if count < 0:
+            raise RuntimeError(f"tensordot: dims must not be negative (got {count}).")
+        if count > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot: more dims than there are dimensions (got {count} for shapes "
+                               f"{tuple(a.shape)} and {tuple(b.shape)}).")
+        return list(range(a.ndim - count, a.ndim)), list(range(count))
+    first, second = (list(part) if isinstance(part, (list, tuple)) else [part] for part in dims)
+    for listed, tensor in ((first, a), (second, b)):
+        for place, dim in enumerate(listed):
+            if not -tensor.ndim <= dim < tensor.ndim:
+                raise IndexError(f"tensordot: dimension out of range (got {dim} for shape {tuple(tensor.shape)}).")
+            listed[place] = dim % tensor.ndim
+    if len(first) != len(second):
+        raise RuntimeError(f"tensordot: as many dims of both are needed (got {len(first)} and {len(second)}).")
+    return first, second
+
+
+def tensordot(a, b, dims=2, out=None):
+    """Sums of products over dimensions of two tensors.
+
+    Parameters
+    ----------
+    a, b : Tensor
+    dims : int or two sequences of int, default 2
+        How many: the last ones of `a` and the first ones of `b`; or which ones of both.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        The other dimensions of `a`, then those of `b`.
+
+    Raises
+    ------
+    RuntimeError
+        If sizes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensordot(cygrad.ones(2, 3), cygrad.ones(3, 4), dims=1).shape
+    (2, 4)
+    """
+    as_tensor_argument("tensordot", "a", a)
+    as_tensor_argument("tensordot", "b", b)
+    first, second = _dims_of(dims, a, b)
+    for i, j in zip(first, second, strict=True):
+        size, other = a.shape[i], b.shape[j]
+        if size != other and 1 not in (size, other):
+            raise RuntimeError(f"tensordot: contracted dimensions must match (got sizes {size} and {other}).")
+        if size == 1 and other != 1:
+            b = operators.sum(b, (j,), True, dtype=b.dtype)
+        elif other == 1 and size != 1:
+            a = operators.sum(a, (i,), True, dtype=a.dtype)
+    rows = [k for k in range(a.ndim) if k not in first]
+    columns = [k for k in range(b.ndim) if k not in second]
+    shape = tuple(a.shape[k] for k in rows) + tuple(b.shape[k] for k in columns)
+    inner = prod(a.shape[k] for k in first)
+    left = operators.reshape(operators.permute(a, (*rows, *first)), (prod(a.shape[k] for k in rows), inner))
+    right = operators.reshape(operators.permute(b, (*second, *columns)), (inner, prod(b.shape[k] for k in columns)))
+    return into("tensordot", operators.reshape(operators.mm(left, right), shape), out)
+
+
+def inner(input, other, *, out=None):
+    """Sums of products over the last dimensions; nothing is conjugated.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        With last dimensions of one size; a number multiplies.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        The other dimensions of `input`, then those of `other`.
+
+    Raises
+    ------
+    RuntimeError
+        If the sizes differ.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.inner(cygrad.tensor([1., 2.]), cygrad.tensor([3., 4.]))
+    tensor(11.)
+    """
+    as_tensor_argument("inner", "input", input)
+    as_tensor_argument("inner", "other", other)
+    if input.ndim == 0 or other.ndim == 0:
+        return into("inner", operators.mul(input, other), out)
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(f"inner: the last dimensions must match (got shapes {tuple(input.shape)} and "
+                           f"{tuple(other.shape)}).")
+    return tensordot(input, other, ([input.ndim - 1], [other.ndim - 1]), out=out)
+
+
+def kron(input, other, *, out=None):
+    """Kronecker's product: a copy of `other` for each element of `input`, multiplied by it.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        That of fewer dimensions gets dimensions of size 1 in front.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Each size is the product of the two sizes.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.kron(cygrad.eye(2), cygrad.tensor([[1., 2.]]))
+    tensor([[1., 2., 0., 0.],
+            [0., 0., 1., 2.]])
+    """
+    as_tensor_argument("kron", "input", input)
+    as_tensor_argument("kron", "other", other)
+    ndim = max(input.ndim, other.ndim)
+    first = (1,) * (ndim - input.ndim) + tuple(input.shape)
+    second = (1,) * (ndim - other.ndim) + tuple(other.shape)
+    left = operators.reshape(input, tuple(size for part in first for size in (part, 1)))
+    right = operators.reshape(other, tuple(size for part in second for size in (1, part)))
+    shape = tuple(a * b for a, b in zip(first, second, strict=True))
+    return into("kron", operators.reshape(operators.mul(left, right), shape), out)
+
+
+def cross(input, other, dim=None, *, out=None):
+    """The cross product of vectors of three elements.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Broadcast against each other.
+    dim : int, optional
+        The dimension of the vectors, of size 3; the first such dimension by default.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If there is no dimension of size 3.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.cross(cygrad.tensor([1., 0., 0.]), cygrad.tensor([0., 1., 0.]))
+    tensor([0., 0., 1.])
+    """
+    as_tensor_argument("cross", "input", input)
+    as_tensor_argument("cross", "other", other)
+    if input.ndim != other.ndim:
+        raise RuntimeError(f"cross: inputs must have the same number of dimensions (got shapes {tuple(input.shape)} "
+                           f"and {tuple(other.shape)}).")
+    shape = broadcast_shapes(tuple(input.shape), tuple(other.shape))
+    if dim is None:
+        fitting = [k for k, size in enumerate(shape) if size == 3]
+        if not fitting:
+            raise RuntimeError(f"cross: no dimension of size 3 in input (got shape {shape}).")
+        dim = fitting[0]
+    if not -len(shape) <= dim < len(shape):
+        raise IndexError(f"cross: dimension out of range (got {dim} for shape {shape}).")
+    if shape[dim] != 3 or input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(f"cross: dimension {dim} must have size 3 (got shapes {tuple(input.shape)} and "
+                           f"{tuple(other.shape)}).")
+    a = operators.expand(input, shape)
+    b = operators.expand(other, shape)
+    # Elements 1, 2, 0 and 2, 0, 1.
+    result = operators.sub(operators.mul(operators.roll(a, (-1,), (dim,)), operators.roll(b, (1,), (dim,))),
+                           operators.mul(operators.roll(a, (1,), (dim,)), operators.roll(b, (-1,), (dim,))))
+    return into("cross", result, out)
+
+
+METHODS = {
+    **{function.__name__: function for function in (addbmm, addmv, addr, baddbmm, cross, inner, kron)},
+    **{f"{function.__name__}_": inplace(function) for function in (addbmm, addmv, addr, baddbmm)},
+}

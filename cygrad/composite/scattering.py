@@ -1,0 +1,236 @@
+"""Elements and slices that are reduced into the places an index names: sums, products, means, extrema."""
+
+from cygrad._core.dtype import int64
+from cygrad._core.factories import full_like, ones_like, zeros
+from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import as_tensor_argument, inplace, into
+from cygrad.composite.placing import check_vector, wrapped
+from cygrad.composite.table import operators
+
+__all__ = ["index_reduce", "scatter", "scatter_reduce"]
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+def _identity(reduce, dtype):
+    """What changes nothing: of sums, products and extrema."""
+    if reduce in ("sum", "mean"):
+        return 0
+    if reduce == "prod":
+        return 1
+    if dtype.is_floating_point:
+        return float("-inf") if reduce == "amax" else float("inf")
+    name = str(dtype).rpartition(".")[2]
+    if name == "bool":
+        return reduce == "amin"
+    bits, signed = int(name.lstrip("uint")), not name.startswith("u")
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2 ** bits - 1)
+    return low if reduce == "amax" else high
+
+
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
+    """A copy in which the elements of another tensor are reduced into the places that an index names.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+    index : Tensor
+        Positions along `dim`, int64; not larger than `src` and, in other dimensions, `input`.
+    src : Tensor
+        Of the type of `input`.
+    reduce : {"sum", "prod", "mean", "amax", "amin"}
+    include_self : bool, default True
+        Whether the elements of `input` are reduced, too. Those that no index names stay in any case.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Differentiable in `input` and `src`; extrema share their gradient evenly among equals.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no such reduction, an index is out of bounds or a shape does not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x, src = cygrad.tensor([1., 2.]), cygrad.tensor([3., 4.])
+    >>> cygrad.scatter_reduce(x, 0, cygrad.tensor([0, 0]), src, "mean", include_self=False)
+    tensor([3.5000, 2.0000])
+    """
+    for name, tensor in (("input", input), ("index", index), ("src", src)):
+        as_tensor_argument("scatter_reduce", name, tensor)
+    if reduce not in REDUCTIONS:
+        raise RuntimeError(f"scatter_reduce: unknown reduction (got {reduce!r}, expected one of "
+                           f"{', '.join(REDUCTIONS)}).")
+    dim = wrapped("scatter_reduce", input, dim)
+    src = _covered(src, index)
+    start = input if include_self else operators.scatter(input, dim, index, _identity(reduce, input.dtype))
+    if reduce in ("sum", "mean"):
+        result = operators.scatter_add(start, dim, index, src)
+        if reduce == "mean":
+            result = _mean(result, dim, index, include_self)
+    else:
+        result = getattr(operators, f"scatter_{reduce}")(start, dim, index, src)
+    return into("scatter_reduce", result, out)
+
+
+def _covered(src, index):
+    """The part of src that the index covers."""
+    if index.ndim == src.ndim and index.numel():
+        for k in range(src.ndim):
+            if src.shape[k] > index.shape[k]:
+                src = operators.narrow(src, k, 0, index.shape[k])
+    return src
+
+
+def _mean(total, dim, index, include_self):
+    """Sums divided by how many elements each is of; integers are rounded down."""
+    counts = zeros(tuple(total.shape), dtype=int64)
+    counts = operators.scatter_add(counts if not include_self else counts + 1, dim, index,
+                                   ones_like(index, dtype=int64))
+    if not include_self:
+        counts = operators.clamp_min(counts, 1)
+    if total.is_floating_point() or total.is_complex():
+        return operators.div(total, operators.cast(counts, total.dtype))
+    return operators.floor_divide(total, operators.cast(counts, total.dtype))
+
+
+def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
+    """A copy in which slices of another tensor are reduced into those at the indices of a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+    index : Tensor
+        A vector of integers.
+    source : Tensor
+        The slices, of the type of `input`.
+    reduce : {"prod", "mean", "amax", "amin"}
+    include_self : bool, default True
+        Whether the elements of `input` are reduced, too.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If there is no such reduction.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1., 2.])
+    >>> cygrad.index_reduce(x, 0, cygrad.tensor([0, 0]), cygrad.tensor([3., 4.]), "prod")
+    tensor([12.,  2.])
+    """
+    as_tensor_argument("index_reduce", "input", input)
+    as_tensor_argument("index_reduce", "source", source)
+    if reduce not in REDUCTIONS[1:]:
+        raise RuntimeError(f"index_reduce: unknown reduction (got {reduce!r}, expected one of "
+                           f"{', '.join(REDUCTIONS[1:])}).")
+    dim, places = wrapped("index_reduce", input, dim), check_vector("index_reduce", index)
+    expected = tuple(places.numel() if k == dim else size for k, size in enumerate(input.shape))
+    if tuple(source.shape) != expected and input.ndim:
+        raise IndexError(f"index_reduce: source has the wrong shape (got {tuple(source.shape)}, expected {expected}).")
+    seen = operators.reshape(places, tuple(-1 if k == dim else 1 for k in range(input.ndim)))
+    result = scatter_reduce(input, dim, operators.expand(seen, tuple(source.shape)), source, reduce,
+                            include_self=include_self)
+    return into("index_reduce", result, out)
+
+
+def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
+    """A copy with other values at places along a dimension that an index names.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+    index : Tensor
+        Positions along `dim`, int64; not larger than `src` and, in other dimensions, `input`.
+    src : Tensor or number
+        What is written; a number may be given as `value`.
+    reduce : {"add", "multiply"}, optional
+        Whether it is added or multiplied instead; see also `scatter_reduce`.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Derivative: 0 for `input` where it was replaced, else 1; for `src` the gradient at the place it was written to.
+        Not defined where an index occurs twice.
+
+    Raises
+    ------
+    RuntimeError
+        If an index is out of bounds, a shape does not fit, or there is no such reduction.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1, 2], [3, 4]])
+    >>> cygrad.scatter(x, 1, cygrad.tensor([[0], [1]]), 9)
+    tensor([[9, 2],
+            [3, 9]])
+    """
+    src = _one_source("scatter", src, value)
+    if isinstance(src, Tensor) and src.requires_grad and isinstance(index, Tensor):
+        src = _covered(src, index)
+    if reduce is None:
+        return operators.scatter(input, dim, index, src) if out is None else operators.scatter(
+            input, dim, index, src, out=out)
+    return into("scatter", _combined(input, dim, index, src, reduce), out)
+
+
+def _one_source(operation, src, value):
+    if (src is None) == (value is None):
+        raise TypeError(f"{operation}: give either src or value.")
+    return value if src is None else src
+
+
+def _combined(input, dim, index, src, reduce):
+    """Sums or products with what is scattered."""
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError(f"scatter: unknown reduction (got {reduce!r}, expected 'add' or 'multiply').")
+    if not isinstance(src, Tensor):
+        src = full_like(index, src, dtype=as_tensor_argument("scatter", "input", input).dtype)
+    return scatter_reduce(input, dim, index, src, "sum" if reduce == "add" else "prod")
+
+
+def scatter_(input, dim, index, src=None, *, value=None, reduce=None):
+    """In-place version of `scatter`.
+
+    Returns
+    -------
+    Tensor
+        `input` itself, changed.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.zeros(3).scatter_(0, cygrad.tensor([1]), 5.)
+    tensor([0., 5., 0.])
+    """
+    src = _one_source("scatter_", src, value)
+    if isinstance(src, Tensor) and src.requires_grad and isinstance(index, Tensor):
+        src = _covered(src, index)
+    if reduce is None:
+        return operators.scatter_(input, dim, index, src)
+    return _combined_in_place(input, dim, index, src, reduce)
+
+
+_combined_in_place = inplace(_combined)
+METHODS = {
+    "index_reduce": index_reduce, "index_reduce_": inplace(index_reduce), "scatter": scatter, "scatter_": scatter_,
+    "scatter_reduce": scatter_reduce, "scatter_reduce_": inplace(scatter_reduce),
+}

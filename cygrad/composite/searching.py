@@ -1,0 +1,180 @@
+"""Where elements are: choices by a condition, indices that are not zero, positions and shapes."""
+
+from cygrad._core.dtype import int64
+from cygrad._core.factories import full
+from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import as_tensor_argument, into
+from cygrad.composite.table import operators
+
+__all__ = ["nonzero", "nonzero_static", "unravel_index", "where"]
+
+
+def where(condition, input=None, other=None, *, out=None):
+    """Elements of one tensor where a condition holds, of another elsewhere; or where it holds.
+
+    Parameters
+    ----------
+    condition : Tensor
+        Bool. Given alone, of any type: the indices of its elements that are not zero.
+    input, other : Tensor or number, optional
+        Both or none; broadcast with `condition`.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor, or tuple of Tensor if `condition` is given alone
+        Derivative: 1 for the element that is chosen, 0 for the other.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1., -2.])
+    >>> cygrad.where(x > 0, x, 0.)
+    tensor([1., 0.])
+    >>> cygrad.where(x > 0)
+    (tensor([0]),)
+    """
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    if out is None:
+        return operators.where(condition, input, other)
+    return into("where", operators.where(condition, input, other), out)
+
+
+def _where_method(self, condition, other):
+    """The elements where a condition holds, others elsewhere: ``where(condition, self, other)``.
+
+    Parameters
+    ----------
+    condition : Tensor
+        Bool.
+    other : Tensor or number
+
+    Returns
+    -------
+    Tensor
+    """
+    return operators.where(condition, self, other)
+
+
+def nonzero(input, *, as_tuple=False, out=None):
+    """Indices of the elements that are not zero.
+
+    Parameters
+    ----------
+    input : Tensor
+    as_tuple : bool, default False
+        Whether the result is a tuple with the indices in each dimension, as indexing takes it.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor, or tuple of Tensor if `as_tuple`
+        int64, of shape (number of such elements, number of dimensions).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nonzero(cygrad.tensor([[0, 1], [2, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    >>> cygrad.nonzero(cygrad.tensor([0, 1, 2]), as_tuple=True)
+    (tensor([1, 2]),)
+    """
+    if not as_tuple:
+        return operators.nonzero(input) if out is None else operators.nonzero(input, out=out)
+    if as_tensor_argument("nonzero", "input", input).ndim == 0:
+        input = operators.reshape(input, (1,))
+    return tuple(operators.unbind(operators.nonzero(input), 1))
+
+
+def nonzero_static(input, *, size, fill_value=-1):
+    """Indices of the first elements that are not zero: so many, whatever the elements are.
+
+    Parameters
+    ----------
+    input : Tensor
+    size : int
+        The number of rows of the result.
+    fill_value : int, default -1
+        What missing rows hold.
+
+    Returns
+    -------
+    Tensor
+        int64, of shape (size, number of dimensions).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nonzero_static(cygrad.tensor([0, 1, 2]), size=3)
+    tensor([[ 1],
+            [ 2],
+            [-1]])
+    """
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: size must not be negative (got {size}).")
+    found = operators.nonzero(as_tensor_argument("nonzero_static", "input", input))
+    missing = full((max(0, size - found.shape[0]), input.ndim), fill_value, dtype=int64)
+    return operators.cat([operators.slice(found, 0, 0, size, 1), missing], 0)
+
+
+def unravel_index(indices, shape):
+    """Coordinates of positions in a flattened tensor.
+
+    Parameters
+    ----------
+    indices : Tensor
+        Integers; negative ones count from the end.
+    shape : int or sequence of int
+        Of the tensor that was flattened.
+
+    Returns
+    -------
+    tuple of Tensor
+        One for each dimension, of the shape of `indices`.
+
+    Raises
+    ------
+    TypeError
+        If `indices` are no integers.
+    ValueError
+        If they are out of bounds, or a size is negative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.unravel_index(cygrad.tensor([4, 1]), (2, 3))
+    (tensor([1, 0]), tensor([1, 1]))
+    """
+    as_tensor_argument("unravel_index", "indices", indices)
+    if indices.is_floating_point() or indices.is_complex() or str(indices.dtype).endswith(".bool"):
+        raise TypeError(f"unravel_index: expected integers (got {indices.dtype}).")
+    sizes = (shape,) if hasattr(shape, "__index__") and not isinstance(shape, Tensor) else tuple(shape)
+    if not all(hasattr(size, "__index__") for size in sizes):
+        raise TypeError(f"unravel_index: the shape must be of integers (got {shape!r}).")
+    sizes = tuple(size.__index__() for size in sizes)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"unravel_index: sizes must not be negative (got {sizes}).")
+    count = 1
+    for size in sizes:
+        count *= size
+    places = operators.where(operators.lt(indices, 0), operators.add(indices, count), indices)
+    if indices.numel() and bool(operators.any(operators.logical_or(operators.lt(places, 0),
+                                                                   operators.ge(places, count)))):
+        raise ValueError(f"unravel_index: index out of range (expected -{count} <= index < {count}).")
+    coordinates = []
+    for size in reversed(sizes):
+        coordinates.append(operators.remainder(places, max(1, size)))
+        places = operators.floor_divide(places, max(1, size))
+    return tuple(reversed(coordinates))
+
+
+METHODS = {"nonzero": nonzero, "nonzero_static": nonzero_static, "where": _where_method}

@@ -1,0 +1,416 @@
+"""Tensors brought to a number of dimensions, put together and taken apart, as NumPy's users know it."""
+
+from cygrad._core.factories import zeros
+from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import as_tensor_argument
+from cygrad.composite.table import operators
+
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "column_stack", "dsplit", "dstack", "hsplit",
+           "hstack", "row_stack", "tensor_split", "vsplit", "vstack"]
+METHODS = ["dsplit", "hsplit", "tensor_split", "vsplit"]
+
+
+# ---- dimensions
+
+def _each(operation, tensors, function):
+    """The function of one tensor, or of each of several."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+        single = False
+    else:
+        single = len(tensors) == 1
+    found = tuple(function(as_tensor_argument(operation, "tensors", tensor)) for tensor in tensors)
+    return found[0] if single else found
+
+
+def _at_least_one(tensor):
+    return tensor if tensor.ndim else operators.reshape(tensor, (1,))
+
+
+def _at_least_two(tensor):
+    return tensor if tensor.ndim > 1 else operators.unsqueeze(_at_least_one(tensor), 0)
+
+
+def _at_least_three(tensor):
+    return tensor if tensor.ndim > 2 else operators.unsqueeze(_at_least_two(tensor), -1)
+
+
+def atleast_1d(*tensors):
+    """Tensors with at least one dimension.
+
+    Parameters
+    ----------
+    *tensors : Tensor or sequence of Tensor
+
+    Returns
+    -------
+    Tensor, or tuple of Tensor for several
+        Those without dimensions as vectors, the others as they are.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.atleast_1d(cygrad.tensor(5))
+    tensor([5])
+    """
+    return _each("atleast_1d", tensors, _at_least_one)
+
+
+def atleast_2d(*tensors):
+    """Tensors with at least two dimensions.
+
+    Parameters
+    ----------
+    *tensors : Tensor or sequence of Tensor
+
+    Returns
+    -------
+    Tensor, or tuple of Tensor for several
+        Views; vectors become rows.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.atleast_2d(cygrad.tensor([1, 2]))
+    tensor([[1, 2]])
+    """
+    return _each("atleast_2d", tensors, _at_least_two)
+
+
+def atleast_3d(*tensors):
+    """Tensors with at least three dimensions.
+
+    Parameters
+    ----------
+    *tensors : Tensor or sequence of Tensor
+
+    Returns
+    -------
+    Tensor, or tuple of Tensor for several
+        Views; matrices get a last dimension, vectors of n elements the shape (1, n, 1).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.atleast_3d(cygrad.tensor([1, 2])).shape
+    (1, 2, 1)
+    """
+    return _each("atleast_3d", tensors, _at_least_three)
+
+
+# ---- together
+
+def _joined(operation, tensors, dim, out):
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{operation}: expected a sequence of Tensors (got {type(tensors).__name__}).")
+    if not tensors:
+        raise RuntimeError(f"{operation}: expected at least one Tensor (got an empty sequence).")
+    return operators.cat(tensors, dim) if out is None else operators.cat(tensors, dim, out=out)
+
+
+def _listed(operation, tensors, function):
+    """The function of each tensor of a sequence."""
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{operation}: expected a sequence of Tensors (got {type(tensors).__name__}).")
+    return [function(as_tensor_argument(operation, "tensors", tensor)) for tensor in tensors]
+
+
+def hstack(tensors, *, out=None):
+    """Tensors joined column by column: along dimension 1, vectors along 0.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.hstack([cygrad.tensor([1, 2]), cygrad.tensor([3])])
+    tensor([1, 2, 3])
+    """
+    tensors = _listed("hstack", tensors, _at_least_one)
+    return _joined("hstack", tensors, 0 if tensors and tensors[0].ndim == 1 else 1, out)
+
+
+def vstack(tensors, *, out=None):
+    """Tensors joined row by row: along dimension 0, vectors being rows.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.vstack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    return _joined("vstack", _listed("vstack", tensors, _at_least_two), 0, out)
+
+
+row_stack = vstack
+
+
+def dstack(tensors, *, out=None):
+    """Tensors joined in depth: along dimension 2.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.dstack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
+    return _joined("dstack", _listed("dstack", tensors, _at_least_three), 2, out)
+
+
+def column_stack(tensors, *, out=None):
+    """Tensors joined along dimension 1, vectors and numbers being columns.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.column_stack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    columns = _listed("column_stack", tensors,
+                      lambda tensor: operators.reshape(tensor, (tensor.numel(), 1)) if tensor.ndim < 2 else tensor)
+    return _joined("column_stack", columns, 1, out)
+
+
+def block_diag(*tensors):
+    """Matrices as blocks along a diagonal, zeros elsewhere.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        Of at most two dimensions; vectors are rows.
+
+    Returns
+    -------
+    Tensor
+        A matrix of the common type.
+
+    Raises
+    ------
+    RuntimeError
+        If one has more than two dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.block_diag(cygrad.tensor([[1, 2]]), cygrad.tensor(3))
+    tensor([[1, 2, 0],
+            [0, 0, 3]])
+    """
+    blocks = []
+    for tensor in tensors or (zeros(1, 0),):
+        if as_tensor_argument("block_diag", "tensors", tensor).ndim > 2:
+            raise RuntimeError("block_diag: blocks have at most two dimensions (got shape "
+                               f"{tuple(tensor.shape)}). Reshape them.")
+        blocks.append(_at_least_two(tensor))
+    width = sum(block.shape[1] for block in blocks)
+    rows, left = [], 0
+    for block in blocks:
+        right = width - left - block.shape[1]
+        rows.append(operators.pad(block, (left, right)))
+        left += block.shape[1]
+    return operators.cat(rows, 0)
+
+
+# ---- apart
+
+def tensor_split(input, indices_or_sections, dim=0):
+    """Split a tensor into a number of parts, or at positions.
+
+    Parameters
+    ----------
+    input : Tensor
+    indices_or_sections : int, sequence of int, or Tensor
+        The number of parts, of which the first may be larger by one; or where to cut. A Tensor of int64 means its
+        elements.
+    dim : int, default 0
+
+    Returns
+    -------
+    tuple of Tensor
+        Views.
+
+    Raises
+    ------
+    RuntimeError
+        If the number of parts is not positive, or `input` has no dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor_split(cygrad.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    >>> cygrad.tensor_split(cygrad.arange(5), (1, 3))
+    (tensor([0]), tensor([1, 2]), tensor([3, 4]))
+    """
+    return _split("tensor_split", input, indices_or_sections, dim)
+
+
+def _split(operation, input, where, dim):
+    as_tensor_argument(operation, "input", input)
+    if input.ndim == 0:
+        raise RuntimeError(f"{operation}: a tensor without dimensions has no parts (got shape ()).")
+    if not -input.ndim <= dim < input.ndim:
+        raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
+                         f"{input.ndim - 1}]).")
+    size = input.shape[dim]
+    if isinstance(where, Tensor):
+        if where.ndim > 1 or str(where.dtype).rpartition(".")[2] != "int64":
+            raise RuntimeError(f"{operation}: positions must be an int64 Tensor of at most one dimension (got "
+                               f"{where.dtype} and shape {tuple(where.shape)}).")
+        where = where.tolist()
+    if isinstance(where, (list, tuple)):
+        bounds = [slice(None, position).indices(size)[1] for position in where]
+    elif hasattr(where, "__index__"):
+        count = where.__index__()
+        if count <= 0:
+            raise RuntimeError(f"{operation}: the number of parts must be positive (got {count}).")
+        whole, larger = divmod(size, count)
+        bounds = [part * whole + min(part, larger) for part in range(1, count)]
+    else:
+        raise TypeError(f"{operation}: indices_or_sections must be an integer, a sequence of them or a Tensor (got "
+                        f"{where!r}).")
+    starts, ends = [0, *bounds], [*bounds, size]
+    return tuple(operators.slice(input, dim, start, max(start, end), 1)
+                 for start, end in zip(starts, ends, strict=True))
+
+
+def _even_split(operation, input, where, dim, least):
+    """The splits along one dimension, which want parts of equal size."""
+    if as_tensor_argument(operation, "input", input).ndim < least:
+        raise RuntimeError(f"{operation}: expected at least {least} dimension{'s' * (least > 1)} (got shape "
+                           f"{tuple(input.shape)}).")
+    if hasattr(where, "__index__") and not isinstance(where, Tensor):
+        count = where.__index__()
+        if count == 0 or input.shape[dim] % count:
+            raise RuntimeError(f"{operation}: dimension {dim} cannot be divided into {count} equal parts (got size "
+                               f"{input.shape[dim]}).")
+    return _split(operation, input, where, dim)
+
+
+def hsplit(input, indices_or_sections):
+    """Split by columns: along dimension 1, a vector along 0.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least one dimension.
+    indices_or_sections : int or sequence of int
+        The number of equal parts, or where to cut.
+
+    Returns
+    -------
+    tuple of Tensor
+        Views.
+
+    Raises
+    ------
+    RuntimeError
+        If there are no such equal parts.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.hsplit(cygrad.arange(4), 2)
+    (tensor([0, 1]), tensor([2, 3]))
+    """
+    dim = 0 if as_tensor_argument("hsplit", "input", input).ndim == 1 else 1
+    return _even_split("hsplit", input, indices_or_sections, dim, 1)
+
+
+def vsplit(input, indices_or_sections):
+    """Split by rows: along dimension 0.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least two dimensions.
+    indices_or_sections : int or sequence of int
+        The number of equal parts, or where to cut.
+
+    Returns
+    -------
+    tuple of Tensor
+        Views.
+
+    Raises
+    ------
+    RuntimeError
+        If there are no such equal parts.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.vsplit(cygrad.tensor([[1, 2], [3, 4]]), 2)
+    (tensor([[1, 2]]), tensor([[3, 4]]))
+    """
+    return _even_split("vsplit", input, indices_or_sections, 0, 2)
+
+
+def dsplit(input, indices_or_sections):
+    """Split in depth: along dimension 2.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least three dimensions.
+    indices_or_sections : int or sequence of int
+        The number of equal parts, or where to cut.
+
+    Returns
+    -------
+    tuple of Tensor
+        Views.
+
+    Raises
+    ------
+    RuntimeError
+        If there are no such equal parts.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.dsplit(cygrad.zeros(1, 2, 4), 2)[0].shape
+    (1, 2, 2)
+    """
+    return _even_split("dsplit", input, indices_or_sections, 2, 3)

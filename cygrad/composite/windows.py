@@ -1,0 +1,189 @@
+"""Windows for the analysis of signals. A periodic window is the symmetric one of one element more, without its last."""
+
+from math import pi
+
+from cygrad._core.dtype import get_default_dtype
+from cygrad._core.factories import ones
+from cygrad._core.ranges import arange
+from cygrad.composite.table import operators
+
+__all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
+
+
+def _window(operation, length, periodic, dtype, requires_grad, function):
+    """The values of ``function(n, N)``: positions, and the last one of the symmetric window."""
+    dtype = get_default_dtype() if dtype is None else dtype
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"{operation}: windows are floating (got {dtype}).")
+    if length < 0:
+        raise RuntimeError(f"{operation}: the length must not be negative (got {length}).")
+    if length < 2:
+        window = ones(length, dtype=dtype)
+    else:
+        last = length if periodic else length - 1
+        window = operators.cast(function(arange(length, dtype=dtype), last), dtype)
+    return window.requires_grad_() if requires_grad else window
+
+
+def _cosines(coefficients):
+    """Sum of coefficient k times cos(2 pi k n / N)."""
+    def function(n, last):
+        result = coefficients[0]
+        for k, coefficient in enumerate(coefficients[1:], 1):
+            result = operators.add(operators.mul(operators.cos(operators.mul(n, 2 * pi * k / last)), coefficient),
+                                   result)
+        return result
+    return function
+
+
+def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
+    """Hann's window: ``(1 - cos(2 pi n / N)) / 2``.
+
+    Parameters
+    ----------
+    window_length : int
+    periodic : bool, default True
+        Whether the window is meant to be repeated; N is the length then, else one less.
+    dtype : dtype, optional
+        Floating.
+    layout, device : optional
+        Accepted and without effect.
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+        A vector.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.hann_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
+    return _window("hann_window", window_length, periodic, dtype, requires_grad, _cosines((0.5, -0.5)))
+
+
+def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None,
+                   requires_grad=False):
+    """Hamming's window: ``alpha - beta * cos(2 pi n / N)``.
+
+    Parameters
+    ----------
+    window_length : int
+    periodic : bool, default True
+        Whether the window is meant to be repeated; N is the length then, else one less.
+    alpha, beta : float, default 0.54 and 0.46
+    dtype : dtype, optional
+        Floating.
+    layout, device : optional
+        Accepted and without effect.
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+        A vector.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.hamming_window(4)
+    tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
+    return _window("hamming_window", window_length, periodic, dtype, requires_grad, _cosines((alpha, -beta)))
+
+
+def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
+    """Blackman's window: ``0.42 - 0.5 * cos(2 pi n / N) + 0.08 * cos(4 pi n / N)``.
+
+    Parameters
+    ----------
+    window_length : int
+    periodic : bool, default True
+        Whether the window is meant to be repeated; N is the length then, else one less.
+    dtype : dtype, optional
+        Floating.
+    layout, device : optional
+        Accepted and without effect.
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+        A vector.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.blackman_window(5, periodic=False)[1:4]
+    tensor([0.3400, 1.0000, 0.3400])
+    """
+    return _window("blackman_window", window_length, periodic, dtype, requires_grad, _cosines((0.42, -0.5, 0.08)))
+
+
+def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
+    """Bartlett's window, a triangle: ``1 - abs(2 n / N - 1)``.
+
+    Parameters
+    ----------
+    window_length : int
+    periodic : bool, default True
+        Whether the window is meant to be repeated; N is the length then, else one less.
+    dtype : dtype, optional
+        Floating.
+    layout, device : optional
+        Accepted and without effect.
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+        A vector.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.bartlett_window(5, periodic=False)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
+    return _window("bartlett_window", window_length, periodic, dtype, requires_grad,
+                   lambda n, last: operators.rsub(operators.abs(operators.sub(operators.mul(n, 2 / last), 1)), 1))
+
+
+def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None,
+                  requires_grad=False):
+    """Kaiser's window: ``i0(beta * sqrt(1 - (2 n / N - 1)**2)) / i0(beta)``.
+
+    Parameters
+    ----------
+    window_length : int
+    periodic : bool, default True
+        Whether the window is meant to be repeated; N is the length then, else one less.
+    beta : float, default 12
+        How narrow it is.
+    dtype : dtype, optional
+        Floating.
+    layout, device : optional
+        Accepted and without effect.
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+        A vector.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.kaiser_window(5, periodic=False, beta=2.0)
+    tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])
+    """
+    def function(n, last):
+        place = operators.square(operators.sub(operators.mul(n, 2 / last), 1))
+        argument = operators.mul(operators.sqrt(operators.clamp_min(operators.rsub(place, 1), 0)), abs(beta))
+        # Scaled by exponentials, so that no beta is too large.
+        scaled = operators.mul(operators.i0e(argument), operators.exp(operators.sub(argument, abs(beta))))
+        return operators.div(scaled, operators.i0e(ones((), dtype=n.dtype) * abs(beta)))
+
+    return _window("kaiser_window", window_length, periodic, dtype, requires_grad, function)

@@ -1,0 +1,86 @@
+"""What the functions of linear algebra check: that operands are matrices, and what LAPACK reports."""
+
+from cygrad._core.tensor import Tensor
+from cygrad.composite.shapes import broadcast_shapes
+from cygrad.composite.table import operators
+
+__all__ = ["LinAlgError", "broadcast_batches", "check_info", "matrices", "square"]
+
+
+class LinAlgError(RuntimeError):
+    """A matrix for which there is no result: singular, not positive definite, or an iteration that has failed."""
+
+
+def matrices(operation, value, name="A"):
+    """The value, if it is a Tensor of matrices of a floating or complex dtype."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{operation}: argument '{name}' must be a Tensor (got {type(value).__name__}).")
+    if value.ndim < 2:
+        raise RuntimeError(f"{operation}: The input tensor {name} must have at least 2 dimensions (got shape "
+                           f"{tuple(value.shape)}).")
+    return floating(operation, value)
+
+
+def floating(operation, value):
+    """The value, if it is a Tensor of a floating or complex dtype."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{operation}: expected a Tensor (got {type(value).__name__}).")
+    if not (value.is_floating_point() or value.is_complex()):
+        raise RuntimeError(f"{operation}: Expected a floating point or complex tensor as input (got {value.dtype}). "
+                           "Convert it with to().")
+    return value
+
+
+def square(operation, value, name="A"):
+    """The same for square matrices."""
+    matrices(operation, value, name)
+    if value.shape[-1] != value.shape[-2]:
+        raise RuntimeError(f"{operation}: {name} must be batches of square matrices, but they are {value.shape[-2]} by "
+                           f"{value.shape[-1]} matrices.")
+    return value
+
+
+def same_dtype(operation, *tensors):
+    """Refuse operands of several dtypes."""
+    if any(tensor.dtype is not tensors[0].dtype for tensor in tensors):
+        raise RuntimeError(f"{operation}: Expected all operands to have the same dtype (got "
+                           f"{' and '.join(str(tensor.dtype) for tensor in tensors)}).")
+
+
+def broadcast_batches(*tensors, dims=2):
+    """The tensors with their leading dimensions, all but the last `dims`, broadcast against each other."""
+    shapes = [tuple(tensor.shape[:tensor.ndim - dims]) for tensor in tensors]
+    if all(shape == shapes[0] for shape in shapes):
+        return tensors
+    shape = broadcast_shapes(*shapes)
+    return tuple(operators.expand(tensor, shape + tuple(tensor.shape[tensor.ndim - dims:])) for tensor in tensors)
+
+
+def check_info(operation, info, text):
+    """Raise LinAlgError with text(info) for the first matrix that LAPACK could not treat."""
+    values = info.numpy()
+    if not values.any():
+        return
+    first = next(number for number, value in enumerate(values.reshape(-1)) if value)
+    where = f"(Batch element {first}): " if values.ndim else ""
+    raise LinAlgError(f"{operation}: {where}{text(int(values.reshape(-1)[first]))}")
+
+
+def singular(info):
+    """Why a matrix has no inverse."""
+    return (f"The diagonal element {info} is zero, the inversion could not be completed because the input matrix is "
+            "singular.")
+
+
+def not_converged(info):
+    """Why an iteration has failed."""
+    if info < 0:
+        return "The algorithm failed to converge because the input matrix contained non-finite values."
+    return ("The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+            f"values (error code: {info}).")
+
+
+def not_definite(info):
+    """Why a matrix has no Cholesky factor."""
+    return ("The factorization could not be completed because the input is not positive-definite (the leading minor of "
+            f"order {info} is not positive-definite).")

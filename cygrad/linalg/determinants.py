@@ -1,0 +1,120 @@
+"""Determinants and their logarithms."""
+
+from typing import NamedTuple
+
+from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import into
+from cygrad.composite.table import operators
+from cygrad.linalg.checks import square
+
+__all__ = ["det", "logdet", "slogdet"]
+
+
+class SignAndLogarithm(NamedTuple):
+    """What slogdet gives."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def det(A, *, out=None):
+    """The determinant of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n).
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (...).
+
+    Raises
+    ------
+    RuntimeError
+        If A is no square matrix of a floating or complex dtype.
+
+    Notes
+    -----
+    Derivative: the matrix of cofactors, conjugated, which for an invertible matrix is ``conj(det(A)) * inv(A).mH``.
+    The first and second derivative are right for singular matrices too; those beyond are not finite there.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.det(cygrad.tensor([[2., 1.], [1., 1.]]))
+    tensor(1.)
+    """
+    return into("linalg.det", operators.linalg_det(square("linalg.det", A)), out)
+
+
+def slogdet(A, *, out=None):
+    """Sign of the determinant of square matrices, and the logarithm of its size.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n).
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (sign, logabsdet)
+        A named tuple: for complex matrices the sign is a number of size 1. Of singular matrices 0 and -inf.
+
+    Raises
+    ------
+    RuntimeError
+        If A is no square matrix of a floating or complex dtype.
+
+    Notes
+    -----
+    Derivative of the logarithm: ``inv(A).mH``; it is not finite for singular matrices. The sign of a real matrix has
+    derivative 0.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.slogdet(cygrad.tensor([[0., 1.], [1., 0.]]))
+    SignAndLogarithm(sign=tensor(-1.), logabsdet=tensor(0.))
+    """
+    found = SignAndLogarithm(*operators.linalg_slogdet(square("linalg.slogdet", A)))
+    return into("linalg.slogdet", found, out)
+
+
+def logdet(input):
+    """The logarithm of the determinant of square matrices.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., n, n).
+
+    Returns
+    -------
+    Tensor
+        Of shape (...): -inf if the determinant is 0, nan if it is negative.
+
+    Raises
+    ------
+    RuntimeError
+        If the input is no square matrix of a floating or complex dtype.
+
+    Notes
+    -----
+    Derivative: ``inv(input).mH``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.logdet(cygrad.eye(3))
+    tensor(0.)
+    """
+    sign, logarithm = operators.linalg_slogdet(square("logdet", input))
+    if input.is_complex():
+        return operators.add(operators.log(sign), logarithm)
+    return operators.where(operators.eq(sign, -1.0), float("nan"), logarithm)

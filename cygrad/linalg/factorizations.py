@@ -1,0 +1,504 @@
+"""Factorisations without iteration: Cholesky's, QR and LU."""
+
+from typing import NamedTuple
+
+from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import into
+from cygrad.composite.table import operators
+from cygrad.linalg.checks import check_info, matrices, not_definite, same_dtype, square
+
+__all__ = [
+    "cholesky", "cholesky_ex", "geqrf", "householder_product", "lu", "lu_factor", "lu_factor_ex", "lu_unpack", "ormqr",
+    "qr",
+]
+
+
+class CholeskyFactor(NamedTuple):
+    """What cholesky_ex gives."""
+
+    L: Tensor
+    info: Tensor
+
+
+class OrthogonalAndTriangular(NamedTuple):
+    """What qr gives."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class Reflections(NamedTuple):
+    """What geqrf gives."""
+
+    a: Tensor
+    tau: Tensor
+
+
+class Factors(NamedTuple):
+    """What lu and lu_unpack give."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class PackedFactors(NamedTuple):
+    """What lu_factor gives."""
+
+    LU: Tensor
+    pivots: Tensor
+
+
+class CheckedFactors(NamedTuple):
+    """What lu_factor_ex gives."""
+
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+# ---- Cholesky
+
+def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
+    """Cholesky factors, and which matrices have none; this raises no error by itself. See `cholesky`.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n).
+    upper : bool, default False
+        Give upper triangular factors.
+    check_errors : bool, default False
+        Raise the error of `cholesky`.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (L, info)
+        A named tuple; `info`, int32, is 0, or the order of the first leading minor that is not positive.
+
+    Raises
+    ------
+    LinAlgError
+        If `check_errors`, and a matrix is not positive definite.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.cholesky_ex(-cygrad.eye(2)).info
+    tensor(1, dtype=cygrad.int32)
+    """
+    found = CholeskyFactor(*operators.linalg_cholesky_ex(square("linalg.cholesky_ex", A), upper))
+    if check_errors:
+        check_info("linalg.cholesky_ex", found.info, not_definite)
+    return into("linalg.cholesky_ex", found, out)
+
+
+def cholesky(A, *, upper=False, out=None):
+    """The Cholesky factor of positive definite matrices: the lower triangular L with ``A = L @ L.mH``.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n), symmetric or Hermitian; only one triangle is read.
+    upper : bool, default False
+        Give the upper triangular factor U with ``A = U.mH @ U``.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, n), with a positive diagonal.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is not positive definite.
+    RuntimeError
+        If A is no square matrix of a floating or complex dtype.
+
+    Notes
+    -----
+    Derivative: I. Murray, Differentiation of the Cholesky decomposition (2016). The gradient is symmetric, as if both
+    triangles were read.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.cholesky(cygrad.tensor([[4., 2.], [2., 5.]]))
+    tensor([[2., 0.],
+            [1., 2.]])
+    """
+    found, info = operators.linalg_cholesky_ex(square("linalg.cholesky", A), upper)
+    check_info("linalg.cholesky", info, not_definite)
+    return into("linalg.cholesky", found, out)
+
+
+# ---- QR
+
+def qr(A, mode="reduced", *, out=None):
+    """The QR factorisation: ``A = Q @ R``, where Q has orthonormal columns and R is upper triangular.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    mode : str, default 'reduced'
+        'reduced': Q of shape (..., m, k) and R of shape (..., k, n) with k = min(m, n); 'complete': (..., m, m) and
+        (..., m, n); 'r': Q has no elements, R as for 'reduced'.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (Q, R)
+        A named tuple. The diagonal of R is real, of any sign.
+
+    Raises
+    ------
+    RuntimeError
+        If A is no matrix of a floating or complex dtype, or the mode is unknown; in backward, if the mode is 'r', or
+        'complete' for more rows than columns.
+
+    Notes
+    -----
+    Derivative: D. A. O. Roberts and L. R. Roberts, QR and LQ decomposition matrix backpropagation algorithms (2020), if
+    the first min(m, n) columns are linearly independent.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> Q, R = cygrad.linalg.qr(cygrad.tensor([[3., 1.], [4., 2.]]))
+    >>> cygrad.dist(Q @ R, cygrad.tensor([[3., 1.], [4., 2.]])) < 1e-5
+    tensor(True)
+    """
+    found = OrthogonalAndTriangular(*operators.linalg_qr(matrices("linalg.qr", A), mode))
+    return into("linalg.qr", found, out)
+
+
+def geqrf(input, *, out=None):
+    """The reflections whose product is the Q of a QR factorisation, and R, as LAPACK stores them.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., m, n).
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (a, tau)
+        A named tuple: R on and above the diagonal of `a`, the vectors of reflections below it; and their factors. It
+        has no derivative: use `linalg.qr`.
+
+    Raises
+    ------
+    RuntimeError
+        If the input is no matrix of a floating or complex dtype.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> a, tau = cygrad.geqrf(cygrad.tensor([[3., 1.], [4., 2.]]))
+    >>> a.shape, tau.shape
+    ((2, 2), (2,))
+    """
+    return into("geqrf", Reflections(*operators.linalg_geqrf(matrices("geqrf", input, "input"))), out)
+
+
+def _reflections(operation, A, tau):
+    """V, M and tau of the product of reflections, 1 - V M^-1 diag(tau) V^H, with M upper unit triangular.
+
+    C. Puglisi, Modification of the Householder method based on the compact WY representation (1992): the inverse of the
+    triangular factor is the sum of 1 / tau and of what lies above the diagonal of V^H V.
+    """
+    matrices(operation, A)
+    same_dtype(operation, A, tau)
+    if tau.ndim != A.ndim - 1 or tuple(tau.shape[:-1]) != tuple(A.shape[:-2]) or tau.shape[-1] > A.shape[-1]:
+        raise RuntimeError(f"{operation}: tau must have a number for each of the first columns of the matrices (got "
+                           f"shapes {tuple(A.shape)} and {tuple(tau.shape)}).")
+    if A.shape[-2] < A.shape[-1]:
+        raise RuntimeError(f"{operation}: the matrices must have at least as many rows as columns (got shape "
+                           f"{tuple(A.shape)}).")
+    A = operators.narrow(A, -1, 0, tau.shape[-1])
+    V = operators.add(operators.tril(A, -1), operators.identity_like(A.detach()))
+    above = operators.triu(operators.matmul(operators.adjoint(V), V), 1)
+    return V, operators.mul(operators.unsqueeze(tau, -1), above), operators.unsqueeze(tau, -1)
+
+
+def householder_product(A, tau, *, out=None):
+    """The first columns of a product of reflections, such as `geqrf` gives them.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n), m >= n: vectors below the diagonal.
+    tau : Tensor
+        Of shape (..., k), k <= n.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., m, n).
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Notes
+    -----
+    It is composed of matrix products and a triangular system, and so is its derivative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> A = cygrad.tensor([[3., 1.], [4., 2.]])
+    >>> cygrad.dist(cygrad.linalg.householder_product(*cygrad.geqrf(A)), cygrad.linalg.qr(A).Q) < 1e-5
+    tensor(True)
+    """
+    V, M, tau = _reflections("linalg.householder_product", A, tau)
+    front = operators.adjoint(operators.narrow(V, -2, 0, A.shape[-1]))
+    inner = operators.linalg_solve_triangular(M, operators.mul(tau, front), True, unitriangular=True)
+    found = operators.sub(operators.identity_like(A.detach()), operators.matmul(V, inner))
+    return into("linalg.householder_product", found, out)
+
+
+def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
+    """The product of a matrix and of a product of reflections, such as `geqrf` gives them.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., m, k): vectors below the diagonal.
+    tau : Tensor
+        Of shape (..., k).
+    other : Tensor
+        Of shape (..., m, n), or (..., n, m) if not `left`.
+    left : bool, default True
+        ``Q @ other``; else ``other @ Q``. Q is of shape (..., m, m).
+    transpose : bool, default False
+        Take ``Q.mH`` in the place of Q.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        As `other`.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Notes
+    -----
+    It is composed of matrix products and a triangular system, and so is its derivative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> a, tau = cygrad.geqrf(cygrad.tensor([[3., 1.], [4., 2.]]))
+    >>> cygrad.ormqr(a, tau, cygrad.eye(2)).shape
+    (2, 2)
+    """
+    V, M, tau = _reflections("ormqr", input, tau)
+    matrices("ormqr", other, "other")
+    same_dtype("ormqr", input, other)
+    if not left:
+        other, transpose = operators.adjoint(other), not transpose
+    if other.shape[-2] != V.shape[-2] or tuple(other.shape[:-2]) != tuple(V.shape[:-2]):
+        raise RuntimeError(f"ormqr: shapes do not fit (got {tuple(input.shape)} and {tuple(other.shape)}).")
+    inner = operators.matmul(operators.adjoint(V), other)
+    if transpose:
+        inner = operators.mul(operators.conj(tau), operators.linalg_solve_triangular(
+            operators.adjoint(M), inner, False, unitriangular=True))
+    else:
+        inner = operators.linalg_solve_triangular(M, operators.mul(tau, inner), True, unitriangular=True)
+    found = operators.sub(other, operators.matmul(V, inner))
+    return into("ormqr", found if left else operators.adjoint(found), out)
+
+
+# ---- LU
+
+def _check_pivot(operation, pivot):
+    if not pivot:
+        raise RuntimeError(f"{operation}: LU without pivoting is not implemented on the CPU.")
+
+
+def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
+    """Triangular factors in one matrix, and which matrices are singular; see `lu_factor`.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    pivot : bool, default True
+        There are no factors without exchanges of rows here.
+    check_errors : bool, default False
+        Raise an error for singular matrices.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (LU, pivots, info)
+        A named tuple; `info`, int32, is 0, or which diagonal element of U is zero, counted from 1.
+
+    Raises
+    ------
+    LinAlgError
+        If `check_errors`, and a matrix is singular.
+    RuntimeError
+        If not `pivot`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.lu_factor_ex(cygrad.zeros(2, 2)).info
+    tensor(1, dtype=cygrad.int32)
+    """
+    _check_pivot("linalg.lu_factor_ex", pivot)
+    found = CheckedFactors(*operators.linalg_lu_factor_ex(matrices("linalg.lu_factor_ex", A)))
+    if check_errors:
+        check_info("linalg.lu_factor_ex", found.info, _zero_pivot)
+    return into("linalg.lu_factor_ex", found, out)
+
+
+def _zero_pivot(info):
+    return (f"U[{info},{info}] is zero and using it on lu_solve would result in a division by zero. If you still want to "
+            "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
+
+
+def lu_factor(A, *, pivot=True, out=None):
+    """Triangular factors of a matrix with exchanges of rows, in the form that `lu_solve` takes.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    pivot : bool, default True
+        There are no factors without exchanges of rows here.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (LU, pivots)
+        A named tuple: U on and above the diagonal, L below it, without its ones; and with which row, counted from 1,
+        row i was exchanged, for i = 1, 2, ...
+
+    Raises
+    ------
+    LinAlgError
+        If a diagonal element of U is zero.
+    RuntimeError
+        If A is no matrix of a floating or complex dtype, or not `pivot`.
+
+    Notes
+    -----
+    Derivative: that of L and U with the exchanges kept, if U is invertible.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.lu_factor(cygrad.tensor([[0., 2.], [1., 1.]])).pivots
+    tensor([2, 2], dtype=cygrad.int32)
+    """
+    _check_pivot("linalg.lu_factor", pivot)
+    LU, pivots, info = operators.linalg_lu_factor_ex(matrices("linalg.lu_factor", A))
+    check_info("linalg.lu_factor", info, _zero_pivot)
+    return into("linalg.lu_factor", PackedFactors(LU, pivots), out)
+
+
+def _unpacked(LU, pivots, data=True, permutation=True):
+    """P, L and U; those that are not wanted have no elements."""
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    P = L = U = LU.new_empty((0,))
+    if data:
+        left = operators.narrow(LU, -1, 0, k)
+        L = operators.add(operators.tril(left, -1), operators.identity_like(left.detach()))
+        U = operators.triu(operators.narrow(LU, -2, 0, k))
+    if permutation:
+        rows = LU.new_empty((*LU.shape[:-1], m))
+        P = operators.linalg_permute_rows(operators.identity_like(rows), pivots, True)
+    return Factors(P, L, U)
+
+
+def lu(A, *, pivot=True, out=None):
+    """The factorisation ``A = P @ L @ U`` into a permutation, a lower and an upper triangular matrix.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    pivot : bool, default True
+        There are no factors without exchanges of rows here.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (P, L, U)
+        A named tuple, of shapes (..., m, m), (..., m, k) and (..., k, n) with k = min(m, n). L has ones on the
+        diagonal.
+
+    Raises
+    ------
+    RuntimeError
+        If A is no matrix of a floating or complex dtype, or not `pivot`.
+
+    Notes
+    -----
+    Derivative: that of L and U with P kept, if the first k columns of A are linearly independent.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.lu(cygrad.tensor([[0., 2.], [1., 1.]])).U
+    tensor([[1., 1.],
+            [0., 2.]])
+    """
+    _check_pivot("linalg.lu", pivot)
+    LU, pivots, _ = operators.linalg_lu_factor_ex(matrices("linalg.lu", A))
+    return into("linalg.lu", _unpacked(LU, pivots), out)
+
+
+def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
+    """P, L and U from what `lu_factor` gives.
+
+    Parameters
+    ----------
+    LU_data, LU_pivots : Tensor
+        What `lu_factor` gave.
+    unpack_data, unpack_pivots : bool, default True
+        Without the first L and U have no elements, without the second P has none.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (P, L, U)
+        A named tuple, as of `linalg.lu`.
+
+    Raises
+    ------
+    RuntimeError
+        If the pivots are not int32, or do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.lu_unpack(*cygrad.linalg.lu_factor(cygrad.tensor([[0., 2.], [1., 1.]]))).P
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    matrices("lu_unpack", LU_data, "LU_data")
+    return into("lu_unpack", _unpacked(LU_data, LU_pivots, unpack_data, unpack_pivots), out)

@@ -1,0 +1,216 @@
+"""Least squares, pseudo-inverses and ranks: what depends on which singular values count as zero."""
+
+from typing import NamedTuple
+
+from cygrad._core.creation import tensor
+from cygrad._core.dtype import float64, int64
+from cygrad._core.modes import no_grad
+from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import into
+from cygrad.composite.table import operators
+from cygrad.linalg.checks import broadcast_batches, check_info, matrices, not_converged, same_dtype, square
+
+__all__ = ["lstsq", "matrix_rank", "pinv"]
+
+DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+class LeastSquares(NamedTuple):
+    """What lstsq gives."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+def epsilon(A):
+    """Distance of 1 to the next number of A's precision."""
+    return 2.0**-23 if str(A.dtype).endswith(("float32", "complex64")) else 2.0**-52
+
+
+def tolerances(operation, A, atol, rtol):
+    """Absolute and relative tolerance as float64 Tensors; without any, rounding decides."""
+    for name, value in (("atol", atol), ("rtol", rtol)):
+        if isinstance(value, Tensor) and value.is_complex():
+            raise RuntimeError(f"{operation}: {name} tensor of complex type is not supported (got {value.dtype}).")
+
+    def real(value):
+        return operators.cast(value.detach() if isinstance(value, Tensor) else tensor(value), float64)
+
+    usual = epsilon(A) * max(A.shape[-2:])
+    if atol is None:
+        return tensor(0.0, dtype=float64), real(usual if rtol is None else rtol)
+    atol = real(atol)
+    rtol = operators.where(operators.gt(atol, 0.0), 0.0, tensor(usual, dtype=float64)) if rtol is None else real(rtol)
+    return atol, rtol
+
+
+def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
+    """The pseudo-inverse of Moore and Penrose.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    atol, rtol : float or Tensor, optional
+        Singular values up to ``max(atol, rtol * largest)`` count as zero. By default atol is 0, and rtol the larger
+        size times the precision, or 0 if there is a positive atol.
+    hermitian : bool, default False
+        A is symmetric or Hermitian; only its lower triangle is read.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, m).
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration fails, as for matrices with nan or inf.
+    RuntimeError
+        If A is no matrix of a floating or complex dtype.
+
+    Notes
+    -----
+    Derivative, where the rank is constant nearby: G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses
+    (1973). Where it is not, the function is not continuous.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.pinv(cygrad.tensor([[2., 0.], [0., 0.]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.0000]])
+    """
+    (square if hermitian else matrices)("linalg.pinv", A)
+    limits = None
+    if A.numel() and (atol is not None or rtol is not None):
+        shape = tuple(A.shape[:-2])
+        pair = [operators.expand(limit, shape) for limit in tolerances("linalg.pinv", A, atol, rtol)]
+        limits = operators.stack(pair, -1)
+    found, info = operators.linalg_pinv(A, limits, hermitian)
+    check_info("linalg.pinv", info, not_converged)
+    return into("linalg.pinv", found, out)
+
+
+def matrix_rank(A, *, atol=None, rtol=None, hermitian=False, out=None):
+    """The number of singular values that do not count as zero.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    atol, rtol : float or Tensor, optional
+        Singular values up to ``max(atol, rtol * largest)`` count as zero. By default atol is 0, and rtol the larger
+        size times the precision, or 0 if there is a positive atol.
+    hermitian : bool, default False
+        A is symmetric or Hermitian; only its lower triangle is read.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (...), int64.
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration fails, as for matrices with nan or inf.
+    RuntimeError
+        If A is no matrix of a floating or complex dtype.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.matrix_rank(cygrad.tensor([[1., 2.], [2., 4.]]))
+    tensor(1)
+    """
+    (square if hermitian else matrices)("linalg.matrix_rank", A)
+    atol, rtol = tolerances("linalg.matrix_rank", A, atol, rtol)
+    with no_grad():
+        if A.numel() == 0:
+            return into("linalg.matrix_rank", operators.clone(operators.expand(tensor(0), tuple(A.shape[:-2]))), out)
+        if hermitian:
+            values, info = operators.linalg_eigvalsh(A.detach(), "L")
+            values = operators.abs(values)
+        else:
+            values, info = operators.linalg_svdvals(A.detach())
+        check_info("linalg.matrix_rank", info, not_converged)
+        values = operators.cast(values, float64)
+        limit = operators.maximum(atol, operators.mul(rtol, operators.amax(values, (-1,))))
+        above = operators.gt(values, operators.unsqueeze(limit, -1))
+        return into("linalg.matrix_rank", operators.sum(above, (-1,), dtype=int64), out)
+
+
+def lstsq(A, B, rcond=None, *, driver=None):
+    """Least squares solutions of systems of linear equations: the X that make ``norm(A @ X - B)`` least.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    B : Tensor
+        Of shape (..., m, k), or vectors: of the shape of A without its last dimension.
+    rcond : float, optional
+        Singular values below this part of the largest one count as zero; by default the larger size times the precision.
+    driver : str, default 'gelsy'
+        'gelsy': by a QR factorisation with exchanges of columns; 'gels': by one without, for matrices of full rank;
+        'gelsd', 'gelss': by singular values.
+
+    Returns
+    -------
+    (solution, residuals, rank, singular_values)
+        A named tuple. The solution is of shape (..., n, k), of all solutions the one of least norm. Residuals, the sums of
+        squares (..., k), are there if m > n, all ranks are n and the driver is not 'gelsy'; the ranks if it is not 'gels';
+        the singular values if it is 'gelsd' or 'gelss'. What is not there has no elements.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix has nan or inf, the iteration fails, or the driver is 'gels' and a matrix has not full rank.
+    RuntimeError
+        If shapes or dtypes do not fit, or there is no such driver.
+
+    Notes
+    -----
+    Derivative: that of ``pinv(A) @ B``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> A = cygrad.tensor([[1., 0.], [1., 1.], [1., 2.]])
+    >>> cygrad.linalg.lstsq(A, cygrad.tensor([[1.], [3.], [5.]])).solution.round(decimals=3)
+    tensor([[1.],
+            [2.]])
+    """
+    matrices("linalg.lstsq", A)
+    driver = "gelsy" if driver is None else driver
+    if driver not in DRIVERS:
+        raise RuntimeError(f"linalg.lstsq: parameter `driver` should be one of {DRIVERS} (got {driver!r}).")
+    same_dtype("linalg.lstsq", A, B)
+    vector = A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)
+    if vector:
+        B = operators.unsqueeze(B, -1)
+    if B.ndim < 2 or B.shape[-2] != A.shape[-2]:
+        raise RuntimeError("linalg.lstsq: input.size(-2) should match other.size(-2) (got shapes "
+                           f"{tuple(A.shape)} and {tuple(B.shape)}).")
+    A, B = broadcast_batches(A, B)
+    m, n = A.shape[-2:]
+    limit = epsilon(A) * max(m, n) if rcond is None else float(rcond)
+    solution, rank, values, info = operators.linalg_lstsq(A, B, limit, driver)
+    check_info("linalg.lstsq", info, lambda info: not_converged(info) if info < 0 or driver != "gels" else
+               f"The least squares solution could not be computed because the input matrix does not have full rank "
+               f"(error code: {info}).")
+    residuals = values.new_empty((0,))
+    if m > n and driver != "gelsy" and (driver == "gels" or bool((rank.numpy() == n).all())):
+        missed = operators.abs(operators.sub(operators.matmul(A, solution), B))
+        residuals = operators.sum(operators.square(missed), (-2,))
+    if driver == "gels":
+        rank = rank.new_empty((0,))
+    if driver in ("gels", "gelsy"):
+        values = values.new_empty((0,))
+    return LeastSquares(operators.squeeze(solution, (-1,)) if vector else solution, residuals, rank, values)

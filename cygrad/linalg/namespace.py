@@ -1,0 +1,305 @@
+"""The functions that the package itself has had before there was `linalg`: some with other names or arguments."""
+
+from typing import NamedTuple
+
+from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import into
+from cygrad.composite.table import operators
+from cygrad.linalg import factorizations, least_squares, solving
+from cygrad.linalg.checks import check_info, matrices, not_converged, not_definite, square
+
+__all__ = ["cholesky", "inverse", "lu", "lu_solve", "orgqr", "pinverse", "qr", "svd", "triangular_solve"]
+
+
+class Decomposition(NamedTuple):
+    """What svd gives."""
+
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
+
+class TriangularSolution(NamedTuple):
+    """What triangular_solve gives."""
+
+    solution: Tensor
+    cloned_coefficient: Tensor
+
+
+def inverse(input, *, out=None):
+    """The inverse of square matrices; the same as `linalg.inv`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., n, n).
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, n).
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular.
+
+    Notes
+    -----
+    Derivative: ``-inverse.mH @ grad @ inverse.mH``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.inverse(2 * cygrad.eye(2))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.5000]])
+    """
+    return solving.inv(input, out=out)
+
+
+def pinverse(input, rcond=1e-15):
+    """The pseudo-inverse of Moore and Penrose; see `linalg.pinv`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., m, n).
+    rcond : float, default 1e-15
+        Singular values up to this part of the largest one count as zero.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, m).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.pinverse(cygrad.tensor([[2., 0.]]))
+    tensor([[0.5000],
+            [0.0000]])
+    """
+    return least_squares.pinv(input, rtol=rcond)
+
+
+def cholesky(input, upper=False, *, out=None):
+    """The Cholesky factor of positive definite matrices; see `linalg.cholesky`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., n, n), symmetric or Hermitian; only one triangle is read.
+    upper : bool, default False
+        Give the upper triangular factor.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, n).
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is not positive definite.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.cholesky(4 * cygrad.eye(2))
+    tensor([[2., 0.],
+            [0., 2.]])
+    """
+    found, info = operators.linalg_cholesky_ex(square("cholesky", input), upper)
+    check_info("cholesky", info, not_definite)
+    return into("cholesky", found, out)
+
+
+def qr(input, some=True, *, out=None):
+    """The QR factorisation; see `linalg.qr`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., m, n).
+    some : bool, default True
+        As mode 'reduced' there; else as 'complete'.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (Q, R)
+        A named tuple.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.qr(cygrad.ones(3, 2)).Q.shape
+    (3, 2)
+    """
+    return factorizations.qr(input, "reduced" if some else "complete", out=out)
+
+
+def svd(input, some=True, compute_uv=True, *, out=None):
+    """The singular value decomposition with V in the place of its adjoint; see `linalg.svd`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., m, n).
+    some : bool, default True
+        Give only the first min(m, n) columns of U and V.
+    compute_uv : bool, default True
+        Without it U and V are zeros.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (U, S, V)
+        A named tuple: ``input = U @ diag(S) @ V.mH``.
+
+    Raises
+    ------
+    LinAlgError
+        If the iteration fails, as for matrices with nan or inf.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.svd(cygrad.tensor([[0., 2.], [1., 0.]])).S
+    tensor([2., 1.])
+    """
+    matrices("svd", input, "input")
+    if compute_uv:
+        U, S, Vh, info = operators.linalg_svd(input, not some)
+        V = operators.adjoint(Vh)
+    else:
+        S, info = operators.linalg_svdvals(input)
+        U, V = (input.new_zeros((*input.shape[:-2], size, size)) for size in input.shape[-2:])
+    check_info("svd", info, not_converged)
+    return into("svd", Decomposition(U, S, V), out)
+
+
+def lu(A, pivot=True, get_infos=False, out=None):
+    """Triangular factors of a matrix with exchanges of rows; see `linalg.lu_factor`.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n).
+    pivot : bool, default True
+        There are no factors without exchanges of rows here.
+    get_infos : bool, default False
+        Give also which matrices are singular.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    tuple of Tensor
+        LU, pivots and, if wanted, info.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> LU, pivots = cygrad.lu(cygrad.eye(2))
+    >>> pivots
+    tensor([1, 2], dtype=cygrad.int32)
+    """
+    found = factorizations.lu_factor_ex(A, pivot=pivot)
+    return into("lu", tuple(found) if get_infos else tuple(found[:2]), out)
+
+
+def lu_solve(b, LU_data, LU_pivots, *, out=None):
+    """The solution of systems of linear equations with factors that are there; see `linalg.lu_solve`.
+
+    Parameters
+    ----------
+    b : Tensor
+        Of shape (..., n, k).
+    LU_data, LU_pivots : Tensor
+        What `linalg.lu_factor` gave.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        As b, the leading dimensions broadcast.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.lu_solve(cygrad.ones(2, 1), *cygrad.lu(2 * cygrad.eye(2)))
+    tensor([[0.5000],
+            [0.5000]])
+    """
+    return solving.lu_solve(LU_data, LU_pivots, b, out=out)
+
+
+def orgqr(input, tau, *, out=None):
+    """The first columns of a product of reflections; the same as `linalg.householder_product`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., m, n), m >= n: vectors below the diagonal.
+    tau : Tensor
+        Of shape (..., k), k <= n.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., m, n).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.orgqr(*cygrad.geqrf(cygrad.ones(3, 2))).shape
+    (3, 2)
+    """
+    return factorizations.householder_product(input, tau, out=out)
+
+
+def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, out=None):
+    """The solution of systems of linear equations with triangular matrices; see `linalg.solve_triangular`.
+
+    Parameters
+    ----------
+    b : Tensor
+        Of shape (..., n, k).
+    A : Tensor
+        Of shape (..., n, n); the other triangle is not read.
+    upper : bool, default True
+        Which triangle of A there is.
+    transpose : bool, default False
+        Take ``A.mT`` in the place of A.
+    unitriangular : bool, default False
+        The diagonal of A is not read, and counts as ones.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (solution, cloned_coefficient)
+        A named tuple; the second is a copy of A.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.triangular_solve(cygrad.ones(2, 1), 2 * cygrad.eye(2)).solution
+    tensor([[0.5000],
+            [0.5000]])
+    """
+    coefficient = operators.matrix_transpose(A) if transpose else A
+    solution = solving.solve_triangular(coefficient, b, upper=bool(upper) != bool(transpose),
+                                        unitriangular=unitriangular)
+    return into("triangular_solve", TriangularSolution(solution, operators.clone(A)), out)

@@ -1,0 +1,269 @@
+"""Norms of vectors and matrices, and condition numbers."""
+
+from math import inf
+
+from cygrad.composite.forms import into
+from cygrad.composite.table import operators
+from cygrad.linalg.checks import check_info, floating, matrices, not_converged, square
+from cygrad.linalg.spectral import svdvals
+
+__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+
+
+def _as_dtype(operation, x, dtype):
+    """x in the dtype that the norm is to be computed in."""
+    floating(operation, x)
+    if dtype is None:
+        return x
+    if not (dtype.is_floating_point or dtype.is_complex) or (x.is_complex() and not dtype.is_complex):
+        raise RuntimeError(f"{operation}: dtype must be floating or complex, and complex for complex input (got {dtype} "
+                           f"for {x.dtype}).")
+    if dtype.itemsize < x.dtype.itemsize:
+        raise RuntimeError(f"{operation}: the dtype of the input should be convertible without narrowing to the specified "
+                           f"dtype (got {x.dtype} and {dtype}).")
+    if not x.is_complex() and dtype.is_complex:
+        raise RuntimeError(f"{operation}: dtype must be real for real input (got {dtype} for {x.dtype}).")
+    return operators.cast(x, dtype)
+
+
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The norm of the elements of a tensor, seen as vectors.
+
+    Parameters
+    ----------
+    x : Tensor
+    ord : number, default 2
+        The sum of ``abs(x)**ord``, to the power ``1 / ord``; inf and -inf: the largest and the smallest size; 0: how
+        many elements are not zero.
+    dim : int or tuple of int, optional
+        Dimensions of the vectors; all by default.
+    keepdim : bool, default False
+        Keep them, with size 1.
+    dtype : dtype, optional
+        Compute in this dtype.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Real.
+
+    Raises
+    ------
+    RuntimeError
+        If x is of no floating or complex dtype, or there are no elements and the norm of none is not defined.
+
+    Notes
+    -----
+    Derivative: as of `norm`; 0 at 0, and equal shares of equals for inf and -inf.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.vector_norm(cygrad.tensor([3., 4.]))
+    tensor(5.)
+    """
+    x = _as_dtype("linalg.vector_norm", x, dtype)
+    if isinstance(ord, str) or ord is None or isinstance(ord, complex):
+        raise TypeError(f"linalg.vector_norm: ord must be a real number (got {ord!r}).")
+    if ord < 0 or ord == inf:
+        if dim is None or dim == ():
+            empty = x.numel() == 0
+        else:
+            sizes = tuple(x.shape) or (1,)
+            empty = any(sizes[k] == 0 for k in (dim if isinstance(dim, (tuple, list)) else (dim,))
+                        if -len(sizes) <= k < len(sizes))
+        if empty:
+            raise RuntimeError(f"linalg.vector_norm: cannot compute the {ord} norm on an empty dimension because the "
+                               "operation does not have an identity.")
+    return into("linalg.vector_norm", operators.norm(x, ord, None if dim == () else dim, keepdim), out)
+
+
+def _extremum(ord, count):
+    """The largest or the smallest of norms; the largest of none is 0."""
+    return operators.amin if ord < 0 else operators.amax if count else operators.sum
+
+
+def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
+    """The norm of matrices.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of two dimensions or more.
+    ord : str or number, default 'fro'
+        'fro': the root of the sum of squares; 'nuc': the sum of singular values; 2 and -2: the largest and the smallest
+        of them; 1 and -1: the largest and the smallest sum of sizes of a column; inf and -inf: of a row.
+    dim : tuple of int, default (-2, -1)
+        Dimensions of rows and of columns.
+    keepdim : bool, default False
+        Keep them, with size 1.
+    dtype : dtype, optional
+        Compute in this dtype.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Real.
+
+    Raises
+    ------
+    RuntimeError
+        If A is of no floating or complex dtype, there is no such norm, or not two different dimensions.
+
+    Notes
+    -----
+    Derivative: composed of those of sums, extrema and singular values.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.matrix_norm(cygrad.tensor([[1., -2.], [3., 4.]]), ord=1)
+    tensor(6.)
+    """
+    operation = "linalg.matrix_norm"
+    A = _as_dtype(operation, A, dtype)
+    matrices(operation, A)
+    pair = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+    if len(pair) != 2:
+        raise (RuntimeError if isinstance(dim, (tuple, list)) else TypeError)(
+            f"{operation}: dim must be a 2-tuple (got {dim}).")
+    for k in pair:
+        if not -A.ndim <= k < A.ndim:
+            raise IndexError(f"{operation}: dimension out of range (got {k}, expected a value in [{-A.ndim}, "
+                             f"{A.ndim - 1}]).")
+    rows, columns = (k % A.ndim for k in pair)
+    if rows == columns:
+        raise RuntimeError(f"{operation}: dims must be different (got {dim}).")
+    if isinstance(ord, str):
+        if ord not in ("fro", "nuc"):
+            raise RuntimeError(f"{operation}: Order {ord} not supported. Use 'fro', 'nuc', or a number.")
+    elif abs(ord) not in (1, 2, inf):
+        raise RuntimeError(f"{operation}: Order {ord} not supported. Use 1, 2, inf, or their negatives.")
+    if ord == "fro":
+        found = operators.norm(A, 2, (rows, columns), keepdim)
+    elif ord == "nuc" or abs(ord) == 2:
+        values = svdvals(operators.movedim(A, (rows, columns), (-2, -1)))
+        found = (operators.sum if ord == "nuc" else _extremum(ord, values.shape[-1]))(values, (-1,))
+        if keepdim:
+            for k in sorted((rows, columns)):
+                found = operators.unsqueeze(found, k)
+    else:
+        summed, chosen = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        sums = operators.norm(A, 1, (summed,), True)
+        found = _extremum(ord, A.shape[chosen])(sums, (chosen,), True)
+        found = found if keepdim else operators.squeeze(found, (rows, columns))
+    return into(operation, found, out)
+
+
+def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
+    """The norm of vectors or of matrices.
+
+    Parameters
+    ----------
+    A : Tensor
+    ord : str or number, optional
+        As for `vector_norm` and `matrix_norm`; by default the root of the sum of squares.
+    dim : int or tuple of int, optional
+        One dimension: vectors, two: matrices. By default all; then with an `ord` A must have one or two.
+    keepdim : bool, default False
+        Keep them, with size 1.
+    out : Tensor, optional
+        Written to instead.
+    dtype : dtype, optional
+        Compute in this dtype.
+
+    Returns
+    -------
+    Tensor
+        Real.
+
+    Raises
+    ------
+    RuntimeError
+        If A is of no floating or complex dtype, or there is no such norm.
+
+    Notes
+    -----
+    Derivative: as of `vector_norm` and `matrix_norm`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.norm(cygrad.tensor([[3., 0.], [0., 4.]]))
+    tensor(5.)
+    """
+    count = len(dim) if isinstance(dim, (tuple, list)) else None if dim is None else 1
+    if ord is None:
+        return vector_norm(A, 2, dim, keepdim, dtype=dtype, out=out)
+    if count not in (None, 1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2 (got {dim}).")
+    if count is None and A.ndim not in (1, 2):
+        raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D (got "
+                           f"{A.ndim}D).")
+    if count == 2 or (count is None and A.ndim == 2) or isinstance(ord, str):
+        return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
+    return vector_norm(A, ord, dim, keepdim, dtype=dtype, out=out)
+
+
+def cond(A, p=None, *, out=None):
+    """The condition number: the norm of a matrix times that of its inverse.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, n); for a `p` that is not None, 2 or -2 square.
+    p : str or number, optional
+        Which norm, as for `matrix_norm`; by default 2.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (...), real; inf for singular matrices.
+
+    Raises
+    ------
+    RuntimeError
+        If A is no matrix of a floating or complex dtype, or there is no such norm.
+
+    Notes
+    -----
+    Derivative: composed of those of norms and of the inverse.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.cond(cygrad.tensor([[2., 0.], [0., 1.]]))
+    tensor(2.)
+    """
+    operation = "linalg.cond"
+    matrices(operation, A)
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise RuntimeError(f"{operation} got an invalid norm type: {p}")
+    if not isinstance(p, str) and p is not None and abs(p) not in (1, 2, inf):
+        raise RuntimeError(f"{operation} got an invalid norm type: {p}")
+    if isinstance(p, str):
+        square(operation, A)
+    if A.numel() == 0:
+        return into(operation, operators.real(operators.sum(A, (-2, -1))), out)
+    if p in (None, 2, -2):
+        values, info = operators.linalg_svdvals(A)
+        check_info(operation, info, not_converged)
+        largest, least = operators.select(values, -1, 0), operators.select(values, -1, values.shape[-1] - 1)
+        found = operators.div(least, largest) if p == -2 else operators.div(largest, least)
+        return into(operation, found, out)
+    square(operation, A)
+    inverse, info = operators.linalg_inv_ex(A)
+    if info.numpy().any():
+        broken = operators.unsqueeze(operators.unsqueeze(operators.ne(info, 0), -1), -1)
+        inverse = operators.where(broken, inf, inverse)
+    if p == "nuc" and info.numpy().any():
+        found = operators.mul(operators.norm(A, 1, (-2, -1)), operators.norm(inverse, 1, (-2, -1)))
+    else:
+        found = operators.mul(matrix_norm(A, p), matrix_norm(inverse, p))
+    return into(operation, found, out)

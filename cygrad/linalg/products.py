@@ -1,0 +1,310 @@
+"""Products, powers and exponentials of matrices, products of vectors."""
+
+from cygrad.composite import products
+from cygrad.composite.forms import into
+from cygrad.composite.table import operators
+from cygrad.linalg.checks import check_info, floating, singular, square
+
+__all__ = ["cross", "diagonal", "matmul", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
+
+
+def matmul(input, other, *, out=None):
+    """Matrix product; the same as `cygrad.matmul`.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Of shape (..., n, m) and (..., m, p), or vectors.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, p).
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit or the dtypes differ.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.matmul(cygrad.eye(2), cygrad.ones(2))
+    tensor([1., 1.])
+    """
+    return operators.matmul(input, other, out=out)
+
+
+def multi_dot(tensors, *, out=None):
+    """The product of several matrices, in the order that costs least.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        At least two matrices; the first and the last may be vectors, seen as a row and as a column.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If there are less than two, or shapes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.multi_dot([cygrad.ones(2), cygrad.ones(2, 3), cygrad.ones(3, 1)])
+    tensor([6.])
+    """
+    tensors = list(tensors)
+    if len(tensors) < 2:
+        raise RuntimeError(f"linalg.multi_dot: expected at least 2 tensors (got {len(tensors)}).")
+    if any(tensor.ndim != 2 for tensor in tensors[1:-1]) or any(tensors[k].ndim not in (1, 2) for k in (0, -1)):
+        raise RuntimeError("linalg.multi_dot: the first and last tensors must be 1D or 2D, the others 2D (got shapes "
+                           f"{[tuple(tensor.shape) for tensor in tensors]}).")
+    row, column = tensors[0].ndim == 1, tensors[-1].ndim == 1
+    if row:
+        tensors[0] = operators.unsqueeze(tensors[0], 0)
+    if column:
+        tensors[-1] = operators.unsqueeze(tensors[-1], -1)
+    found = products.chain_matmul(*tensors)
+    if column:
+        found = operators.squeeze(found, (-1,))
+    return into("linalg.multi_dot", operators.squeeze(found, (0,)) if row else found, out)
+
+
+def matrix_power(A, n, *, out=None):
+    """The n-th power of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., m, m).
+    n : int
+        Negative: the power of the inverse.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., m, m).
+
+    Raises
+    ------
+    LinAlgError
+        If n is negative and a matrix is singular.
+    RuntimeError
+        If A is no square matrix, or n is negative and A of an integer dtype.
+
+    Notes
+    -----
+    It is composed of about ``2 * log2(n)`` products, and so is its derivative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.matrix_power(cygrad.tensor([[1., 1.], [0., 1.]]), 5)
+    tensor([[1., 5.],
+            [0., 1.]])
+    """
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices (got shape {tuple(A.shape)}).")
+    if n < 0:
+        A, info = operators.linalg_inv_ex(square("linalg.matrix_power", A))
+        check_info("linalg.matrix_power", info, singular)
+        n = -n
+    if n == 0:
+        if A.is_floating_point() or A.is_complex():
+            found = operators.identity_like(A.detach())
+        else:
+            found = operators.cast(operators.identity_like(operators.mul(A.detach(), 1.0)), A.dtype)
+        return into("linalg.matrix_power", found, out)
+    found, power = None, A
+    while n:
+        if n & 1:
+            found = power if found is None else operators.matmul(found, power)
+        n >>= 1
+        if n:
+            power = operators.matmul(power, power)
+    return into("linalg.matrix_power", operators.clone(A) if found is A else found, out)
+
+
+def matrix_exp(A):
+    """The exponential of square matrices: ``1 + A + A @ A / 2 + ...``.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n).
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, n); nan for a matrix with nan or inf.
+
+    Raises
+    ------
+    RuntimeError
+        If A is no square matrix of a floating or complex dtype.
+
+    Notes
+    -----
+    Computed by scaling, a Padé approximant and squaring (N. J. Higham, 2005). Derivative: a block of the exponential of a
+    matrix of twice the size.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.matrix_exp(cygrad.tensor([[0., 1.], [0., 0.]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return operators.linalg_matrix_exp(square("linalg.matrix_exp", A))
+
+
+def vecdot(x, y, *, dim=-1, out=None):
+    """Inner products of vectors along a dimension, the first one conjugated.
+
+    Parameters
+    ----------
+    x, y : Tensor
+        Broadcast against each other.
+    dim : int, default -1
+        The dimension of the vectors.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Without that dimension.
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not broadcast, or x is of no floating or complex dtype.
+
+    Notes
+    -----
+    Derivative: the other vector, conjugated as the product says.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.vecdot(cygrad.tensor([[1., 2.], [3., 4.]]), cygrad.tensor([1., 1.]))
+    tensor([3., 7.])
+    """
+    floating("linalg.vecdot", x)
+    floating("linalg.vecdot", y)
+    if x.dtype is not y.dtype:
+        raise RuntimeError(f"linalg.vecdot: Expected vectors of the same dtype (got {x.dtype} and {y.dtype}).")
+    return into("linalg.vecdot", operators.sum(operators.mul(operators.conj(x), y), (dim,)), out)
+
+
+def cross(input, other, *, dim=-1, out=None):
+    """The cross product of vectors of three elements.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Of as many dimensions; broadcast against each other.
+    dim : int, default -1
+        The dimension of the vectors, of size 3.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the dimension is not of size 3.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.cross(cygrad.tensor([1., 0., 0.]), cygrad.tensor([0., 1., 0.]))
+    tensor([0., 0., 1.])
+    """
+    return products.cross(input, other, dim, out=out)
+
+
+def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    """The diagonals of matrices, as a view.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of two dimensions or more.
+    offset : int, default 0
+        Above (positive) or below the main diagonal.
+    dim1, dim2 : int, default -2 and -1
+        Dimensions of the matrices.
+
+    Returns
+    -------
+    Tensor
+        The diagonals in the last dimension.
+
+    Raises
+    ------
+    IndexError
+        If there are no such dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.diagonal(cygrad.eye(2))
+    tensor([1., 1.])
+    """
+    return operators.diagonal(A, offset, dim1, dim2)
+
+
+def vander(x, N=None):
+    """The matrix of powers 0, 1, ..., N - 1 of the elements of vectors.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., n).
+    N : int, optional
+        How many powers, at least 2; by default n.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, N).
+
+    Raises
+    ------
+    RuntimeError
+        If x is 0-dim, or N less than 2.
+
+    Notes
+    -----
+    Derivative: that of a running product.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.vander(cygrad.tensor([1., 2.]), N=3)
+    tensor([[1., 1., 1.],
+            [1., 2., 4.]])
+    """
+    if x.ndim == 0:
+        raise RuntimeError("linalg.vander: The input must be at least 1-dimensional (got shape ()).")
+    count = x.shape[-1] if N is None else N
+    if count <= 1:
+        raise RuntimeError(f"linalg.vander: N must be greater than 1 (got {count}).")
+    first = operators.unsqueeze(x, -1)
+    powers = operators.cumprod(operators.expand(first, (*x.shape, count - 1)), -1)
+    return operators.cat([powers.new_full((*x.shape, 1), 1), powers], -1)

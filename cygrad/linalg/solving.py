@@ -1,0 +1,502 @@
+"""Systems of linear equations and inverses."""
+
+from math import prod
+from typing import NamedTuple
+
+from cygrad._core.tensor import Tensor
+from cygrad.composite.forms import into
+from cygrad.composite.table import operators
+from cygrad.linalg.checks import LinAlgError, broadcast_batches, check_info, matrices, same_dtype, singular, square
+
+__all__ = [
+    "cholesky_inverse", "cholesky_solve", "inv", "inv_ex", "lu_solve", "solve", "solve_ex", "solve_triangular",
+    "tensorinv", "tensorsolve",
+]
+
+
+class Inverse(NamedTuple):
+    """What inv_ex gives."""
+
+    inverse: Tensor
+    info: Tensor
+
+
+class Solution(NamedTuple):
+    """What solve_ex gives."""
+
+    result: Tensor
+    info: Tensor
+
+
+# ---- inverses
+
+def inv_ex(A, *, check_errors=False, out=None):
+    """Inverses of square matrices, and which of them are singular; this raises no error by itself.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n).
+    check_errors : bool, default False
+        Raise the error of `inv` for singular matrices.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (inverse, info)
+        A named tuple. `info`, int32, is 0 for an invertible matrix, else which diagonal element of its triangular
+        factor is zero, counted from 1; the inverse is not finite then.
+
+    Raises
+    ------
+    LinAlgError
+        For a singular matrix, if `check_errors`.
+
+    Notes
+    -----
+    Derivative: ``-inv(A).mH @ grad @ inv(A).mH``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.inv_ex(cygrad.tensor([[2., 0.], [0., 4.]])).inverse
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    found = Inverse(*operators.linalg_inv_ex(square("linalg.inv_ex", A)))
+    if check_errors:
+        check_info("linalg.inv_ex", found.info, singular)
+    return into("linalg.inv_ex", found, out)
+
+
+def inv(A, *, out=None):
+    """The inverse of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n).
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, n).
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular.
+    RuntimeError
+        If A is no square matrix of a floating or complex dtype.
+
+    Notes
+    -----
+    To solve a system of equations use `solve`, which is faster and more accurate. Derivative:
+    ``-inv(A).mH @ grad @ inv(A).mH``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.inv(cygrad.tensor([[0., 1.], [2., 0.]]))
+    tensor([[0.0000, 0.5000],
+            [1.0000, 0.0000]])
+    """
+    inverse, info = operators.linalg_inv_ex(square("linalg.inv", A))
+    check_info("linalg.inv", info, singular)
+    return into("linalg.inv", inverse, out)
+
+
+# ---- solutions
+
+def _solved(operation, A, B, left):
+    """Solution and info of A X = B, or of X A = B."""
+    square(operation, A)
+    if not isinstance(B, Tensor):
+        raise TypeError(f"{operation}: argument 'B' must be a Tensor (got {type(B).__name__}).")
+    same_dtype(operation, A, B)
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
+    if vector and not left:
+        raise RuntimeError(f"{operation}: Vector broadcasting of the left hand side is not supported for left=False. "
+                           f"Give B one dimension more (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
+    if vector:
+        B = operators.unsqueeze(B, -1)
+    matrices(operation, B, "B")
+    if B.shape[-2 if left else -1] != A.shape[-1]:
+        raise RuntimeError(f"{operation}: Incompatible shapes of A and B for the equation "
+                           f"{'AX = B' if left else 'XA = B'} (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
+    LU, pivots, info = operators.linalg_lu_factor_ex(A.detach())
+    wide, LU, B = broadcast_batches(A, LU, B)
+    (pivots,) = (pivots,) if wide is A else (operators.expand(pivots, tuple(wide.shape[:-1])),)
+    if left:
+        found = operators.linalg_solve_with(wide, LU, pivots, B, False)
+    else:
+        found = operators.adjoint(operators.linalg_solve_with(wide, LU, pivots, operators.adjoint(B), True))
+    return operators.squeeze(found, (-1,)) if vector else found, info
+
+
+def _singular_system(info):
+    return "The solver failed because the input matrix is singular."
+
+
+def solve_ex(A, B, *, left=True, check_errors=False, out=None):
+    """Solutions of systems of linear equations, and which of the matrices are singular; see `solve`.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n).
+    B : Tensor
+        Of shape (..., n, k), or vectors (..., n).
+    left : bool, default True
+        Solve ``A X = B``; else ``X A = B``.
+    check_errors : bool, default False
+        Raise the error of `solve` for singular matrices.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (result, info)
+        A named tuple; info as for `inv_ex`.
+
+    Raises
+    ------
+    LinAlgError
+        For a singular matrix, if `check_errors`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.solve_ex(2 * cygrad.eye(2), cygrad.ones(2)).result
+    tensor([0.5000, 0.5000])
+    """
+    found = Solution(*_solved("linalg.solve_ex", A, B, left))
+    if check_errors:
+        check_info("linalg.solve_ex", found.info, _singular_system)
+    return into("linalg.solve_ex", found, out)
+
+
+def solve(A, B, *, left=True, out=None):
+    """The solution of systems of linear equations ``A X = B`` with square matrices.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n).
+    B : Tensor
+        Of shape (..., n, k), or vectors: of shape (n,), or of that of A without its last dimension.
+    left : bool, default True
+        Solve ``A X = B``; else ``X A = B``.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        As B, its leading dimensions broadcast with those of A.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular.
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Notes
+    -----
+    Derivative with respect to B: ``solve(A.mH, grad)``; to A: minus that times ``X.mH``. A is factorised once, for
+    derivatives of all orders.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.solve(cygrad.tensor([[2., 0.], [1., 1.]]), cygrad.tensor([2., 3.]))
+    tensor([1., 2.])
+    """
+    found, info = _solved("linalg.solve", A, B, left)
+    check_info("linalg.solve", info, _singular_system)
+    return into("linalg.solve", found, out)
+
+
+def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
+    """The solution of systems of linear equations with triangular matrices.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n); the other triangle is not read.
+    B : Tensor
+        Of shape (..., n, k), or (..., k, n) if not `left`.
+    upper : bool
+        Which triangle of A there is.
+    left : bool, default True
+        Solve ``A X = B``; else ``X A = B``.
+    unitriangular : bool, default False
+        The diagonal of A is not read, and counts as ones.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        As B, the leading dimensions broadcast. Not finite if there is a zero on the diagonal.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Notes
+    -----
+    Derivative: as for `solve`; that of A is triangular.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.solve_triangular(cygrad.tensor([[2., 0.], [1., 1.]]), cygrad.tensor([[2.], [3.]]), upper=False)
+    tensor([[1.],
+            [2.]])
+    """
+    square("linalg.solve_triangular", A)
+    matrices("linalg.solve_triangular", B, "B")
+    same_dtype("linalg.solve_triangular", A, B)
+    A, B = broadcast_batches(A, B)
+    return into("linalg.solve_triangular", operators.linalg_solve_triangular(A, B, upper, left, unitriangular), out)
+
+
+def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
+    """The solution of systems of linear equations with factors that `lu_factor` has computed.
+
+    Parameters
+    ----------
+    LU, pivots : Tensor
+        What `lu_factor` gave for A.
+    B : Tensor
+        Of shape (..., n, k), or (..., k, n) if not `left`.
+    left : bool, default True
+        Solve ``A X = B``; else ``X A = B``.
+    adjoint : bool, default False
+        Take ``A.mH`` in the place of A.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        As B, the leading dimensions broadcast.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Notes
+    -----
+    It is composed of exchanges of rows and triangular systems, and so is its derivative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> LU, pivots = cygrad.linalg.lu_factor(cygrad.tensor([[0., 2.], [1., 1.]]))
+    >>> cygrad.linalg.lu_solve(LU, pivots, cygrad.tensor([[2.], [3.]]))
+    tensor([[2.],
+            [1.]])
+    """
+    operation = "linalg.lu_solve"
+    square(operation, LU, "LU")
+    matrices(operation, B, "B")
+    same_dtype(operation, LU, B)
+    if str(pivots.dtype).rpartition(".")[2] != "int32":
+        raise RuntimeError(f"{operation}: pivots should be a Tensor of scalar type torch.int32 (got {pivots.dtype}).")
+    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
+        raise RuntimeError(f"{operation}: Number of pivots per batch should be same as the dimension of the matrix (got "
+                           f"shapes {tuple(pivots.shape)} and {tuple(LU.shape)}).")
+    if B.shape[-2 if left else -1] != LU.shape[-1]:
+        raise RuntimeError(f"{operation}: Incompatible shapes of A and B for the equation "
+                           f"{'AX = B' if left else 'XA = B'} (got shapes {tuple(LU.shape)} and {tuple(B.shape)}).")
+    wide, B = broadcast_batches(LU, B)
+    if wide is not LU:
+        pivots = operators.expand(pivots, tuple(wide.shape[:-1]))
+    if not left:
+        B, adjoint = operators.adjoint(B), not adjoint
+    triangle = operators.linalg_solve_triangular
+    if adjoint:
+        turned = operators.adjoint(wide)
+        found = triangle(turned, triangle(turned, B, False), True, unitriangular=True)
+        found = operators.linalg_permute_rows(found, pivots, True)
+    else:
+        found = operators.linalg_permute_rows(B, pivots, False)
+        found = triangle(wide, triangle(wide, found, False, unitriangular=True), True)
+    return into(operation, found if left else operators.adjoint(found), out)
+
+
+def cholesky_solve(B, L, upper=False, *, out=None):
+    """The solution of systems of linear equations with Cholesky factors that are there.
+
+    Parameters
+    ----------
+    B : Tensor
+        Of shape (..., n, k).
+    L : Tensor
+        Of shape (..., n, n): the factors of A, ``A = L @ L.mH``.
+    upper : bool, default False
+        The factors are upper triangular: ``A = L.mH @ L``.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        X with ``A X = B``, leading dimensions broadcast.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Notes
+    -----
+    It is composed of triangular systems, and so is its derivative; that of L is triangular.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.cholesky_solve(cygrad.tensor([[4.], [8.]]), 2 * cygrad.eye(2))
+    tensor([[1.],
+            [2.]])
+    """
+    square("cholesky_solve", L, "L")
+    matrices("cholesky_solve", B, "B")
+    same_dtype("cholesky_solve", B, L)
+    B, L = broadcast_batches(B, L)
+    turned = operators.adjoint(L)
+    first, second = (turned, L) if upper else (L, turned)
+    half = operators.linalg_solve_triangular(first, B, False)
+    return into("cholesky_solve", operators.linalg_solve_triangular(second, half, True), out)
+
+
+def cholesky_inverse(L, upper=False, *, out=None):
+    """The inverse of a matrix from its Cholesky factor.
+
+    Parameters
+    ----------
+    L : Tensor
+        Of shape (..., n, n): the factors of A, ``A = L @ L.mH``.
+    upper : bool, default False
+        The factors are upper triangular: ``A = L.mH @ L``.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        The inverse of A.
+
+    Raises
+    ------
+    RuntimeError
+        If L is no square matrix of a floating or complex dtype.
+
+    Notes
+    -----
+    It is composed of triangular systems, and so is its derivative; that of L is triangular.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.cholesky_inverse(2 * cygrad.eye(2))
+    tensor([[0.2500, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    square("cholesky_inverse", L, "L")
+    return into("cholesky_inverse", cholesky_solve(operators.identity_like(L.detach()), L, upper), out)
+
+
+# ---- tensors seen as matrices
+
+def tensorinv(A, ind=2, *, out=None):
+    """The inverse of a tensor with respect to `tensordot` over its first `ind` dimensions.
+
+    Parameters
+    ----------
+    A : Tensor
+        The product of its first `ind` sizes is that of the others.
+    ind : int, default 2
+        At least 1.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape ``A.shape[ind:] + A.shape[:ind]``.
+
+    Raises
+    ------
+    RuntimeError
+        If the sizes do not fit, or `ind` is not positive.
+    LinAlgError
+        If A, seen as a matrix, is singular.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.tensorinv(cygrad.eye(6).reshape(6, 2, 3), ind=1).shape
+    (2, 3, 6)
+    """
+    if ind <= 0:
+        raise RuntimeError(f"linalg.tensorinv: Expected a strictly positive integer for 'ind' (got {ind}).")
+    first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    if prod(first) != prod(last):
+        raise RuntimeError("linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+                           f"prod(self.shape[:ind]) (got shape {tuple(A.shape)} and ind {ind}).")
+    found, info = operators.linalg_inv_ex(operators.reshape(A, (prod(first), prod(last))))
+    check_info("linalg.tensorinv", info, singular)
+    return into("linalg.tensorinv", operators.reshape(found, last + first), out)
+
+
+def tensorsolve(A, B, dims=None, *, out=None):
+    """X with ``tensordot(A, X, X.ndim) = B``.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of the shape of B, and then that of X.
+    B : Tensor
+    dims : tuple of int, optional
+        Dimensions of A that are moved to its end first.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the sizes do not fit.
+    LinAlgError
+        If A, seen as a matrix, is singular.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.tensorsolve(cygrad.eye(6).reshape(6, 2, 3), cygrad.ones(6)).shape
+    (2, 3)
+    """
+    if dims is not None:
+        moved = sorted(dim % A.ndim for dim in dims)
+        A = operators.permute(A, (*[dim for dim in range(A.ndim) if dim not in moved], *[d % A.ndim for d in dims]))
+    shape = tuple(A.shape[B.ndim:])
+    if prod(shape) != prod(A.shape[:B.ndim]) or B.numel() != prod(shape):
+        raise RuntimeError("linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape[other.ndim:]) "
+                           f"== prod(self.shape[:other.ndim]) (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
+    try:
+        found = solve(operators.reshape(A, (prod(shape), prod(shape))), operators.reshape(B, (prod(shape),)))
+    except LinAlgError as error:
+        raise LinAlgError(str(error).replace("linalg.solve", "linalg.tensorsolve", 1)) from None
+    return into("linalg.tensorsolve", operators.reshape(found, shape), out)

@@ -1,0 +1,171 @@
+"""Embeddings: tables of rows, looked up by index."""
+
+import cygrad
+from cygrad.nn import functional as F
+from cygrad.nn import init
+from cygrad.nn.module import Module
+from cygrad.nn.parameter import Parameter
+
+__all__ = ["Embedding", "EmbeddingBag"]
+
+
+class _Table(Module):
+    """What both share: a table, and how it is looked up."""
+
+    def __init__(self, num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+                 weight, freeze, device, dtype):
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError(f"{type(self).__name__}: padding_idx must be within the table "
+                                     f"(got {padding_idx}, expected less than {num_embeddings}).")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        if weight is None:
+            self.weight = Parameter(cygrad.empty(num_embeddings, embedding_dim, device=device, dtype=dtype),
+                                    requires_grad=not freeze)
+            self.reset_parameters()
+        else:
+            if tuple(weight.shape) != (num_embeddings, embedding_dim):
+                raise AssertionError(f"{type(self).__name__}: the shape of the table does not match num_embeddings and "
+                                     f"embedding_dim (got {tuple(weight.shape)}, expected "
+                                     f"{(num_embeddings, embedding_dim)}).")
+            self.weight = Parameter(weight, requires_grad=not freeze)
+
+    def reset_parameters(self):
+        """Draw new values; the padding row becomes zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with cygrad.no_grad():
+                self.weight[self.padding_idx] = 0
+
+    @classmethod
+    def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0,
+                        scale_grad_by_freq=False, sparse=False, **options):
+        """
+        A module over a given table.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (num_embeddings, embedding_dim)
+        freeze : bool, default True
+            Whether the table is kept as it is in training.
+        padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, **options
+            As in the constructor.
+        """
+        if embeddings.ndim != 2:
+            raise AssertionError(f"{cls.__name__}.from_pretrained: the table must have two dimensions "
+                                 f"(got shape {tuple(embeddings.shape)}).")
+        module = cls(*embeddings.shape, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
+                     scale_grad_by_freq=scale_grad_by_freq, sparse=sparse, _weight=embeddings, **options)
+        module.weight.requires_grad_(not freeze)
+        return module
+
+    def _options(self, mode=None):
+        """The options that are not the default, for `extra_repr`."""
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if mode is None and self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq is not False:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        if mode is not None:
+            text += f", mode={mode!r}"
+            if self.padding_idx is not None:
+                text += f", padding_idx={self.padding_idx}"
+        elif self.sparse is not False:
+            text += ", sparse=True"
+        return text
+
+
+class Embedding(_Table):
+    """
+    Rows of a table, looked up by index.
+
+    Parameters
+    ----------
+    num_embeddings, embedding_dim : int
+        Shape of the table.
+    padding_idx : int, optional
+        A row that starts at zero and gets no gradient.
+    max_norm, norm_type, scale_grad_by_freq, sparse
+        As in `functional.embedding`.
+    device : "cpu", optional
+    dtype : dtype, optional
+
+    Attributes
+    ----------
+    weight : Parameter of shape (num_embeddings, embedding_dim)
+        Starts normal with mean 0 and deviation 1.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.Embedding(10, 3)(cygrad.tensor([[1, 2], [4, 1]])).shape
+    (2, 2, 3)
+    """
+
+    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0,
+                 scale_grad_by_freq=False, sparse=False, _weight=None, _freeze=False, device=None, dtype=None):
+        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+                         _weight, _freeze, device, dtype)
+
+    def forward(self, input):
+        """Indices of any shape -> (..., embedding_dim)."""
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+                           self.sparse)
+
+    def extra_repr(self):
+        """Sizes, and the options that are not the default."""
+        return self._options()
+
+
+class EmbeddingBag(_Table):
+    """
+    Sums, means or maxima of bags of rows of a table.
+
+    Parameters
+    ----------
+    num_embeddings, embedding_dim : int
+        Shape of the table.
+    max_norm, norm_type, scale_grad_by_freq, mode, sparse, include_last_offset, padding_idx
+        As in `functional.embedding_bag`.
+    device : "cpu", optional
+    dtype : dtype, optional
+
+    Attributes
+    ----------
+    weight : Parameter of shape (num_embeddings, embedding_dim)
+        Starts normal with mean 0 and deviation 1.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.EmbeddingBag(10, 3)(cygrad.tensor([[1, 2], [4, 1]])).shape
+    (2, 3)
+    """
+
+    def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean",
+                 sparse=False, _weight=None, include_last_offset=False, padding_idx=None, device=None, dtype=None):
+        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+                         _weight, False, device, dtype)
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+
+    def forward(self, input, offsets=None, per_sample_weights=None):
+        """Indices (bags, size), or (n,) with `offsets` -> (bags, embedding_dim)."""
+        return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+                               self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx)
+
+    def extra_repr(self):
+        """Sizes, and the options that are not the default."""
+        return self._options(self.mode)

@@ -1,0 +1,286 @@
+"""Attention: weighted means of values, the weights from how well queries and keys go together."""
+
+import math
+
+import cygrad
+from cygrad.nn.functional.layers import dropout, linear
+from cygrad.operators import OPERATORS
+
+__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
+
+_weights, _matmul = OPERATORS["attention_weights"], OPERATORS["matmul"]
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
+                                 enable_gqa=False):
+    """
+    ``softmax(query @ key.T * scale + mask) @ value`` (Vaswani et al., 2017).
+
+    Parameters
+    ----------
+    query : Tensor of shape (..., L, E)
+    key : Tensor of shape (..., S, E)
+    value : Tensor of shape (..., S, F)
+    attn_mask : Tensor, optional
+        Broadcasts to (..., L, S): bool, False for what takes no part; or floating, added to the scores.
+    dropout_p : float, default 0.0
+        Probability of `dropout` of the weights, whether training or not.
+    is_causal : bool, default False
+        Whether row i of the queries only sees keys up to i; a mask counts as well, if there is one.
+    scale : float, optional
+        ``1 / sqrt(E)`` if left out.
+    enable_gqa : bool, default False
+        Whether key and value may have fewer heads (dimension -3) than the query, each for a group of them.
+
+    Returns
+    -------
+    Tensor of shape (..., L, F)
+        Zeros where nothing takes part. Smooth, derivatives of any order.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or types do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> cygrad.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+    tensor([[1.0000, 0.0000],
+            [0.3302, 0.6698]])
+    """
+    operation = "scaled_dot_product_attention"
+    dims, dtypes = [tensor.ndim for tensor in (query, key, value)], [tensor.dtype for tensor in (query, key, value)]
+    if min(dims) < 2:
+        raise RuntimeError(f"{operation}: Expected query, key, and value to all be at least 2 dimensional (got {dims} "
+                           "dimensions).")
+    if len(set(dtypes)) > 1:
+        raise RuntimeError(f"{operation}: Expected query, key, and value to have the same dtype (got "
+                           f"{', '.join(map(str, dtypes))}).")
+    if not 0 <= dropout_p <= 1:
+        raise RuntimeError(f"{operation}: dropout probability has to be between 0 and 1, but got {dropout_p}.")
+    if enable_gqa:
+        heads = [tensor.shape[-3] if tensor.ndim > 2 else 1 for tensor in (query, key, value)]
+        if 0 in heads or heads[0] % heads[1] or heads[0] % heads[2]:
+            raise RuntimeError(f"{operation}: Number of heads in key and value must divide the number of heads in "
+                               f"query (got {heads[1]}, {heads[2]} and {heads[0]}).")
+        if max(heads) > 1:
+            key = key.repeat_interleave(heads[0] // heads[1], -3)
+            value = value.repeat_interleave(heads[0] // heads[2], -3)
+    if scale is None:
+        scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
+    return _attend(query, key, value, attn_mask, dropout_p, is_causal, float(scale))[0]
+
+
+def _attend(query, key, value, mask, dropout_p, causal, scale):
+    """The result, and the weights."""
+    weights = _weights(_matmul(query, key.transpose(-2, -1)), mask, scale, causal)
+    if dropout_p > 0:
+        weights = dropout(weights, dropout_p)
+    return _matmul(weights, value), weights
+
+
+def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k,
+                                 bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True,
+                                 key_padding_mask=None, need_weights=True, attn_mask=None,
+                                 use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
+                                 v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True,
+                                 is_causal=False, *, batch_first=False):
+    """
+    Attention in several heads, with projections before and after: what `nn.MultiheadAttention` computes.
+
+    Parameters
+    ----------
+    query, key, value : Tensor of shape (L, N, E), (S, N, E), (S, N, E)
+        Or all without N; or (N, L, E) and (N, S, E) with `batch_first`.
+    embed_dim_to_check : int
+        E, which must be so.
+    num_heads : int
+        Must divide E.
+    in_proj_weight, in_proj_bias : Tensor of shape (3 * E, E) and (3 * E,), or None
+        Projections of query, key and value.
+    bias_k, bias_v : Tensor of shape (1, 1, E), or None
+        One more key and value.
+    add_zero_attn : bool
+        Whether there is one more key and value of zeros.
+    dropout_p : float
+        Probability of `dropout` of the weights in training.
+    out_proj_weight, out_proj_bias : Tensor of shape (E, E) and (E,)
+    training : bool, default True
+    key_padding_mask : Tensor of shape (N, S), optional
+        True for keys to be ignored, or floating, to be added to the scores.
+    need_weights : bool, default True
+        Whether the weights are returned too.
+    attn_mask : Tensor of shape (L, S) or (N * num_heads, L, S), optional
+        True for pairs to be ignored, or floating, to be added to the scores.
+    use_separate_proj_weight : bool, default False
+        Whether the next three are given instead of `in_proj_weight`.
+    q_proj_weight, k_proj_weight, v_proj_weight : Tensor, optional
+    static_k, static_v : Tensor of shape (N * num_heads, S, E / num_heads), optional
+        Taken instead of the projections of key and value.
+    average_attn_weights : bool, default True
+        Whether the weights are averaged over heads.
+    is_causal : bool, default False
+        A promise that `attn_mask` is the causal one.
+    batch_first : bool, default False
+
+    Returns
+    -------
+    (Tensor, Tensor or None)
+        The result in the form of the query, and weights of shape (N, L, S) or (N, num_heads, L, S). A row whose keys
+        are all masked has weights 0.
+
+    Raises
+    ------
+    AssertionError, RuntimeError
+        If shapes or types do not fit.
+    """
+    batched = _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        place = 0 if batch_first else 1
+        query, key, value = ((query.unsqueeze(place),) * 3 if key is query and value is query
+                             else (tensor.unsqueeze(place) for tensor in (query, key, value)))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    if is_causal and attn_mask is None:
+        raise RuntimeError("multi_head_attention_forward: Need attn_mask if specifying the is_causal hint. Make one "
+                           "with Transformer.generate_square_subsequent_mask.")
+    size = query.shape[-1]
+    if size != embed_dim_to_check or size % num_heads:
+        raise AssertionError(f"multi_head_attention_forward: was expecting embedding dimension of {embed_dim_to_check}, "
+                             f"divisible by {num_heads} heads, but got {size}.")
+    if key.shape[:2] != value.shape[:2] or (not use_separate_proj_weight and key.shape != value.shape):
+        raise AssertionError(f"multi_head_attention_forward: key shape {tuple(key.shape)} does not match value shape "
+                             f"{tuple(value.shape)}.")
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight
+    heads = _Heads(num_heads, batch_first)
+    q, k, v = heads.project(query, key, value, weights, in_proj_bias)
+    causal = is_causal and key_padding_mask is None and not need_weights
+    mask = None if causal else heads.check_mask(attn_mask, q, key.shape[0 if not batch_first else 1])
+    if static_k is not None:
+        k = heads.static("static_k", static_k, q)
+    if static_v is not None:
+        v = heads.static("static_v", static_v, q)
+    extra = 0
+    if bias_k is not None or bias_v is not None:
+        if bias_k is None or bias_v is None or static_k is not None or static_v is not None:
+            raise AssertionError("multi_head_attention_forward: bias_k and bias_v are given together, and not with "
+                                 "static keys or values.")
+        k, v = heads.append(k, bias_k), heads.append(v, bias_v)
+        extra += 1
+    if add_zero_attn:
+        zero = cygrad.zeros(size, dtype=k.dtype)
+        k, v = heads.append(k, zero), heads.append(v, zero)
+        extra += 1
+    mask = _merged(mask, key_padding_mask, extra, q.dtype)
+    found, weights = _attend(q, k, v, mask, dropout_p if training else 0.0, causal, 1 / math.sqrt(q.shape[-1]))
+    found = linear(heads.join(found), out_proj_weight, out_proj_bias)
+    if not batched:
+        found = found.squeeze(0 if batch_first else 1)
+    if not need_weights:
+        return found, None
+    if average_attn_weights:
+        weights = weights.mean(1)
+    return found, weights if batched else weights.squeeze(0)
+
+
+def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
+    """Whether there is a dimension of batches; AssertionError unless all agree on it."""
+    if query.ndim not in (2, 3):
+        raise AssertionError(f"multi_head_attention_forward: query should be unbatched 2D or batched 3D tensor but "
+                             f"received {query.ndim}-D query tensor.")
+    found = f"(got query {query.ndim}-D, key {key.ndim}-D and value {value.ndim}-D)"
+    if key.ndim != query.ndim or value.ndim != query.ndim:
+        raise AssertionError(f"multi_head_attention_forward: query, key and value must have as many dimensions {found}.")
+    if key_padding_mask is not None and key_padding_mask.ndim != query.ndim - 1:
+        raise AssertionError(f"multi_head_attention_forward: For {query.ndim}-D query, expected key_padding_mask to be "
+                             f"{query.ndim - 1}-D (got {key_padding_mask.ndim}-D).")
+    if attn_mask is not None and attn_mask.ndim not in (2, 3):
+        raise RuntimeError(f"multi_head_attention_forward: attn_mask's dimension {attn_mask.ndim} is not supported "
+                           "(expected 2 or 3).")
+    for name, mask in (("attn_mask", attn_mask), ("key_padding_mask", key_padding_mask)):
+        if mask is not None and mask.dtype != cygrad.bool and not mask.is_floating_point():
+            raise AssertionError(f"multi_head_attention_forward: only bool and floating types of {name} are supported "
+                                 f"(got {mask.dtype}).")
+    return query.ndim == 3
+
+
+class _Heads:
+    """How a tensor (L, N, E), or (N, L, E) if `batch_first`, is cut into heads (N, heads, L, E / heads)."""
+
+    def __init__(self, number, batch_first):
+        self.number, self.batch_first = number, batch_first
+
+    def split(self, tensor):
+        """A view."""
+        tensor = tensor.unflatten(-1, (self.number, tensor.shape[-1] // self.number))
+        return tensor.transpose(1, 2) if self.batch_first else tensor.permute(1, 2, 0, 3)
+
+    def join(self, tensor):
+        """The inverse of `split`."""
+        tensor = tensor.transpose(1, 2) if self.batch_first else tensor.permute(2, 0, 1, 3)
+        return tensor.flatten(-2)
+
+    def project(self, query, key, value, weights, bias):
+        """The heads of the three projections; equal inputs are projected together."""
+        if isinstance(weights, tuple) or weights is None:
+            biases = bias.chunk(3) if bias is not None else (None,) * 3
+            if weights is None or any(weight is None for weight in weights):
+                raise AssertionError("multi_head_attention_forward: in_proj_weight, or the three separate weights with "
+                                     "use_separate_proj_weight=True, must be given.")
+            return tuple(self.split(linear(tensor, weight, part)) for tensor, weight, part in
+                         zip((query, key, value), weights, biases, strict=True))
+        if query is key and key is value:
+            return self._several(query, 3, weights, bias)
+        size = query.shape[-1]
+        first, rest = weights.split([size, 2 * size])
+        ours, theirs = bias.split([size, 2 * size]) if bias is not None else (None, None)
+        q = self.split(linear(query, first, ours))
+        if key is value:
+            return q, *self._several(key, 2, rest, theirs)
+        (of_key, of_value), (key_bias, value_bias) = rest.chunk(2), theirs.chunk(2) if bias is not None else (None, None)
+        return q, self.split(linear(key, of_key, key_bias)), self.split(linear(value, of_value, value_bias))
+
+    def _several(self, tensor, n, weights, bias):
+        """The heads of n projections of one tensor, as views of one product."""
+        product = linear(tensor, weights, bias)
+        product = product.unflatten(-1, (n, self.number, product.shape[-1] // (n * self.number)))
+        return product.permute(*((2, 0, 3, 1, 4) if self.batch_first else (2, 1, 3, 0, 4))).unbind(0)
+
+    def append(self, heads, row):
+        """One more key or value, the same for each sequence."""
+        row = row.reshape(1, self.number, 1, -1).expand(heads.shape[0], -1, -1, -1)
+        return cygrad.cat((heads, row), 2)
+
+    def static(self, name, tensor, like):
+        """Keys or values that are given, as heads."""
+        batch, size = like.shape[0], like.shape[-1]
+        if tensor.ndim != 3 or tensor.shape[0] != batch * self.number or tensor.shape[2] != size:
+            raise AssertionError(f"multi_head_attention_forward: expecting {name} of shape ({batch * self.number}, S, "
+                                 f"{size}), but got {tuple(tensor.shape)}.")
+        return tensor.unflatten(0, (batch, self.number))
+
+    def check_mask(self, mask, query, sources):
+        """The mask of the scores as one that broadcasts to (N, heads, L, S)."""
+        if mask is None:
+            return None
+        batch, _, targets, _ = query.shape
+        expected = (targets, sources) if mask.ndim == 2 else (batch * self.number, targets, sources)
+        if tuple(mask.shape) != expected:
+            raise RuntimeError(f"multi_head_attention_forward: The shape of the {mask.ndim}D attn_mask is "
+                               f"{tuple(mask.shape)}, but should be {expected}.")
+        return mask if mask.ndim == 2 else mask.unflatten(0, (batch, self.number))
+
+
+def _merged(mask, padding, extra, dtype):
+    """Both masks as one for the scores, whose last `extra` columns are seen by all; bool means what takes part."""
+    masks = [part for part in (mask, None if padding is None else padding[:, None, None, :]) if part is not None]
+    if not masks:
+        return None
+    if all(part.dtype == cygrad.bool for part in masks):
+        merged = ~masks[0] if len(masks) == 1 else ~(masks[0] | masks[1])
+        return cygrad.nn.functional.pad(merged, (0, extra), value=True) if extra else merged
+    masks = [cygrad.zeros(part.shape, dtype=dtype).masked_fill(part, -math.inf) if part.dtype == cygrad.bool else part
+             for part in masks]
+    merged = masks[0] if len(masks) == 1 else masks[0] + masks[1]
+    return cygrad.nn.functional.pad(merged, (0, extra)) if extra else merged

@@ -1,0 +1,126 @@
+"""Dropout of whole channels, and dropout that keeps mean and variance."""
+
+import warnings
+
+import cygrad
+from cygrad.nn.functional.layers import check_probability
+
+__all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+# The value that selu tends to for large negative numbers: -scale * alpha (Klambauer et al., 2017).
+_SATURATION = -1.7580993408473766
+
+
+def _channels(input, p, training, inplace, operation):
+    """Channels (dimension 1) set to zero, the others scaled."""
+    check_probability(p, operation)
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    with cygrad.no_grad():
+        noise = cygrad.empty(tuple(input.shape[:2]) + (1,) * (input.ndim - 2), dtype=input.dtype).bernoulli_(1 - p)
+        if p < 1:
+            noise.div_(1 - p)
+    return input.mul_(noise) if inplace else input * noise
+
+
+def _with_batch(input, n, p, training, inplace, operation):
+    """The same for images with or without a batch."""
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(f"{operation}: expected {n + 1}D or {n + 2}D input (got a {input.ndim}D input).")
+    if input.ndim == n + 2:
+        return _channels(input, p, training, inplace, operation)
+    result = _channels(input.unsqueeze(0), p, training, inplace, operation)
+    return input if inplace else result.squeeze(0)
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """
+    Set whole channels to zero with probability `p` and scale the others by ``1/(1 - p)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, length) or (channels, length).
+    p : float, default 0.5
+    training : bool, default True
+        If False, the result is the input itself.
+    inplace : bool, default False
+        Write the result into `input`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If `p` is not a probability.
+    RuntimeError
+        If the input has another number of dimensions.
+    """
+    return _with_batch(input, 1, p, training, inplace, "dropout1d")
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """`dropout1d` for images (batch, channels, height, width); with three dimensions the second one is the channels."""
+    if input.ndim not in (3, 4):
+        warnings.warn(f"dropout2d: received a {input.ndim}-D input, which is seldom what is meant. Use dropout1d or "
+                      "dropout3d.", stacklevel=2)
+    if input.ndim < 2:
+        raise RuntimeError(f"dropout2d: feature dropout requires at least 2 dimensions in the input (got "
+                           f"{input.ndim}).")
+    return _channels(input, p, training, inplace, "dropout2d")
+
+
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """`dropout1d` for volumes (batch, channels, depth, height, width) or without the batch."""
+    return _with_batch(input, 3, p, training, inplace, "dropout3d")
+
+
+def _alpha(input, p, training, inplace, noise_shape, operation):
+    """Elements replaced by the saturation of selu, then shifted and scaled so that mean and variance stay."""
+    check_probability(p, operation)
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    scale = ((_SATURATION ** 2 * p + 1) * (1 - p)) ** -0.5
+    with cygrad.no_grad():
+        kept = cygrad.empty(noise_shape, dtype=input.dtype).bernoulli_(1 - p)
+        shift = (1 - kept) * (scale * _SATURATION) - scale * _SATURATION * p
+        factor = kept * scale
+    return input.mul_(factor).add_(shift) if inplace else input * factor + shift
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """
+    Dropout for `selu`: elements become its lowest value, and all are scaled so that mean 0 and variance 1 stay.
+
+    Parameters
+    ----------
+    input : Tensor
+    p : float, default 0.5
+    training : bool, default False
+        If False, the result is the input itself.
+    inplace : bool, default False
+        Write the result into `input`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If `p` is not a probability.
+    """
+    return _alpha(input, p, training, inplace, tuple(input.shape), "alpha_dropout")
+
+
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """`alpha_dropout` of whole channels (dimension 1)."""
+    if input.ndim < 2:
+        raise RuntimeError("feature_alpha_dropout: feature dropout requires at least 2 dimensions in the input (got "
+                           f"{input.ndim}).")
+    shape = tuple(input.shape[:2]) + (1,) * (input.ndim - 2)
+    return _alpha(input, p, training, inplace, shape, "feature_alpha_dropout")

@@ -1,0 +1,372 @@
+"""Convolutions and their transposes: the rows of the operator table with the options that users know."""
+
+import cygrad
+from cygrad.operators import OPERATORS
+
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
+
+_convolution, _convolution_input = OPERATORS["convolution"], OPERATORS["convolution_input"]
+_KERNEL = ("width", "height and width", "depth, height and width")
+
+
+def spread(value, n, operation, name):
+    """One integer for each of `n` dimensions."""
+    if isinstance(value, int):
+        return (value,) * n
+    values = tuple(value)
+    if len(values) == 1:
+        return values * n
+    if len(values) != n:
+        raise RuntimeError(f"{operation}: expected {name} to be a single integer value or a list of {n} values to "
+                           f"match the convolution dimensions (got {name}={list(values)}).")
+    return values
+
+
+def _with_batch(input, n, operation):
+    """The input with a dimension of images, and whether it had none."""
+    if input.ndim == n + 2:
+        return input, False
+    if input.ndim == n + 1:
+        return input.unsqueeze(0), True
+    raise RuntimeError(f"{operation}: expected {n + 1}D (unbatched) or {n + 2}D (batched) input (got shape "
+                       f"{input.shape}).")
+
+
+def _padded(input, weight, stride, padding, dilation, n, operation):
+    """The input and a numeric padding in place of the words "same" and "valid"."""
+    if padding == "valid":
+        return input, 0
+    if padding != "same":
+        raise RuntimeError(f"{operation}: invalid padding string (got {padding!r}, expected 'valid' or 'same').")
+    if any(step != 1 for step in spread(stride, n, operation, "stride")):
+        raise RuntimeError(f"{operation}: padding='same' is not supported for strided convolutions (got stride="
+                           f"{stride}). Pass a number.")
+    if weight.ndim != n + 2:
+        return input, 0                                # refused by the kernel, which names both shapes
+    total = [step * (size - 1) for step, size in zip(spread(dilation, n, operation, "dilation"), weight.shape[2:],
+                                                     strict=True)]
+    uneven = [number % 2 for number in total]
+    if any(uneven):
+        pads = [part for odd in reversed(uneven) for part in (0, odd)]
+        input = cygrad.nn.functional.pad(input, pads)
+    return input, [number // 2 for number in total]
+
+
+def _conv(n, input, weight, bias, stride, padding, dilation, groups, operation):
+    input, single = _with_batch(input, n, operation)
+    if isinstance(padding, str):
+        input, padding = _padded(input, weight, stride, padding, dilation, n, operation)
+    result = _convolution(input, weight, bias, stride, padding, dilation, groups)
+    return result.squeeze(0) if single else result
+
+
+def _conv_transpose(n, input, weight, bias, stride, padding, output_padding, groups, dilation, operation):
+    """Sizes of the result, then the gradient of the convolution that gives the input from it."""
+    if isinstance(padding, str):
+        raise TypeError(f"{operation}: padding must be an integer or integers (got {padding!r}).")
+    input, single = _with_batch(input, n, operation)
+    stride, padding, output_padding, dilation = (
+        spread(value, n, operation, name)
+        for value, name in ((stride, "stride"), (padding, "padding"), (output_padding, "output_padding"),
+                            (dilation, "dilation")))
+    _check_transpose(n, input, weight, bias, stride, padding, output_padding, groups, dilation, operation)
+    least = [(size - 1) * step - 2 * pad + reach * (kernel - 1) + 1
+             for size, step, pad, reach, kernel in zip(input.shape[2:], stride, padding, dilation, weight.shape[2:],
+                                                       strict=True)]
+    # Where it is larger than the stride, no element of the input reaches the rest of the result.
+    reached = [min(extra, step - 1) for extra, step in zip(output_padding, stride, strict=True)]
+    rest = [extra - part for extra, part in zip(output_padding, reached, strict=True)]
+    shape = [size + part for size, part in zip(least, reached, strict=True)]
+    if any(size + extra < 1 for size, extra in zip(least, output_padding, strict=True)):
+        raise RuntimeError(f"{operation}: the output size is too small (got input size {list(input.shape[2:])} and "
+                           f"output size {[size + extra for size, extra in zip(least, output_padding, strict=True)]}, "
+                           "expected at least 1). Use less padding.")
+    channels = weight.shape[1] * groups
+    if any(rest) or any(size < 1 for size in shape):
+        result = _uncropped(input, weight, stride, padding, dilation, groups, least, output_padding)
+        if bias is not None:
+            result = result + bias.reshape((channels,) + (1,) * n)
+    else:
+        result = _convolution_input(input, weight, bias, (input.shape[0], channels, *shape), stride, padding, dilation,
+                                    groups)
+    return result.squeeze(0) if single else result
+
+
+def _uncropped(input, weight, stride, padding, dilation, groups, least, output_padding):
+    """Without padding, then cropped or enlarged to the size that is wanted."""
+    full = [size + 2 * pad for size, pad in zip(least, padding, strict=True)]
+    result = _convolution_input(input, weight, None, (input.shape[0], weight.shape[1] * groups, *full), stride, 0,
+                                dilation, groups)
+    pads = [part for pad, extra in zip(reversed(padding), reversed(output_padding), strict=True)
+            for part in (-pad, extra - pad)]
+    return cygrad.nn.functional.pad(result, pads)
+
+
+def _check_transpose(n, input, weight, bias, stride, padding, output_padding, groups, dilation, operation):
+    if groups < 1:
+        raise RuntimeError(f"{operation}: non-positive groups is not supported (got groups={groups}).")
+    for name, values, least in (("stride", stride, 1), ("dilation", dilation, 1), ("padding", padding, 0),
+                                ("output_padding", output_padding, 0)):
+        if min(values) < least:
+            raise RuntimeError(f"{operation}: {name} must be at least {least} (got {name}={list(values)}).")
+    if weight.ndim != n + 2:
+        raise RuntimeError(f"{operation}: weight must have {n + 2} dimensions, (in channels, out channels / groups, "
+                           f"{_KERNEL[n - 1]}) (got shape {weight.shape}).")
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(f"{operation}: input type ({input.dtype}) and weight type ({weight.dtype}) should be the "
+                           "same. Convert one of them.")
+    if weight.shape[0] < groups or weight.shape[0] % groups:
+        raise RuntimeError(f"{operation}: expected weight to be at least {groups} and divisible by {groups} at "
+                           f"dimension 0 (got shape {weight.shape}).")
+    if input.shape[1] != weight.shape[0]:
+        raise RuntimeError(f"{operation}: expected input of {weight.shape[0]} channels for weight of shape "
+                           f"{weight.shape} (got {input.shape[1]} channels).")
+    if bias is not None and tuple(bias.shape) != (weight.shape[1] * groups,):
+        raise RuntimeError(f"{operation}: expected bias to be 1-dimensional with {weight.shape[1] * groups} elements "
+                           f"(got shape {bias.shape}).")
+    if any(extra >= max(step, reach) for extra, step, reach in zip(output_padding, stride, dilation, strict=True)):
+        raise RuntimeError(f"{operation}: output padding must be smaller than either stride or dilation (got "
+                           f"output_padding={list(output_padding)}, stride={list(stride)}, dilation="
+                           f"{list(dilation)}).")
+
+
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """
+    Sequences convolved with a kernel.
+
+    ``out[n, o, i] = bias[o] + sum_{c, k} weight[o, c, k] * input[n, c, i * stride - padding + k * dilation]``, where
+    elements outside of the input are zero.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, length) or (channels, length).
+    weight : Tensor
+        Of shape (out channels, channels / groups, kernel size) and the same type.
+    bias : Tensor, optional
+        One element for each output channel.
+    stride : int or tuple, default 1
+    padding : int, tuple, "valid" or "same", default 0
+        Zeros at both ends; "same" keeps the length (for stride 1).
+    dilation : int or tuple, default 1
+        Distance of the elements that the kernel meets.
+    groups : int, default 1
+        Channels of one group are not combined with those of others.
+
+    Returns
+    -------
+    Tensor
+        Of shape (batch, out channels, new length), without the batch if the input has none.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or types do not fit, or the kernel is longer than the padded input.
+
+    Notes
+    -----
+    Derivative: with respect to the input the transpose of the convolution with the conjugate kernel, with respect to
+    the kernel the convolution of the conjugate input with the gradient.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([[[1.0, 2.0, 3.0, 4.0]]])
+    >>> cygrad.nn.functional.conv1d(x, cygrad.tensor([[[-1.0, 1.0]]]))
+    tensor([[[1., 1., 1.]]])
+    """
+    return _conv(1, input, weight, bias, stride, padding, dilation, groups, "conv1d")
+
+
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """
+    Images convolved with a kernel; see `conv1d` for the formula, which has one more index here.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, height, width) or (channels, height, width).
+    weight : Tensor
+        Of shape (out channels, channels / groups, kernel height, kernel width) and the same type.
+    bias : Tensor, optional
+        One element for each output channel.
+    stride, dilation : int or tuple of two, default 1
+    padding : int, tuple of two, "valid" or "same", default 0
+    groups : int, default 1
+
+    Returns
+    -------
+    Tensor
+        Of shape (batch, out channels, new height, new width), without the batch if the input has none.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or types do not fit, or the kernel is larger than the padded input.
+
+    Notes
+    -----
+    Derivative: as for `conv1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> image = cygrad.arange(9.0).reshape(1, 1, 3, 3)
+    >>> cygrad.nn.functional.conv2d(image, cygrad.ones(1, 1, 2, 2), stride=1)
+    tensor([[[[ 8., 12.],
+              [20., 24.]]]])
+    """
+    return _conv(2, input, weight, bias, stride, padding, dilation, groups, "conv2d")
+
+
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """
+    Volumes convolved with a kernel; see `conv1d` for the formula, which has two more indices here.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, depth, height, width) or without the batch.
+    weight : Tensor
+        Of shape (out channels, channels / groups, depth, height and width of the kernel) and the same type.
+    bias : Tensor, optional
+        One element for each output channel.
+    stride, dilation : int or tuple of three, default 1
+    padding : int, tuple of three, "valid" or "same", default 0
+    groups : int, default 1
+
+    Returns
+    -------
+    Tensor
+        Of shape (batch, out channels, new depth, new height, new width), without the batch if the input has none.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or types do not fit, or the kernel is larger than the padded input.
+
+    Notes
+    -----
+    Derivative: as for `conv1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.conv3d(cygrad.ones(1, 1, 2, 2, 2), cygrad.ones(1, 1, 2, 2, 2))
+    tensor([[[[[8.]]]]])
+    """
+    return _conv(3, input, weight, bias, stride, padding, dilation, groups, "conv3d")
+
+
+def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """
+    The transpose of `conv1d` as a linear map: each element of the input adds a multiple of the kernel to the output.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, length) or (channels, length).
+    weight : Tensor
+        Of shape (channels, out channels / groups, kernel size) and the same type.
+    bias : Tensor, optional
+        One element for each output channel.
+    stride, dilation : int or tuple, default 1
+    padding : int or tuple, default 0
+        What `conv1d` would add at both ends, and is cut off here.
+    output_padding : int or tuple, default 0
+        By how much the result is longer at its end; tells apart the lengths from which a strided `conv1d` gives the
+        same. Less than stride or dilation.
+    groups : int, default 1
+
+    Returns
+    -------
+    Tensor
+        Of length ``(length - 1) * stride - 2 * padding + dilation * (kernel size - 1) + output_padding + 1``.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or types do not fit.
+
+    Notes
+    -----
+    Derivative: with respect to the input the convolution with the conjugate kernel.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([[[1.0, 2.0]]])
+    >>> cygrad.nn.functional.conv_transpose1d(x, cygrad.tensor([[[1.0, 1.0]]]), stride=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
+    return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation,
+                           "conv_transpose1d")
+
+
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """
+    The transpose of `conv2d` as a linear map; see `conv_transpose1d`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, height, width) or without the batch.
+    weight : Tensor
+        Of shape (channels, out channels / groups, kernel height, kernel width) and the same type.
+    bias : Tensor, optional
+    stride, dilation : int or tuple of two, default 1
+    padding, output_padding : int or tuple of two, default 0
+    groups : int, default 1
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or types do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.conv_transpose2d(cygrad.ones(1, 1, 1, 1), cygrad.ones(1, 1, 2, 2))
+    tensor([[[[1., 1.],
+              [1., 1.]]]])
+    """
+    return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation,
+                           "conv_transpose2d")
+
+
+def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """
+    The transpose of `conv3d` as a linear map; see `conv_transpose1d`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, depth, height, width) or without the batch.
+    weight : Tensor
+        Of shape (channels, out channels / groups, depth, height and width of the kernel) and the same type.
+    bias : Tensor, optional
+    stride, dilation : int or tuple of three, default 1
+    padding, output_padding : int or tuple of three, default 0
+    groups : int, default 1
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or types do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.conv_transpose3d(cygrad.ones(1, 1, 1, 1, 1), cygrad.ones(1, 1, 1, 1, 2))
+    tensor([[[[[1., 1.]]]]])
+    """
+    return _conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation,
+                           "conv_transpose3d")

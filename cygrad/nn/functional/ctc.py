@@ -1,0 +1,158 @@
+"""
+Connectionist temporal classification: the probability of a sequence of labels, whatever their alignment.
+
+Labels stand with a blank before, between and after them. An alignment goes through these states from the first or second
+one to the last or last but one; at each step it stays, goes on to the next state, or leaves out a blank between two
+different labels (Graves et al., 2006). The recursion over steps is made of ordinary operations on logarithms, for all
+samples and states at once, so derivatives of any order are right.
+"""
+
+import math
+
+import cygrad
+from cygrad.composite.forms import as_tensor_argument
+from cygrad.nn.functional.loss import reduced
+
+__all__ = ["ctc_loss"]
+
+# Stands for log(0): of it, unlike of -inf, differences have derivatives. Far below any sum of logarithms.
+_LOG_ZERO = -1e30
+
+
+def _lengths(operation, name, lengths, count, longest):
+    lengths = lengths.flatten().tolist() if isinstance(lengths, cygrad.Tensor) else list(lengths)
+    if len(lengths) != count:
+        raise RuntimeError(f"{operation}: {name} must be of size batch_size (got {len(lengths)}, expected {count}).")
+    for length in lengths:
+        if int(length) != length or not 0 <= length <= longest:
+            raise RuntimeError(f"{operation}: Expected {name} to have values from 0 to {longest} (got {length}).")
+    return [int(length) for length in lengths]
+
+
+def _targets(targets, lengths, classes, blank):
+    """Labels as a list for each sample, from rows with padding or from one after the other."""
+    values = targets.tolist()
+    if targets.ndim == 2:
+        rows = [row[:length] for row, length in zip(values, lengths, strict=True)]
+    else:
+        starts = [sum(lengths[:number]) for number in range(len(lengths))]
+        rows = [values[start:start + length] for start, length in zip(starts, lengths, strict=True)]
+    for row in rows:
+        for label in row:
+            if not 0 <= label < classes or label == blank:
+                raise RuntimeError(f"ctc_loss: labels must be classes other than the blank (got {label}, expected 0 to "
+                                   f"{classes - 1}, but not {blank}).")
+    return rows
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """
+    Minus the log-probability of sequences of labels, summed over all alignments to the steps.
+
+    Parameters
+    ----------
+    log_probs : Tensor of shape (T, N, C) or (T, C)
+        Logarithms of the probabilities of classes at each step, as from `log_softmax`.
+    targets : Tensor of shape (N, S) or (sum of target_lengths,)
+        Labels, integers; of one sample (S,).
+    input_lengths, target_lengths : Tensor or sequence of N int
+        Steps and labels of each sample that count.
+    blank : int, default 0
+        The class that stands between labels.
+    reduction : {"mean", "sum", "none"}
+        The mean is one of losses divided by the number of their labels.
+    zero_infinity : bool, default False
+        Whether samples that have no alignment count nothing; otherwise their loss is inf, with derivative 0.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        For lengths or labels that do not fit.
+
+    Notes
+    -----
+    The derivative is that with respect to `log_probs` themselves: minus the probability that an alignment is there,
+    whether or not probabilities add up to one.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> even = cygrad.full((2, 1, 3), 1 / 3).log()
+    >>> cygrad.nn.functional.ctc_loss(even, cygrad.tensor([[1]]), [2], [1], reduction="none").exp()
+    tensor([3.])
+    """
+    as_tensor_argument("ctc_loss", "log_probs", log_probs)
+    as_tensor_argument("ctc_loss", "targets", targets)
+    if log_probs.ndim not in (2, 3) or not log_probs.is_floating_point():
+        raise RuntimeError("ctc_loss: log_probs must be floating, of shape (T, N, C) or (T, C) (got shape "
+                           f"{tuple(log_probs.shape)} of {log_probs.dtype}).")
+    single = log_probs.ndim == 2
+    if single:
+        log_probs = log_probs.unsqueeze(1)
+        targets = targets.reshape(1, -1) if targets.ndim == 1 else targets
+    steps, count, classes = log_probs.shape
+    if targets.is_floating_point() or targets.ndim not in (1, 2) or (targets.ndim == 2 and targets.shape[0] != count):
+        raise RuntimeError(f"ctc_loss: targets must be integers of shape ({count}, S) or one after the other (got shape "
+                           f"{tuple(targets.shape)} of {targets.dtype}).")
+    if not 0 <= blank < classes:
+        raise RuntimeError(f"ctc_loss: blank must be in label range (got {blank}, expected 0 to {classes - 1}).")
+    input_lengths = [input_lengths] if isinstance(input_lengths, int) else input_lengths
+    target_lengths = [target_lengths] if isinstance(target_lengths, int) else target_lengths
+    input_lengths = _lengths("ctc_loss", "input_lengths", input_lengths, count, steps)
+    room = targets.shape[-1]
+    target_lengths = _lengths("ctc_loss", "target_lengths", target_lengths, count, room)
+    if targets.ndim == 1 and sum(target_lengths) != room:
+        raise RuntimeError(f"ctc_loss: Expected as many targets as target_lengths add up to (got {room} and "
+                           f"{sum(target_lengths)}).")
+    labels = _targets(targets, target_lengths, classes, blank)
+    losses = -_log_likelihood(log_probs, labels, input_lengths, blank)
+    losses = cygrad.where(losses > -_LOG_ZERO / 2, 0.0 if zero_infinity else math.inf, losses)
+    if reduction == "mean":
+        losses = losses / cygrad.tensor([max(length, 1) for length in target_lengths], dtype=losses.dtype)
+    elif single and reduction == "none":
+        losses = losses.squeeze(0)
+    return reduced(losses, reduction, "ctc_loss")
+
+
+def _log_likelihood(log_probs, labels, lengths, blank):
+    """For each sample the logarithm of the sum over alignments; _LOG_ZERO or less if there is none."""
+    dtype, count = log_probs.dtype, len(labels)
+    longest = max(map(len, labels), default=0)
+    states = [[part for label in row for part in (blank, label)] + [blank] * (2 * (longest - len(row)) + 1)
+              for row in labels]
+    at = cygrad.tensor(states, dtype=cygrad.int64).reshape(count, 2 * longest + 1)
+    shares = cygrad.gather(log_probs, 2, at.unsqueeze(0).expand(log_probs.shape[0], -1, -1))
+    # Two states may follow each other but one, if they are different labels.
+    may_skip = [[k >= 2 and row[k] != blank and row[k] != row[k - 2] for k in range(len(row))] for row in states]
+    skip = cygrad.where(cygrad.tensor(may_skip, dtype=cygrad.bool).reshape(at.shape), 0.0, _LOG_ZERO).to(dtype)
+    final = [[k in (2 * len(row), 2 * len(row) - 1) for k in range(2 * longest + 1)] for row in labels]
+    final = cygrad.where(cygrad.tensor(final, dtype=cygrad.bool).reshape(at.shape), 0.0, _LOG_ZERO).to(dtype)
+    # Two columns before the first state, so that all states have predecessors.
+    wall = cygrad.full((count, 2), _LOG_ZERO, dtype=dtype)
+    running = cygrad.tensor(lengths, dtype=cygrad.int64).unsqueeze(1)
+    enter = cygrad.full_like(skip, _LOG_ZERO)
+    enter[:, :2] = 0                          # an alignment starts with the blank or with the first label
+    padded = cygrad.cat((wall, _without_steps(labels, enter)), 1)
+    for step, share in enumerate(shares.unbind(0)):
+        if step == 0:
+            alpha = enter + share
+        else:
+            alpha = cygrad.logsumexp(cygrad.stack((padded[:, 2:], padded[:, 1:-1], padded[:, :-2] + skip)), 0) + share
+        if step >= min(lengths):
+            # Of samples that have ended, nothing changes; of those without any step, only the empty one is likely.
+            alpha = cygrad.where(running > step, alpha, padded[:, 2:])
+        padded = cygrad.cat((wall, alpha), 1)
+    return cygrad.logsumexp(padded[:, 2:] + final, 1)
+
+
+def _without_steps(labels, like):
+    """What there is before the first step: certainty for samples without labels."""
+    known = cygrad.full_like(like, _LOG_ZERO)
+    for number, row in enumerate(labels):
+        if not row:
+            known[number, 0] = 0
+    return known

@@ -1,0 +1,77 @@
+"""How far apart vectors are, and how alike their directions."""
+
+import cygrad
+from cygrad.composite.forms import as_tensor_argument
+
+__all__ = ["cosine_similarity", "pairwise_distance", "pdist"]
+
+pdist = cygrad.pdist
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    """
+    The p-norm of ``x1 - x2 + eps`` along the last dimension.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor of shape (..., n)
+        Broadcast against each other.
+    p : float, default 2.0
+    eps : float, default 1e-6
+        Keeps the derivative finite where the two are equal.
+    keepdim : bool, default False
+
+    Returns
+    -------
+    Tensor of shape (...), or (..., 1) with `keepdim`
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.pairwise_distance(cygrad.zeros(1, 2), cygrad.tensor([[3.0, 4.0]]))
+    tensor([5.])
+    """
+    as_tensor_argument("pairwise_distance", "x1", x1)
+    as_tensor_argument("pairwise_distance", "x2", x2)
+    return cygrad.norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    """
+    The cosine of the angle between vectors: their product divided by their lengths.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Broadcast against each other.
+    dim : int, default 1
+        Where the elements of the vectors are.
+    eps : float, default 1e-8
+        What lengths are at least taken to be.
+
+    Returns
+    -------
+    Tensor
+        Without `dim`.
+
+    Raises
+    ------
+    RuntimeError
+        For integers.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.cosine_similarity(cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[1.0, 1.0]]))
+    tensor([0.7071])
+    """
+    as_tensor_argument("cosine_similarity", "x1", x1)
+    as_tensor_argument("cosine_similarity", "x2", x2)
+    if not cygrad.promote_types(x1.dtype, x2.dtype).is_floating_point:
+        raise RuntimeError(f"cosine_similarity: needs real floating tensors (got {x1.dtype} and {x2.dtype}). Convert "
+                           "with to() first.")
+    x1, x2 = cygrad.broadcast_tensors(x1, x2)
+    dtype = cygrad.promote_types(x1.dtype, x2.dtype)
+    x1, x2 = x1.to(dtype), x2.to(dtype)
+    first, second = (cygrad.clamp_min(cygrad.norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
+    return (x1 / first * (x2 / second)).sum(dim)

@@ -1,0 +1,202 @@
+"""Embeddings: rows of a table by index, and sums, means or maxima of bags of rows."""
+
+import cygrad
+from cygrad.composite.forms import as_tensor_argument
+from cygrad.operators import OPERATORS
+
+__all__ = ["embedding", "embedding_bag"]
+
+_embedding = OPERATORS["embedding"]
+
+
+def _check_padding(operation, padding_idx, rows):
+    """The row that is meant, or -1."""
+    if padding_idx is None:
+        return -1
+    if not -rows <= padding_idx < rows:
+        raise AssertionError(f"{operation}: padding_idx must be within the table (got {padding_idx}, expected less than "
+                             f"{rows}).")
+    return padding_idx % rows
+
+
+def _limit_norms(operation, weight, index, max_norm, norm_type):
+    """Scale rows of the table, in place, whose norm exceeds a bound."""
+    if cygrad.is_grad_enabled() and weight.requires_grad and not weight.is_leaf:
+        raise RuntimeError(f"{operation}: with max_norm the table is changed in place, so it must be a leaf (got the "
+                           "result of another operation). Pass a parameter.")
+    with cygrad.no_grad():
+        rows = cygrad.unique(index)
+        chosen = weight.detach().index_select(0, rows)
+        norms = cygrad.norm(chosen, norm_type, 1, keepdim=True)
+        factor = cygrad.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
+        weight.index_copy_(0, rows, chosen * factor)
+
+
+def _share_gradients(rows, index):
+    """Divide gradients by how often their row was looked up."""
+    if rows.requires_grad:
+        counts = cygrad.bincount(index.flatten())[index].to(rows.dtype)
+        rows.register_hook(lambda gradient: gradient / counts.unsqueeze(-1))
+    return rows
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    """
+    Rows of `weight`, looked up by index.
+
+    Parameters
+    ----------
+    input : Tensor
+        Integers of any shape, from 0 up to the number of rows.
+    weight : Tensor of shape (rows, features)
+    padding_idx : int, optional
+        A row that gets no gradient.
+    max_norm : float, optional
+        Rows that are looked up and whose norm exceeds it are scaled to it first, in `weight` itself.
+    norm_type : float, default 2.0
+        Which norm.
+    scale_grad_by_freq : bool, default False
+        Whether the gradient of a row is divided by how often it was looked up.
+    sparse : bool, default False
+        Accepted; gradients are dense.
+
+    Returns
+    -------
+    Tensor
+        Of shape (*input.shape, features).
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.embedding(cygrad.tensor([2, 0]), cygrad.tensor([[1.0], [2.0], [3.0]]))
+    tensor([[3.],
+            [1.]])
+    """
+    as_tensor_argument("embedding", "input", input)
+    padding = _check_padding("embedding", padding_idx, as_tensor_argument("embedding", "weight", weight).size(0))
+    if max_norm is not None:
+        _limit_norms("embedding", weight, input, max_norm, norm_type)
+    rows = _embedding(weight, input, padding)
+    return _share_gradients(rows, input) if scale_grad_by_freq else rows
+
+
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
+                  sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    """
+    Sums, means or maxima of bags of rows of `weight`.
+
+    Parameters
+    ----------
+    input : Tensor of shape (bags, size) or (n,)
+        Row numbers; without a dimension of bags, `offsets` say where each begins.
+    weight : Tensor of shape (rows, features)
+    offsets : Tensor of shape (bags,), optional
+        Starts of the bags, in increasing order from 0.
+    max_norm, norm_type, scale_grad_by_freq, sparse
+        As in `embedding`.
+    mode : {"mean", "sum", "max"}
+    per_sample_weights : Tensor of the shape of the input, optional
+        Factors of the rows; for sums only.
+    include_last_offset : bool, default False
+        Whether there is one more offset, for the end; the last bag goes on to the end of the input anyway.
+    padding_idx : int, optional
+        A row that is left out of all bags.
+
+    Returns
+    -------
+    Tensor of shape (bags, features)
+        Zeros for empty bags. Of equal maxima the first one gets the gradient.
+
+    Raises
+    ------
+    ValueError
+        For shapes, offsets or options that do not fit together.
+    IndexError
+        If an index is out of range.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> table = cygrad.tensor([[1.0], [2.0], [4.0]])
+    >>> cygrad.nn.functional.embedding_bag(cygrad.tensor([0, 2, 1]), table, cygrad.tensor([0, 2]), mode="sum")
+    tensor([[5.],
+            [2.]])
+    """
+    as_tensor_argument("embedding_bag", "input", input)
+    if as_tensor_argument("embedding_bag", "weight", weight).ndim != 2:
+        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}.")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"embedding_bag: mode has to be one of sum, mean or max (got {mode!r}).")
+    if mode == "max" and (scale_grad_by_freq or sparse):
+        raise ValueError("embedding_bag: max mode does not support scaling the gradient by the frequency, nor sparse.")
+    if per_sample_weights is not None:
+        if input.shape != per_sample_weights.shape:
+            raise ValueError(f"embedding_bag: If per_sample_weights ({tuple(per_sample_weights.shape)}) is not None, then "
+                             f"it must have the same shape as the input ({tuple(input.shape)}).")
+        if mode != "sum":
+            raise NotImplementedError("embedding_bag: per_sample_weights is only supported for mode='sum' (got "
+                                      f"mode={mode!r}).")
+    padding = _check_padding("embedding_bag", padding_idx, weight.size(0))
+    starts = _starts(input, offsets, include_last_offset)
+    if max_norm is not None:
+        _limit_norms("embedding_bag", weight, input, max_norm, norm_type)
+    index = input.flatten()
+    rows = _embedding(weight, index, padding)
+    if scale_grad_by_freq:
+        rows = _share_gradients(rows, index)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.flatten().unsqueeze(1)
+    kept = None if padding < 0 else index != padding
+    return _bags(rows, starts, kept, mode)
+
+
+def _starts(input, offsets, include_last_offset):
+    """Where bags begin, and where the last one ends."""
+    if input.ndim == 2:
+        if offsets is not None:
+            raise ValueError("embedding_bag: if input is 2D, then offsets has to be None, as its rows are the bags.")
+        return [row * input.shape[1] for row in range(input.shape[0] + 1)]
+    if input.ndim != 1:
+        raise ValueError(f"embedding_bag: input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}.")
+    if not isinstance(offsets, cygrad.Tensor) or offsets.ndim != 1 or offsets.is_floating_point():
+        raise ValueError("embedding_bag: offsets has to be a 1D Tensor of integers (got "
+                         f"{'None' if offsets is None else tuple(getattr(offsets, 'shape', ()))}).")
+    starts = offsets.tolist()
+    if include_last_offset and not starts:
+        raise ValueError("embedding_bag: with include_last_offset there must be an offset (got none).")
+    if (starts and starts[0] != 0) or starts != sorted(starts) or (starts and starts[-1] > input.shape[0]):
+        raise RuntimeError(f"embedding_bag: offsets[0] has to be 0, and the others in order up to {input.shape[0]}, "
+                           f"the length of the input (got {starts}).")
+    bags = starts[:-1] if include_last_offset else starts
+    return [*bags, input.shape[0]] if bags else [0]
+
+
+def _bags(rows, starts, kept, mode):
+    """Rows reduced within bags; `kept` is False for those that are left out, None if all count."""
+    pairs = list(zip(starts, starts[1:], strict=False))
+    count, rows = len(pairs), rows[:starts[-1]]
+    sizes = members = [stop - start for start, stop in pairs]
+    if kept is not None:
+        kept = kept[:starts[-1]]
+        members = [kept[start:stop].sum().item() for start, stop in pairs]
+        rows = rows.masked_fill(~kept.unsqueeze(1), -cygrad.inf if mode == "max" else 0)
+    members = cygrad.tensor(members, dtype=cygrad.int64).unsqueeze(1)
+    if mode == "max":
+        # Bags as lines of one length, filled up with a last row of -inf.
+        longest = max(1, *sizes, 1)
+        places = [[start + k if start + k < stop else starts[-1] for k in range(longest)] for start, stop in pairs]
+        places = cygrad.tensor(places, dtype=cygrad.int64).reshape(count, longest)
+        rows = cygrad.cat((rows, cygrad.full((1, rows.shape[1]), -cygrad.inf, dtype=rows.dtype)))
+        lines = rows.index_select(0, places.flatten()).reshape(count, longest, rows.shape[1])
+        return lines.max(1)[0].masked_fill(members == 0, 0)
+    if len(set(sizes)) == 1:
+        total = rows.reshape(count, sizes[0], rows.shape[1]).sum(1)
+    else:
+        bag = cygrad.tensor([number for number, size in enumerate(sizes) for _ in range(size)], dtype=cygrad.int64)
+        total = cygrad.zeros(count, rows.shape[1], dtype=rows.dtype).index_add(0, bag, rows)
+    return total if mode == "sum" else total / cygrad.clamp_min(members, 1).to(rows.dtype)

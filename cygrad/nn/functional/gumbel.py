@@ -1,0 +1,42 @@
+"""Random choices that can be differentiated."""
+
+import warnings
+
+import cygrad
+from cygrad.composite.forms import as_tensor_argument
+from cygrad.nn.functional.activation import softmax
+
+__all__ = ["gumbel_softmax"]
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """
+    Draw from categorical distributions in a way that can be differentiated (Jang, Gu and Poole, 2017).
+
+    Parameters
+    ----------
+    logits : Tensor
+        Logarithms of probabilities, up to a constant, along `dim`.
+    tau : float, default 1
+        The smaller, the nearer to a vector with a single 1.
+    hard : bool, default False
+        Whether the result is such a vector; derivatives are those of the soft one.
+    eps : float
+        Ignored.
+    dim : int, default -1
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the logits, with the sum 1 along `dim`.
+    """
+    as_tensor_argument("gumbel_softmax", "logits", logits)
+    if eps != 1e-10:
+        warnings.warn("gumbel_softmax: eps is deprecated and has no effect. Leave it out.", stacklevel=2)
+    with cygrad.no_grad():
+        noise = -cygrad.empty_like(logits).exponential_().log()
+    soft = softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    chosen = cygrad.zeros_like(soft).scatter(dim, soft.detach().argmax(dim, keepdim=True), 1.0)
+    return chosen - soft.detach() + soft

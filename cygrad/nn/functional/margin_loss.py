@@ -1,0 +1,325 @@
+"""Losses with a margin: they are zero where scores are right by enough."""
+
+import warnings
+
+import cygrad
+from cygrad.composite.forms import as_tensor_argument
+from cygrad.nn.functional.activation import logsigmoid, softplus
+from cygrad.nn.functional.distance import cosine_similarity, pairwise_distance
+from cygrad.nn.functional.loss import reduced, resolve_reduction
+
+__all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss",
+           "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss", "triplet_margin_loss",
+           "triplet_margin_with_distance_loss"]
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    """
+    `input` where the target is 1, ``max(0, margin - input)`` where it is -1, and the sum of the two elsewhere.
+
+    Parameters
+    ----------
+    input : Tensor
+        Distances.
+    target : Tensor
+        1 for what belongs together and -1 for what does not; broadcasts to the input.
+    margin : float, default 1.0
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at the margin.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "hinge_embedding_loss")
+    as_tensor_argument("hinge_embedding_loss", "input", input)
+    as_tensor_argument("hinge_embedding_loss", "target", target)
+    apart = cygrad.where(target != 1, cygrad.relu(margin - input), 0)
+    return reduced(apart + cygrad.where(target != -1, input, 0), reduction, "hinge_embedding_loss")
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """
+    ``log(1 + exp(-target * input))``, computed in a stable way.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Scores, and 1 or -1; broadcast against each other.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "soft_margin_loss")
+    as_tensor_argument("soft_margin_loss", "input", input)
+    as_tensor_argument("soft_margin_loss", "target", target)
+    return reduced(softplus(-target * input, 1.0, 60.0), reduction, "soft_margin_loss")
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """
+    ``max(0, margin - target * (input1 - input2))``: the first should rank higher where the target is 1.
+
+    Parameters
+    ----------
+    input1, input2, target : Tensor
+        Scores, and 1 or -1; of as many dimensions.
+    margin : float, default 0
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at the margin.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "margin_ranking_loss")
+    for name, tensor in (("input1", input1), ("input2", input2), ("target", target)):
+        as_tensor_argument("margin_ranking_loss", name, tensor)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise RuntimeError("margin_ranking_loss: all tensors should have the same number of dimensions (got shapes "
+                           f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}).")
+    return reduced(cygrad.relu(margin - target * (input1 - input2)), reduction, "margin_ranking_loss")
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """
+    One minus the cosine of two vectors where the target is 1, ``max(0, cosine - margin)`` where it is -1.
+
+    Parameters
+    ----------
+    input1, input2 : Tensor of shape (N, D) or (D,)
+    target : Tensor of shape (N,) or ()
+    margin : float, default 0
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at the margin.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "cosine_embedding_loss")
+    for name, tensor in (("input1", input1), ("input2", input2), ("target", target)):
+        as_tensor_argument("cosine_embedding_loss", name, tensor)
+    if target.ndim > 1 or input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
+        raise RuntimeError("cosine_embedding_loss: 0D or 1D target tensor expected, and inputs with one dimension more "
+                           f"(got shapes {tuple(target.shape)}, {tuple(input1.shape)} and {tuple(input2.shape)}).")
+    cosine = cosine_similarity(input1, input2, -1)
+    losses = cygrad.where(target == 1, 1 - cosine, cygrad.where(target == -1, cygrad.relu(cosine - margin), 0))
+    return reduced(losses, reduction, "cosine_embedding_loss")
+
+
+def _check_margin(operation, margin, anchor, positive, negative):
+    if margin <= 0:
+        raise ValueError(f"{operation}: margin must be greater than 0, got {margin}.")
+    for name, tensor in (("anchor", anchor), ("positive", positive), ("negative", negative)):
+        as_tensor_argument(operation, name, tensor)
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(f"{operation}: The anchor, positive, and negative tensors are expected to have the same "
+                           f"number of dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and "
+                           f"negative {negative.ndim}D inputs.")
+
+
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None,
+                        reduction="mean"):
+    """
+    ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` with the distance `pairwise_distance`.
+
+    Parameters
+    ----------
+    anchor, positive, negative : Tensor of shape (N, D) or (D,)
+    margin : float, default 1.0
+    p : float, default 2
+        Which norm the distance is.
+    eps : float, default 1e-6
+        As in `pairwise_distance`.
+    swap : bool, default False
+        Whether the distance of positive and negative is taken where it is less than that of anchor and negative
+        (Balntas et al., 2016).
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at the margin.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "triplet_margin_loss")
+    _check_margin("triplet_margin_loss", margin, anchor, positive, negative)
+    return _triplet(lambda first, second: pairwise_distance(first, second, p, eps), anchor, positive, negative, margin,
+                    swap, reduction, "triplet_margin_loss")
+
+
+def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
+                                      reduction="mean"):
+    """
+    ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` with any distance.
+
+    Parameters
+    ----------
+    anchor, positive, negative : Tensor
+    distance_function : function of two tensors, optional
+        `pairwise_distance` if left out.
+    margin : float, default 1.0
+    swap : bool, default False
+        Whether the distance of positive and negative is taken where it is less than that of anchor and negative.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at the margin.
+    """
+    _check_margin("triplet_margin_with_distance_loss", margin, anchor, positive, negative)
+    return _triplet(distance_function or pairwise_distance, anchor, positive, negative, margin, swap, reduction,
+                    "triplet_margin_with_distance_loss")
+
+
+def _triplet(distance, anchor, positive, negative, margin, swap, reduction, operation):
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = cygrad.minimum(far, distance(positive, negative))
+    return reduced(cygrad.relu(margin + near - far), reduction, operation)
+
+
+def _as_rows(operation, input, target, one_class):
+    """Scores (N, C), and targets (N,) or (N, C); whether there was no N."""
+    as_tensor_argument(operation, "input", input)
+    as_tensor_argument(operation, "target", target)
+    single = input.ndim < 2
+    rows = input.reshape(1, input.numel()) if single else input
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise RuntimeError(f"{operation}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+                           f"{tuple(input.shape)}.")
+    expected = rows.shape[:1] if one_class else rows.shape
+    if single and target.ndim < 2 and target.numel() == (1 if one_class else rows.shape[1]):
+        target = target.reshape(expected)
+    if tuple(target.shape) != tuple(expected):
+        raise RuntimeError(f"{operation}: inconsistent target size (got {tuple(target.shape)}, expected "
+                           f"{tuple(expected)} for input of shape {tuple(input.shape)}).")
+    if target.dtype != cygrad.int64:
+        raise RuntimeError(f"{operation}: target must have dtype int64 (got {target.dtype}). Convert it with .long().")
+    lowest = 0 if one_class else -1
+    if target.numel() and not (lowest <= target.min().item() and target.max().item() < rows.shape[1]):
+        raise RuntimeError(f"{operation}: target out of range (got {target.min().item()} to {target.max().item()}, "
+                           f"expected {lowest} to {rows.shape[1] - 1}).")
+    return rows, target, single
+
+
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """
+    The mean over classes of ``max(0, margin - (score of the right class - score))**p``, the right one left out.
+
+    Parameters
+    ----------
+    input : Tensor of shape (N, C) or (C,)
+        Scores.
+    target : Tensor of shape (N,) or ()
+        Right classes, int64.
+    p : {1, 2}
+    margin : float, default 1.0
+    weight : Tensor of shape (C,), optional
+        Weight of each right class.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at the margin.
+
+    Raises
+    ------
+    RuntimeError, ValueError
+        For another `p`, or shapes and classes that do not fit.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "multi_margin_loss")
+    if p not in (1, 2):
+        raise ValueError(f"multi_margin_loss: only p == 1 and p == 2 supported (got {p}).")
+    rows, classes, single = _as_rows("multi_margin_loss", input, target, True)
+    if weight is not None and tuple(weight.shape) != (rows.shape[1],):
+        raise RuntimeError(f"multi_margin_loss: inconsistent weight size (got {tuple(weight.shape)}, expected "
+                           f"({rows.shape[1]},)).")
+    right = classes.unsqueeze(1)
+    short = cygrad.relu(margin - rows.gather(1, right) + rows)
+    short = short if p == 1 else short * short
+    if weight is not None:
+        short = short * weight[classes].unsqueeze(1)
+    losses = short.masked_fill(cygrad.arange(rows.shape[1]) == right, 0).sum(1) / rows.shape[1]
+    return reduced(losses.reshape(target.shape) if single else losses, reduction, "multi_margin_loss")
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """
+    For samples with several right classes: the sum of ``max(0, 1 - (score of a right class - score))``, divided by C.
+
+    Parameters
+    ----------
+    input : Tensor of shape (N, C) or (C,)
+        Scores.
+    target : Tensor of the same shape
+        Right classes, int64; what follows a -1 does not count.
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at the margin.
+
+    Raises
+    ------
+    RuntimeError
+        For shapes or classes that do not fit.
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "multilabel_margin_loss")
+    rows, classes, single = _as_rows("multilabel_margin_loss", input, target, False)
+    counts = (classes >= 0).long().cumprod(1)
+    classes = classes * counts                               # class 0, where none is meant, with a count of 0
+    right = cygrad.zeros(rows.shape, dtype=cygrad.int64).scatter_add(1, classes, counts) > 0
+    short = cygrad.relu(1 - rows.gather(1, classes).unsqueeze(2) + rows.unsqueeze(1))
+    short = short.masked_fill(right.unsqueeze(1) | (counts == 0).unsqueeze(2), 0)
+    losses = short.sum((1, 2)) / rows.shape[1]
+    return reduced(losses.reshape(()) if single else losses, reduction, "multilabel_margin_loss")
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """
+    The mean over classes of `binary_cross_entropy_with_logits`.
+
+    Parameters
+    ----------
+    input, target : Tensor of shape (N, C) or (C,)
+        Scores, and 1 for right classes, else 0.
+    weight : Tensor of shape (C,), optional
+    size_average, reduce : bool, optional
+        Old names for `reduction`.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+    """
+    reduction = resolve_reduction(size_average, reduce, reduction, "multilabel_soft_margin_loss")
+    as_tensor_argument("multilabel_soft_margin_loss", "input", input)
+    as_tensor_argument("multilabel_soft_margin_loss", "target", target)
+    if input.ndim == 0:
+        raise IndexError("multilabel_soft_margin_loss: input needs a dimension of classes (got shape ()).")
+    if input.shape != target.shape:
+        warnings.warn(f"multilabel_soft_margin_loss: input and target differ in shape (got {tuple(input.shape)} and "
+                      f"{tuple(target.shape)}).", stacklevel=2)
+    losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    losses = losses if weight is None else losses * weight
+    return reduced(losses.mean(-1), reduction, "multilabel_soft_margin_loss")

@@ -1,0 +1,367 @@
+"""Normalisation: over channels, rows, groups and neighbouring channels."""
+
+import cygrad
+from cygrad.operators import OPERATORS
+
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
+
+_batch_norm, _layer_norm = OPERATORS["batch_norm"], OPERATORS["layer_norm"]
+
+
+def _per_channel(values, input):
+    """One value for each channel, in a shape that broadcasts over images."""
+    return values.reshape((1, -1) + (1,) * (input.ndim - 2))
+
+
+def _check_channels(operation, channels, **parameters):
+    """One element for each channel."""
+    for name, values in parameters.items():
+        if values is not None and values.numel() != channels:
+            raise RuntimeError(f"{operation}: {name} should contain {channels} elements, one for each channel (got "
+                               f"shape {values.shape}).")
+
+
+def _update(running, batch, momentum):
+    """Move a running statistic towards that of a batch, in place."""
+    if running is not None:
+        running.mul_(1 - momentum).add_(batch.to(running.dtype) * momentum)
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """
+    Each channel less its mean, divided by its deviation (Ioffe and Szegedy, 2015).
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, of shape (batch, channels, ...).
+    running_mean, running_var : Tensor or None
+        One element for each channel. In training they move towards the statistics of the batch, in place; otherwise
+        they are used in their place.
+    weight, bias : Tensor, optional
+        A factor and a summand for each channel.
+    training : bool, default False
+        Whether the statistics are those of the batch.
+    momentum : float, default 0.1
+        Weight of the batch in the running statistics. Their variance is the unbiased one.
+    eps : float, default 1e-5
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the input.
+
+    Raises
+    ------
+    ValueError
+        In training, if there is only one value for each channel.
+    RuntimeError
+        If sizes do not fit, or running statistics are missing.
+
+    Notes
+    -----
+    Derivative: in training that of mean and deviation included; of any order.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1.0, 10.0], [3.0, 30.0]])
+    >>> cygrad.nn.functional.batch_norm(x, None, None, training=True, eps=0.0)
+    tensor([[-1., -1.],
+            [ 1.,  1.]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"batch_norm: the input has too few dimensions (got shape {input.shape}, expected (batch, "
+                           "channels, ...)).")
+    channels = input.shape[1]
+    _check_channels("batch_norm", channels, running_mean=running_mean, running_var=running_var, weight=weight,
+                    bias=bias)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("batch_norm: expected running_mean and running_var to be defined when training=False. "
+                               "Pass them, or training=True.")
+        return _with_statistics(input, running_mean, running_var, weight, bias, eps)
+    count = input.numel() // channels if channels else 0
+    if count == 1:
+        raise ValueError(f"batch_norm: expected more than 1 value per channel when training (got input size "
+                         f"{input.shape}).")
+    result, mean, _, variance = _batch_norm(input, weight, bias, 0, eps)
+    if count and (running_mean is not None or running_var is not None):
+        with cygrad.no_grad():
+            _update(running_mean, mean.reshape(channels), momentum)
+            _update(running_var, variance.reshape(channels) * (count / (count - 1)), momentum)
+    return result
+
+
+def _with_statistics(input, mean, variance, weight, bias, eps):
+    """Channels normalised by given statistics."""
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f"batch_norm: needs float32 or float64 (got {input.dtype}). Convert with to() first.")
+    scale = cygrad.rsqrt(_per_channel(variance, input).to(input.dtype) + eps)
+    if weight is not None:
+        scale = scale * _per_channel(weight, input)
+    centred = input - _per_channel(mean, input).to(input.dtype)
+    return centred * scale if bias is None else cygrad.addcmul(_per_channel(bias, input), centred, scale)
+
+
+def _row_dimensions(operation, input, normalized_shape, **parameters):
+    """How many dimensions a row has."""
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape:
+        raise RuntimeError(f"{operation}: expected normalized_shape to be at least 1-dimensional (got {shape}).")
+    if tuple(input.shape[-len(shape):]) != shape:
+        raise RuntimeError(f"{operation}: given normalized_shape={list(shape)}, expected input with shape [*, "
+                           f"{', '.join(map(str, shape))}] (got input of size {input.shape}).")
+    for name, values in parameters.items():
+        if values is not None and tuple(values.shape) != shape:
+            raise RuntimeError(f"{operation}: expected {name} to be of same shape as normalized_shape (got "
+                               f"{values.shape} and {list(shape)}).")
+    return len(shape)
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """
+    The last dimensions less their mean, divided by their deviation (Ba, Kiros and Hinton, 2016).
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, of shape (..., *normalized_shape).
+    normalized_shape : sequence of int
+        The sizes of the last dimensions, which are normalised together.
+    weight, bias : Tensor, optional
+        A factor and a summand for each of their elements.
+    eps : float, default 1e-5
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the input.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or types do not fit.
+
+    Notes
+    -----
+    Derivative: that of mean and deviation included; of any order.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.layer_norm(cygrad.tensor([[1.0, 3.0], [10.0, 30.0]]), (2,), eps=0.0)
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
+    """
+    dims = _row_dimensions("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    return _layer_norm(input, weight, bias, dims, eps)[0]
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """
+    The last dimensions divided by the root of the mean of their squares (Zhang and Sennrich, 2019).
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., *normalized_shape).
+    normalized_shape : sequence of int
+        The sizes of the last dimensions, which are normalised together.
+    weight : Tensor, optional
+        A factor for each of their elements.
+    eps : float, optional
+        Added to the mean; if not given, the distance of 1 to the next number of this type.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the input.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.rms_norm(cygrad.tensor([[1.0, 7.0]]), (2,))
+    tensor([[0.2000, 1.4000]])
+    """
+    dims = _row_dimensions("rms_norm", input, normalized_shape, weight=weight)
+    if eps is None:
+        eps = 2.0 ** -52 if input.dtype in (cygrad.float64, cygrad.complex128) else 2.0 ** -23
+    squares = (input * input.conj() if input.dtype.is_complex else cygrad.square(input))
+    result = input * cygrad.rsqrt(squares.mean(tuple(range(-dims, 0)), keepdim=True) + eps)
+    return result if weight is None else result * weight
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """
+    Groups of channels less their mean, divided by their deviation, image by image (Wu and He, 2018).
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, of shape (batch, channels, ...).
+    num_groups : int
+        Into how many groups the channels are divided.
+    weight, bias : Tensor, optional
+        A factor and a summand for each channel.
+    eps : float, default 1e-5
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the input.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or types do not fit, or the channels cannot be divided.
+    ValueError
+        If there is only one value in each group.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.group_norm(cygrad.tensor([[1.0, 3.0, 10.0, 30.0]]), 2, eps=0.0)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"group_norm: expected at least 2 dimensions for input tensor (got {input.ndim}).")
+    batch, channels = input.shape[:2]
+    if num_groups < 1 or channels % num_groups:
+        raise RuntimeError(f"group_norm: expected number of channels in input to be divisible by num_groups (got input "
+                           f"of shape {input.shape} and num_groups={num_groups}).")
+    for name, values in (("weight", weight), ("bias", bias)):
+        if values is not None and tuple(values.shape) != (channels,):
+            raise RuntimeError(f"group_norm: expected {name} to be a vector of size equal to the number of channels in "
+                               f"input (got {values.shape} and input of shape {input.shape}).")
+    rows = input.reshape(batch, num_groups, input.numel() // (batch * num_groups) if batch else 0)
+    if input.numel() and rows.shape[0] * rows.shape[2] == 1:
+        raise ValueError(f"group_norm: expected more than 1 value per channel when training (got input size "
+                         f"{input.shape}).")
+    return _affine(_layer_norm(rows, None, None, 1, eps)[0].reshape(input.shape), weight, bias)
+
+
+def _affine(input, weight, bias):
+    """A factor and a summand for each channel, where they are given."""
+    if weight is not None and bias is not None:
+        return cygrad.addcmul(_per_channel(bias, input), input, _per_channel(weight, input))
+    if weight is not None:
+        return input * _per_channel(weight, input)
+    return input if bias is None else input + _per_channel(bias, input)
+
+
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
+                  momentum=0.1, eps=1e-5):
+    """
+    Each channel of each image less its mean, divided by its deviation (Ulyanov, Vedaldi and Lempitsky, 2016).
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, of shape (batch, channels, ...).
+    running_mean, running_var : Tensor, optional
+        One element for each channel: averages of the statistics of images, updated in place.
+    weight, bias : Tensor, optional
+        A factor and a summand for each channel.
+    use_input_stats : bool, default True
+        If False, the running statistics are used.
+    momentum : float, default 0.1
+        Weight of this batch in the running statistics.
+    eps : float, default 1e-5
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the input.
+
+    Raises
+    ------
+    ValueError
+        If an image has only one element in each channel.
+    RuntimeError
+        If sizes do not fit, or running statistics are missing.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.instance_norm(cygrad.tensor([[[1.0, 3.0], [10.0, 30.0]]]), eps=0.0)
+    tensor([[[-1.,  1.],
+             [-1.,  1.]]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"instance_norm: the input has too few dimensions (got shape {input.shape}, expected "
+                           "(batch, channels, ...)).")
+    batch, channels = input.shape[:2]
+    _check_channels("instance_norm", channels, running_mean=running_mean, running_var=running_var, weight=weight,
+                    bias=bias)
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("instance_norm: expected running_mean and running_var to be defined when "
+                               "use_input_stats=False. Pass them, or use_input_stats=True.")
+        return _with_statistics(input, running_mean, running_var, weight, bias, eps)
+    count = input.numel() // (batch * channels) if batch and channels else 0
+    if count == 1 or (input.ndim == 2 and input.numel()):
+        raise ValueError(f"instance_norm: expected more than 1 spatial element when training (got input size "
+                         f"{input.shape}).")
+    rows = input.reshape(batch, channels, count)
+    result, mean, _, variance = _layer_norm(rows, None, None, 1, eps)
+    if count and (running_mean is not None or running_var is not None):
+        with cygrad.no_grad():
+            _update(running_mean, mean.reshape(batch, channels).mean(0), momentum)
+            _update(running_var, variance.reshape(batch, channels).mean(0) * (count / (count - 1)), momentum)
+    return _affine(result.reshape(input.shape), weight, bias)
+
+
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """
+    Divide by the average square of neighbouring channels: ``input / (k + alpha * average)**beta``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, length, ...).
+    size : int
+        How many channels are averaged.
+    alpha, beta, k : float, default 1e-4, 0.75 and 1.0
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the input.
+
+    Raises
+    ------
+    ValueError
+        If the input has less than three dimensions.
+
+    Notes
+    -----
+    Formula: Krizhevsky, Sutskever and Hinton, 2012, with the average in place of the sum.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.local_response_norm(cygrad.ones(1, 2, 1), 2, alpha=6.0, beta=1.0)
+    tensor([[[0.2500],
+             [0.1429]]])
+    """
+    if input.ndim < 3:
+        raise ValueError(f"local_response_norm: expected 3D or higher dimensionality input (got {input.ndim} "
+                         "dimensions).")
+    if input.dtype is cygrad.bool:
+        raise NotImplementedError("local_response_norm: not implemented for bool. Convert with to() first.")
+    if input.numel() == 0:
+        return input
+    squares = cygrad.square(input).unsqueeze(1).flatten(3)
+    pads = (0, 0, size // 2, (size - 1) // 2)
+    averages = cygrad.nn.functional.avg_pool2d(cygrad.nn.functional.pad(squares, pads), (size, 1), stride=1)
+    return input / (averages.reshape(input.shape) * alpha + k) ** beta

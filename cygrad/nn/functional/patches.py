@@ -1,0 +1,89 @@
+"""Patches of images as columns of matrices, and back."""
+
+from cygrad.operators import OPERATORS
+
+__all__ = ["fold", "unfold"]
+
+_unfold, _fold = OPERATORS["unfold_patches"], OPERATORS["fold_patches"]
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """
+    Patches of images as columns of matrices.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, height, width) or without the batch.
+    kernel_size : int or tuple of two
+        Size of a patch.
+    dilation : int or tuple of two, default 1
+        Distance of the elements of a patch.
+    padding : int or tuple of two, default 0
+        Zeros around the image.
+    stride : int or tuple of two, default 1
+        Distance of patches.
+
+    Returns
+    -------
+    Tensor
+        Of shape (batch, channels * elements of a patch, patches), without the batch if the input has none.
+
+    Raises
+    ------
+    RuntimeError
+        If the input has a wrong number of dimensions, or no patch fits.
+
+    Notes
+    -----
+    Derivative: `fold` of the gradient.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.unfold(cygrad.arange(4.0).reshape(1, 2, 2), (1, 2))
+    tensor([[0., 2.],
+            [1., 3.]])
+    """
+    if input.ndim == 3:
+        return _unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
+    return _unfold(input, kernel_size, dilation, padding, stride)
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """
+    Columns of matrices added up as patches of images: the transpose of `unfold`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels * elements of a patch, patches) or without the batch.
+    output_size : int or tuple of two
+        Height and width of the images.
+    kernel_size, dilation, padding, stride : int or tuple of two
+        As for `unfold`.
+
+    Returns
+    -------
+    Tensor
+        Of shape (batch, channels, *output_size), without the batch if the input has none.
+
+    Raises
+    ------
+    RuntimeError
+        If the sizes do not fit.
+
+    Notes
+    -----
+    Derivative: `unfold` of the gradient.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.fold(cygrad.ones(4, 2), (2, 3), 2)
+    tensor([[[1., 2., 1.],
+             [1., 2., 1.]]])
+    """
+    if input.ndim == 2:
+        return _fold(input.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
+    return _fold(input, output_size, kernel_size, dilation, padding, stride)

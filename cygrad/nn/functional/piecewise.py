@@ -1,0 +1,206 @@
+"""Activations that are straight lines with bends, and activations written into their input."""
+
+import cygrad
+from cygrad.composite.forms import as_tensor_argument
+from cygrad.nn.functional.activation import celu, elu, hardtanh, leaky_relu, selu, write_into
+from cygrad.operators import OPERATORS
+
+__all__ = ["celu_", "elu_", "hardshrink", "hardsigmoid", "hardswish", "hardtanh_", "leaky_relu_", "prelu", "rrelu",
+           "rrelu_", "selu_", "softshrink", "threshold", "threshold_"]
+
+_hardsigmoid, _hardswish, _softshrink, _threshold, _prelu = (
+    OPERATORS[name] for name in ("hardsigmoid", "hardswish", "softshrink", "threshold", "prelu_elementwise"))
+
+hardshrink = OPERATORS["hardshrink"]
+
+
+def elu_(input, alpha=1.0):
+    """`elu` written into its input."""
+    return elu(input, alpha, inplace=True)
+
+
+def celu_(input, alpha=1.0):
+    """`celu` written into its input."""
+    return celu(input, alpha, inplace=True)
+
+
+def selu_(input):
+    """`selu` written into its input."""
+    return selu(input, inplace=True)
+
+
+def hardtanh_(input, min_val=-1.0, max_val=1.0):
+    """`hardtanh` written into its input."""
+    return hardtanh(input, min_val, max_val, inplace=True)
+
+
+def leaky_relu_(input, negative_slope=0.01):
+    """`leaky_relu` written into its input."""
+    return leaky_relu(input, negative_slope, inplace=True)
+
+
+def hardsigmoid(input, inplace=False):
+    """
+    A logistic function of three straight lines: ``input / 6 + 1 / 2``, but at least 0 and at most 1.
+
+    Parameters
+    ----------
+    input : Tensor
+    inplace : bool, default False
+        Write the result into `input`.
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at the bends, -3 and 3.
+    """
+    return write_into(input, _hardsigmoid) if inplace else _hardsigmoid(input)
+
+
+def hardswish(input, inplace=False):
+    """
+    ``input * hardsigmoid(input)``.
+
+    Parameters
+    ----------
+    input : Tensor
+    inplace : bool, default False
+        Write the result into `input`.
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at -3 and 1 at 3.
+    """
+    return write_into(input, _hardswish) if inplace else _hardswish(input)
+
+
+def softshrink(input, lambd=0.5):
+    """
+    Each element, drawn towards 0 by `lambd`, and 0 where it would pass it.
+
+    Parameters
+    ----------
+    input : Tensor
+    lambd : float, default 0.5
+        Not negative.
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at the bends.
+    """
+    if lambd < 0:
+        raise RuntimeError(f"softshrink: lambd must not be negative (got {lambd}).")
+    return _softshrink(input, lambd)
+
+
+def threshold(input, threshold, value, inplace=False):
+    """
+    Each element, or `value` if it does not exceed the threshold.
+
+    Parameters
+    ----------
+    input : Tensor
+    threshold, value : number
+        The value is cut to an integer for integers.
+    inplace : bool, default False
+        Write the result into `input`.
+
+    Returns
+    -------
+    Tensor
+        Derivative 0 at the threshold.
+    """
+    if not as_tensor_argument("threshold", "input", input).is_floating_point():
+        value = int(value)
+    return write_into(input, _threshold, threshold, value) if inplace else _threshold(input, threshold, value)
+
+
+_into_input = threshold
+
+
+def threshold_(input, threshold, value):
+    """`threshold` written into its input."""
+    return _into_input(input, threshold, value, inplace=True)
+
+
+def prelu(input, weight):
+    """
+    Each element, negative ones scaled by a slope that is learned (He et al., 2015).
+
+    Parameters
+    ----------
+    input : Tensor
+    weight : Tensor
+        One slope, or one for each channel (dimension 1) in a vector.
+
+    Returns
+    -------
+    Tensor
+        Derivative `weight` at 0.
+
+    Raises
+    ------
+    RuntimeError
+        If the number of slopes is not that of the channels, or types differ.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.prelu(cygrad.tensor([[-1.0, -1.0]]), cygrad.tensor([0.5, 0.25]))
+    tensor([[-0.5000, -0.2500]])
+    """
+    as_tensor_argument("prelu", "input", input)
+    if as_tensor_argument("prelu", "weight", weight).dtype != input.dtype:
+        raise RuntimeError(f"prelu: input and weight must have one type (got {input.dtype} and {weight.dtype}). Convert "
+                           "one with to().")
+    if weight.numel() != 1 or (weight.ndim > 1 and weight.ndim != input.ndim):
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if input.ndim == 0 or weight.ndim != 1 or weight.numel() != channels:
+            raise RuntimeError(f"prelu: the number of slopes must be 1 or that of the channels (got shape "
+                               f"{tuple(weight.shape)}, expected ({channels},)).")
+        weight = weight.reshape(1, channels, *(1,) * (input.ndim - 2)) if input.ndim > 1 else weight
+    elif input.ndim == 0:
+        weight = weight.reshape(())
+    return _prelu(input, weight)
+
+
+def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
+    """
+    Each element, negative ones scaled by a random slope: another one for each element.
+
+    Parameters
+    ----------
+    input : Tensor
+    lower, upper : float, default 1/8 and 1/3
+        Slopes are uniform between the two.
+    training : bool, default False
+        If False, all slopes are the mean of the two.
+    inplace : bool, default False
+        Write the result into `input`.
+
+    Returns
+    -------
+    Tensor
+        Derivative at 0: the slope.
+
+    Raises
+    ------
+    RuntimeError
+        If `lower` exceeds `upper`.
+    """
+    as_tensor_argument("rrelu", "input", input)
+    if not lower <= upper:
+        raise RuntimeError(f"rrelu: Lower bound should be less than or equal to the upper bound (got {lower} and "
+                           f"{upper}).")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    with cygrad.no_grad():
+        slopes = cygrad.empty_like(input).uniform_(lower, upper) if upper > lower else cygrad.full_like(input, lower)
+    return write_into(input, _prelu, slopes) if inplace else _prelu(input, slopes)
+
+
+def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False):
+    """`rrelu` written into its input."""
+    return rrelu(input, lower, upper, training, inplace=True)

@@ -1,0 +1,525 @@
+"""Pooling of sequences, images and volumes, and its inverse."""
+
+import cygrad
+from cygrad.nn.functional.convolution import spread
+from cygrad.operators import OPERATORS
+
+__all__ = [f"{kind}_pool{n}d" for kind in ("max", "avg", "lp", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)] + [
+    f"{kind}_pool{n}d_with_indices" for kind in ("max", "adaptive_max") for n in (1, 2, 3)] + [
+    f"max_unpool{n}d" for n in (1, 2, 3)]
+
+_max_pool, _avg_pool, _adaptive_max_pool, _adaptive_avg_pool, _max_unpool = (
+    OPERATORS[name] for name in ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool", "max_unpool"))
+
+
+def _max(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+    operation = f"max_pool{n}d"
+    kernel_size = spread(kernel_size, n, operation, "kernel_size")
+    values, indices = _max_pool(input, kernel_size, _stride(stride, kernel_size), padding, dilation, ceil_mode)
+    return (values, indices) if return_indices else values
+
+
+def _stride(stride, kernel_size):
+    """The stride; without one, windows lie side by side."""
+    return kernel_size if stride is None or stride == () or stride == [] else stride
+
+
+def _average(n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
+    kernel_size = spread(kernel_size, n, f"avg_pool{n}d", "kernel_size")
+    return _avg_pool(input, kernel_size, _stride(stride, kernel_size), padding, ceil_mode, count_include_pad,
+                     divisor_override)
+
+
+def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
+    """Powers are averaged and multiplied by the size of the window: a sum."""
+    kernel_size = spread(kernel_size, n, f"lp_pool{n}d", "kernel_size")
+    average = _average(n, cygrad.pow(input, norm_type), kernel_size, stride, 0, ceil_mode, True)
+    count = 1
+    for size in kernel_size:
+        count *= size
+    return (cygrad.sign(average) * cygrad.relu(cygrad.abs(average)) * count).pow(1.0 / norm_type)
+
+
+def _output_size(input, output_size, n, operation):
+    """Sizes of the result; None keeps that of the input."""
+    if isinstance(output_size, int):
+        return (output_size,) * n
+    sizes = tuple(output_size) if output_size is not None else (None,)
+    if len(sizes) != n:
+        raise RuntimeError(f"{operation}: output_size must be an integer or {n} of them (got {list(sizes)}).")
+    if input.ndim < n:
+        return tuple(0 if size is None else size for size in sizes)     # refused by the kernel
+    return tuple(old if size is None else size for size, old in zip(sizes, input.shape[-n:], strict=True))
+
+
+def _adaptive_max(n, input, output_size, return_indices):
+    values, indices = _adaptive_max_pool(input, _output_size(input, output_size, n, f"adaptive_max_pool{n}d"))
+    return (values, indices) if return_indices else values
+
+
+def _adaptive_average(n, input, output_size):
+    return _adaptive_avg_pool(input, _output_size(input, output_size, n, f"adaptive_avg_pool{n}d"))
+
+
+def _unpool(n, input, indices, kernel_size, stride, padding, output_size):
+    operation = f"max_unpool{n}d"
+    kernel_size = spread(kernel_size, n, operation, "kernel_size")
+    stride = spread(_stride(stride, kernel_size), n, operation, "stride")
+    padding = spread(padding, n, operation, "padding")
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(f"{operation}: expected {n + 1}D (unbatched) or {n + 2}D (batched) input (got shape "
+                           f"{input.shape}).")
+    usual = [(size - 1) * step + kernel - 2 * pad
+             for size, step, kernel, pad in zip(input.shape[-n:], stride, kernel_size, padding, strict=True)]
+    sizes = usual if output_size is None else list(output_size)
+    if len(sizes) == n + 2:
+        sizes = sizes[2:]
+    if len(sizes) != n:
+        raise ValueError(f"{operation}: output_size should be a sequence containing {n} or {n + 2} elements (got "
+                         f"{len(sizes)}).")
+    for size, wanted, step in zip(sizes, usual, stride, strict=True):
+        if output_size is not None and not wanted - step < size < wanted + step:
+            raise ValueError(f"{operation}: invalid output_size (got {sizes}, expected {usual}, each up to less than "
+                             f"the stride {list(stride)} more or less).")
+    if min(sizes) < 0:
+        raise RuntimeError(f"{operation}: the output size is too small (got {sizes}).")
+    return _max_unpool(input, indices, (*input.shape[:-n], *sizes), n)
+
+
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """
+    The largest element of each of a row of windows.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real, of shape (batch, channels, length) or (channels, length).
+    kernel_size : int or tuple
+        Elements of a window.
+    stride : int or tuple, optional
+        Distance of windows; their size if not given.
+    padding : int or tuple, default 0
+        Places added at both ends, at most half of the kernel size; they are never the largest.
+    dilation : int or tuple, default 1
+        Distance of the elements of a window.
+    ceil_mode : bool, default False
+        Whether a last window that sticks out counts.
+    return_indices : bool, default False
+        Whether the places of the elements are returned as well: as `max_unpool1d` takes them.
+
+    Returns
+    -------
+    Tensor, or a tuple (values, indices)
+
+    Raises
+    ------
+    RuntimeError
+        If the input has a wrong number of dimensions, or there is no window.
+
+    Notes
+    -----
+    Derivative: 1 for the largest element of a window, the first if there are several. nan counts as the largest.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1.0, 3.0, 2.0, 0.0]])
+    >>> cygrad.nn.functional.max_pool1d(x, 2, return_indices=True)
+    (tensor([[3., 2.]]), tensor([[1, 2]]))
+    """
+    return _max(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """
+    The largest element of each of a grid of windows; options as for `max_pool1d`, numbers or pairs of them.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real, of shape (batch, channels, height, width) or without the batch.
+    kernel_size, stride, padding, dilation : int or tuple of two
+    ceil_mode, return_indices : bool, default False
+
+    Returns
+    -------
+    Tensor, or a tuple (values, indices)
+
+    Notes
+    -----
+    Derivative: 1 for the largest element of a window, the first if there are several. nan counts as the largest.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.max_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
+    return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """
+    The largest element of each of a grid of windows; options as for `max_pool1d`, numbers or three of them.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real, of shape (batch, channels, depth, height, width) or without the batch.
+    kernel_size, stride, padding, dilation : int or tuple of three
+    ceil_mode, return_indices : bool, default False
+
+    Returns
+    -------
+    Tensor, or a tuple (values, indices)
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[7.]]]])
+    """
+    return _max(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                            return_indices=True):
+    """`max_pool1d` with the places of the largest elements."""
+    return _max(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                            return_indices=True):
+    """`max_pool2d` with the places of the largest elements."""
+    return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                            return_indices=True):
+    """`max_pool3d` with the places of the largest elements."""
+    return _max(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """
+    Zeros, with the elements of `input` at the places that `max_pool1d` has found.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, length) or (channels, length).
+    indices : Tensor
+        Of the same shape, int64: places in the result.
+    kernel_size, stride, padding : int or tuple
+        Of the pooling that is undone.
+    output_size : sequence of int, optional
+        The size of the result, where several sizes give the same after pooling.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If an index is out of bounds.
+    ValueError
+        If `output_size` does not fit.
+
+    Notes
+    -----
+    Derivative: the gradient at those places. Where several elements share a place, the last one is written.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> values, places = cygrad.nn.functional.max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
+    >>> cygrad.nn.functional.max_unpool1d(values, places, 2)
+    tensor([[0., 3., 2., 0.]])
+    """
+    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """
+    Zeros, with the elements of `input` at the places that `max_pool2d` has found; see `max_unpool1d`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, height, width) or without the batch.
+    indices : Tensor
+        Of the same shape, int64.
+    kernel_size, stride, padding : int or tuple of two
+    output_size : sequence of int, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """
+    Zeros, with the elements of `input` at the places that `max_pool3d` has found; see `max_unpool1d`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, depth, height, width) or without the batch.
+    indices : Tensor
+        Of the same shape, int64.
+    kernel_size, stride, padding : int or tuple of three
+    output_size : sequence of int, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    """
+    The average of each of a row of windows.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, length) or (channels, length); float32, float64 or int64.
+    kernel_size : int or tuple
+    stride : int or tuple, optional
+        Distance of windows; their size if not given.
+    padding : int or tuple, default 0
+        Zeros added at both ends, at most half of the kernel size.
+    ceil_mode : bool, default False
+        Whether a last window that sticks out counts.
+    count_include_pad : bool, default True
+        Whether the zeros of the padding count.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the input has a wrong number of dimensions, or there is no window.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.avg_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[2., 1.]])
+    """
+    return _average(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+               divisor_override=None):
+    """
+    The average of each of a grid of windows; options as for `avg_pool1d`, numbers or pairs of them.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, height, width) or without the batch; float32, float64 or int64.
+    kernel_size, stride, padding : int or tuple of two
+    ceil_mode : bool, default False
+    count_include_pad : bool, default True
+    divisor_override : int, optional
+        What sums are divided by, instead of the size of the window.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.avg_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
+    return _average(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+               divisor_override=None):
+    """
+    The average of each of a grid of windows; options as for `avg_pool2d`, numbers or three of them.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, depth, height, width) or without the batch; float32, float64 or int64.
+    kernel_size, stride, padding : int or tuple of three
+    ceil_mode : bool, default False
+    count_include_pad : bool, default True
+    divisor_override : int, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    return _average(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """
+    The sum of powers of each of a row of windows, and the root of that: ``sum(x**p)**(1/p)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, length) or (channels, length).
+    norm_type : float
+        The power p.
+    kernel_size : int or tuple
+    stride : int or tuple, optional
+        Distance of windows; their size if not given.
+    ceil_mode : bool, default False
+        Whether a last window that sticks out counts.
+
+    Returns
+    -------
+    Tensor
+
+    Notes
+    -----
+    Derivative: that of the formula, so not finite where a sum is 0, unless p is 1.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.lp_pool1d(cygrad.tensor([[3.0, 4.0]]), 2, 2)
+    tensor([[5.]])
+    """
+    return _power_average(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """
+    The root of the sum of powers of each of a grid of windows; see `lp_pool1d`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, height, width) or without the batch.
+    norm_type : float
+    kernel_size, stride : int or tuple of two
+    ceil_mode : bool, default False
+
+    Returns
+    -------
+    Tensor
+    """
+    return _power_average(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """
+    The root of the sum of powers of each of a grid of windows; see `lp_pool1d`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, depth, height, width) or without the batch.
+    norm_type : float
+    kernel_size, stride : int or tuple of three
+    ceil_mode : bool, default False
+
+    Returns
+    -------
+    Tensor
+    """
+    return _power_average(3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    """
+    The largest elements of `output_size` nearly equal parts.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real, of shape (batch, channels, length) or (channels, length).
+    output_size : int
+    return_indices : bool, default False
+        Whether the places of the elements are returned as well.
+
+    Returns
+    -------
+    Tensor, or a tuple (values, indices)
+
+    Notes
+    -----
+    Part i has the elements from ``floor(i * length / output_size)`` to ``ceil((i + 1) * length / output_size)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
+    """
+    return _adaptive_max(1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input, output_size, return_indices=False):
+    """`adaptive_max_pool1d` in two dimensions; a size of None keeps that of the input."""
+    return _adaptive_max(2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input, output_size, return_indices=False):
+    """`adaptive_max_pool1d` in three dimensions; a size of None keeps that of the input."""
+    return _adaptive_max(3, input, output_size, return_indices)
+
+
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices=True):
+    """`adaptive_max_pool1d` with the places of the largest elements."""
+    return _adaptive_max(1, input, output_size, True)
+
+
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices=True):
+    """`adaptive_max_pool2d` with the places of the largest elements."""
+    return _adaptive_max(2, input, output_size, True)
+
+
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
+    """`adaptive_max_pool3d` with the places of the largest elements."""
+    return _adaptive_max(3, input, output_size, True)
+
+
+def adaptive_avg_pool1d(input, output_size):
+    """
+    The averages of `output_size` nearly equal parts, those of `adaptive_max_pool1d`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, of shape (batch, channels, length) or (channels, length).
+    output_size : int
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_avg_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[2., 1.]])
+    """
+    return _adaptive_average(1, input, output_size)
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """`adaptive_avg_pool1d` in two dimensions; a size of None keeps that of the input."""
+    return _adaptive_average(2, input, output_size)
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """`adaptive_avg_pool1d` in three dimensions; a size of None keeps that of the input."""
+    return _adaptive_average(3, input, output_size)

@@ -1,0 +1,96 @@
+"""
+Recurrent layers as functions of a sequence: what `nn.RNN`, `nn.LSTM` and `nn.GRU` run, one direction at a time.
+
+The products with the input are one matrix product for all steps. A step is then a product with the state, to which
+the input's share is added in the same operation, and one operation for everything element-wise.
+"""
+
+import cygrad
+from cygrad.operators import OPERATORS
+
+__all__ = ["run_direction"]
+
+_linear, _unbind, _lstm_gates, _gru_gates, _tanh, _relu = (
+    OPERATORS[name] for name in ("linear", "unbind", "lstm_gates", "gru_gates", "tanh", "relu"))
+
+
+def _lstm_step(share, state, weight, bias, projection):
+    logits = _linear(state[0], weight, share)
+    hidden, cell, _ = _lstm_gates(logits, state[1])
+    return (hidden if projection is None else _linear(hidden, projection)), cell
+
+
+def _gru_step(share, state, weight, bias, projection):
+    return (_gru_gates(share, _linear(state[0], weight, bias), state[0])[0],)
+
+
+def _tanh_step(share, state, weight, bias, projection):
+    return (_tanh(_linear(state[0], weight, share)),)
+
+
+def _relu_step(share, state, weight, bias, projection):
+    return (_relu(_linear(state[0], weight, share)),)
+
+
+_STEPS = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN_TANH": _tanh_step, "RNN_RELU": _relu_step}
+
+
+def run_direction(mode, input, state, weights, reverse=False, sizes=None):
+    """
+    One layer in one direction.
+
+    Parameters
+    ----------
+    mode : {"LSTM", "GRU", "RNN_TANH", "RNN_RELU"}
+    input : Tensor
+        Of shape (steps, batch, features); of shape (elements, features), if there are `sizes`.
+    state : tuple of Tensor
+        At the start, of shape (batch, units): hidden state and, of an LSTM, cell.
+    weights : (w_ih, w_hh, b_ih, b_hh, w_hr)
+        Of which the last three may be None.
+    reverse : bool, default False
+        From the last step to the first one.
+    sizes : list of int, optional
+        How many sequences have each step, for a packed input: in decreasing order.
+
+    Returns
+    -------
+    Tensor, tuple of Tensor
+        The hidden states in the form of the input; and the state after the last step, of each sequence its own.
+    """
+    w_ih, w_hh, b_ih, b_hh, projection = weights
+    if b_hh is not None and mode != "GRU":       # which multiplies what comes from the state by a gate
+        b_ih, b_hh = b_ih + b_hh, None
+    shares = _linear(input, w_ih, b_ih)
+    step = _STEPS[mode]
+    if sizes is not None:
+        return _run_packed(step, shares.split(sizes), state, w_hh, b_hh, projection, reverse, sizes)
+    hidden = []
+    shares = _unbind(shares, 0)
+    for share in reversed(shares) if reverse else shares:
+        state = step(share, state, w_hh, b_hh, projection)
+        hidden.append(state[0])
+    if reverse:
+        hidden.reverse()
+    return cygrad.stack(hidden), state
+
+
+def _run_packed(step, shares, state, weight, bias, projection, reverse, sizes):
+    """Sequences enter when they begin and leave when they end; sorted by length, they are always the first ones."""
+    initial, hidden, left = state, [None] * len(sizes), []
+    order = range(len(sizes) - 1, -1, -1) if reverse else range(len(sizes))
+    size = sizes[order[0]] if sizes else 0
+    state = tuple(part[:size] for part in state)
+    for k in order:
+        if sizes[k] < size:
+            left.append(tuple(part[sizes[k]:] for part in state))
+            state = tuple(part[:sizes[k]] for part in state)
+        elif sizes[k] > size:
+            state = tuple(cygrad.cat((part, start[size:sizes[k]]))
+                          for part, start in zip(state, initial, strict=True))
+        size = sizes[k]
+        state = step(shares[k], state, weight, bias, projection)
+        hidden[k] = state[0]
+    if left:
+        state = tuple(cygrad.cat(parts) for parts in zip(state, *reversed(left), strict=True))
+    return cygrad.cat(hidden), state

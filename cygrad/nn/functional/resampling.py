@@ -1,0 +1,228 @@
+"""Images brought to another size, and pixels moved between channels and space."""
+
+import math
+
+from cygrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from cygrad.operators import OPERATORS
+
+__all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle", "upsample", "upsample_bilinear",
+           "upsample_nearest"]
+
+_resample = OPERATORS["resample"]
+# Number of dimensions of the input that each mode is meant for, and what the kernel calls it.
+_MODES = {"nearest": (None, "nearest"), "nearest-exact": (None, "nearest-exact"), "linear": (3, "linear"),
+          "bilinear": (4, "linear"), "trilinear": (5, "linear"), "bicubic": (4, "cubic"), "area": (None, None)}
+_WITH_CORNERS = ("linear", "bilinear", "bicubic", "trilinear")
+
+
+def _each(value, n, name):
+    """One number for each of `n` dimensions."""
+    if isinstance(value, (list, tuple)):
+        if len(value) != n:
+            raise ValueError("interpolate: input and output must have the same number of spatial dimensions (got "
+                             f"{name} {tuple(value)} for {n}). Pass a number or one for each.")
+        return tuple(value)
+    return (value,) * n
+
+
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
+                antialias=False):
+    """
+    Images brought to another size.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, of shape (batch, channels, ...) with one to three more dimensions.
+    size : int or tuple of int, optional
+        The new size.
+    scale_factor : float or tuple of float, optional
+        By how much the size is multiplied; either this or `size`.
+    mode : str, default "nearest"
+        "nearest", "nearest-exact" or "area" for any number of dimensions, "linear" for one, "bilinear" or "bicubic" for
+        two, "trilinear" for three.
+    align_corners : bool, optional
+        Whether the centres of corner elements stay where they are, instead of their outer edges; for the linear and
+        cubic modes. Not, if not given.
+    recompute_scale_factor : bool, optional
+        Whether positions are computed from the sizes rather than from `scale_factor`.
+    antialias : bool, default False
+        Whether an image that becomes smaller is smoothed; for "bilinear" and "bicubic".
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If not exactly one of `size` and `scale_factor` is given, or options do not go together.
+    NotImplementedError
+        If the mode is not for so many dimensions.
+
+    Notes
+    -----
+    Derivative: the transpose, as the result is linear in the input. Formula of "bicubic": Keys, 1981, with a = -0.75.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.interpolate(cygrad.tensor([[[1.0, 3.0]]]), size=4, mode="linear")
+    tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
+    """
+    if mode not in _MODES:
+        raise NotImplementedError(f"interpolate: unknown mode (got {mode!r}, expected one of {', '.join(_MODES)}).")
+    if align_corners is not None and mode not in _WITH_CORNERS:
+        raise ValueError("interpolate: align_corners option can only be set with the interpolating modes: "
+                         f"{' | '.join(_WITH_CORNERS)} (got mode {mode!r}).")
+    n = input.ndim - 2
+    if n < 1:
+        raise ValueError(f"interpolate: expected input of shape (batch, channels, ...) (got shape {input.shape}).")
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate: only one of size or scale_factor should be defined (got "
+                         f"{'both' if size is not None else 'none'}).")
+    expected, kernel_mode = _MODES[mode]
+    if (expected is not None and input.ndim != expected) or n > 3:
+        raise NotImplementedError(f"interpolate: mode {mode!r} is not for input with {input.ndim} dimensions "
+                                  f"(expected {expected or '3 to 5'}).")
+    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
+        raise ValueError("interpolate: anti-alias option is restricted to bilinear and bicubic modes and requires a "
+                         f"4-D tensor as input (got mode {mode!r} and shape {input.shape}).")
+    scales = None
+    if size is not None:
+        if recompute_scale_factor:
+            raise ValueError("interpolate: recompute_scale_factor is not meaningful with an explicit size.")
+        sizes = _each(size, n, "size")
+    else:
+        scales = _each(scale_factor, n, "scale_factor")
+        sizes = tuple(math.floor(float(old) * scale) for old, scale in zip(input.shape[2:], scales, strict=True))
+        if recompute_scale_factor:
+            scales = None
+    if kernel_mode is None:
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[n - 1](input, sizes)
+    names = ("scale_depth", "scale_height", "scale_width")[3 - n:]
+    given = {} if scales is None else {name: float(scale) for name, scale in zip(names, scales, strict=True)}
+    return _resample(input, sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
+
+
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """An old name of `interpolate`."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input, size=None, scale_factor=None):
+    """`interpolate` in the mode "nearest"."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """`interpolate` in the mode "bilinear", with aligned corners."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+def pixel_shuffle(input, upscale_factor):
+    """
+    Channels become pixels: (..., c * r**2, h, w) -> (..., c, h * r, w * r) (Shi et al., 2016).
+
+    Parameters
+    ----------
+    input : Tensor
+        With at least three dimensions.
+    upscale_factor : int
+        The factor r.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the channels cannot be divided.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.pixel_shuffle(cygrad.arange(4).reshape(4, 1, 1), 2)
+    tensor([[[0, 1],
+             [2, 3]]])
+    """
+    r = upscale_factor
+    if input.ndim < 3 or r < 1 or input.shape[-3] % (r * r):
+        raise RuntimeError("pixel_shuffle: expected input with at least 3 dimensions and a number of channels "
+                           "divisible by the square of upscale_factor, which is positive (got shape "
+                           f"{input.shape} and {r}).")
+    *batch, channels, height, width = input.shape
+    n = len(batch)
+    parts = input.reshape(*batch, channels // (r * r), r, r, height, width)
+    parts = parts.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return parts.reshape(*batch, channels // (r * r), height * r, width * r)
+
+
+def pixel_unshuffle(input, downscale_factor):
+    """
+    Pixels become channels: (..., c, h * r, w * r) -> (..., c * r**2, h, w), the inverse of `pixel_shuffle`.
+
+    Parameters
+    ----------
+    input : Tensor
+        With at least three dimensions.
+    downscale_factor : int
+        The factor r.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If height or width cannot be divided.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.pixel_unshuffle(cygrad.arange(4).reshape(1, 2, 2), 2).flatten()
+    tensor([0, 1, 2, 3])
+    """
+    r = downscale_factor
+    if input.ndim < 3 or r < 1 or input.shape[-2] % r or input.shape[-1] % r:
+        raise RuntimeError("pixel_unshuffle: expected input with at least 3 dimensions and height and width divisible "
+                           f"by downscale_factor, which is positive (got shape {input.shape} and {r}).")
+    *batch, channels, height, width = input.shape
+    n = len(batch)
+    parts = input.reshape(*batch, channels, height // r, r, width // r, r)
+    parts = parts.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return parts.reshape(*batch, channels * r * r, height // r, width // r)
+
+
+def channel_shuffle(input, groups):
+    """
+    Channels of different groups in turn: (batch, groups * c, ...) with the two factors exchanged.
+
+    Parameters
+    ----------
+    input : Tensor
+        With at least three dimensions.
+    groups : int
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the channels cannot be divided.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.channel_shuffle(cygrad.arange(4).reshape(1, 4, 1), 2).flatten()
+    tensor([0, 2, 1, 3])
+    """
+    if input.ndim < 3 or groups < 1 or input.shape[1] % groups:
+        raise RuntimeError("channel_shuffle: expected input with at least 3 dimensions and a number of channels "
+                           f"divisible by groups, which is positive (got shape {input.shape} and {groups}).")
+    batch, channels, *sizes = input.shape
+    return input.reshape(batch, groups, channels // groups, *sizes).transpose(1, 2).reshape(input.shape)

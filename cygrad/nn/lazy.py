@@ -1,0 +1,115 @@
+"""Modules that learn the sizes of their parameters from their first input."""
+
+import cygrad
+from cygrad.nn.layers import Linear
+from cygrad.nn.parameter import UninitializedParameter, is_lazy
+
+__all__ = ["LazyLinear", "LazyModuleMixin"]
+
+
+class LazyModuleMixin:
+    """
+    What makes a module lazy: to be inherited before it.
+
+    The class makes its parameters as `UninitializedParameter`, and defines ``initialize_parameters(*args, **kwargs)``,
+    which gets the arguments of the first call and materialises them. If it has an attribute ``cls_to_become``, the
+    module is of that class from then on. Loading a state gives parameters their sizes too.
+
+    Until then the module has parameters without shape: make it, call it once, and only then give its parameters to
+    an optimiser.
+    """
+
+    cls_to_become = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.__dict__["_load_hook"] = self._register_load_state_dict_pre_hook(_take_sizes, with_module=True)
+        self.__dict__["_initialize_hook"] = self.register_forward_pre_hook(_initialize, with_kwargs=True)
+
+    def initialize_parameters(self, *args, **kwargs):
+        """Give the parameters their sizes; every subclass defines it."""
+        raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
+
+    def has_uninitialized_params(self):
+        """
+        Is any parameter or buffer of the module itself still without a shape?
+
+        Returns
+        -------
+        bool
+        """
+        return any(is_lazy(value) for value in [*self._parameters.values(), *self._buffers.values()])
+
+    def _become(self):
+        """Be an ordinary module from now on."""
+        for name in "_load_hook", "_initialize_hook":
+            self.__dict__.pop(name).remove()
+        if self.cls_to_become is not None:
+            self.__class__ = self.cls_to_become
+
+
+def _initialize(module, args, kwargs):
+    """Before the first forward."""
+    module.initialize_parameters(*args, **kwargs)
+    if module.has_uninitialized_params():
+        raise RuntimeError(f"module {type(module).__name__} has not been fully initialized "
+                           "(initialize_parameters has left parameters without a shape).")
+    module._become()
+
+
+def _take_sizes(module, state_dict, prefix, *_):
+    """Before a state is loaded: parameters get the shapes that they have there."""
+    for name, value in [*module._parameters.items(), *module._buffers.items()]:
+        given = state_dict.get(prefix + name)
+        if is_lazy(value) and isinstance(given, cygrad.Tensor) and not is_lazy(given):
+            with cygrad.no_grad():
+                value.materialize(given.shape)
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """
+    A `Linear` layer whose number of inputs is that of its first input.
+
+    Parameters
+    ----------
+    out_features : int
+    bias : bool, default True
+    device : optional
+        The CPU.
+    dtype : dtype, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> layer = cygrad.nn.LazyLinear(2)
+    >>> layer(cygrad.ones(5, 3)).shape
+    (5, 2)
+    >>> layer
+    Linear(in_features=3, out_features=2, bias=True)
+    """
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features, bias=True, device=None, dtype=None):
+        super().__init__(0, 0, False)
+        self.out_features = out_features
+        self.weight = UninitializedParameter(dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(dtype=dtype)
+
+    def initialize_parameters(self, input):
+        """Take the number of inputs from the last dimension."""
+        if self.has_uninitialized_params():
+            with cygrad.no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+        elif self.in_features == 0:                        # a state was loaded
+            self.in_features = self.weight.shape[-1]
+
+    def reset_parameters(self):
+        """Draw new values, if there is room for them."""
+        if not self.has_uninitialized_params() and self.in_features:
+            super().reset_parameters()

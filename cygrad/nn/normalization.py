@@ -1,0 +1,348 @@
+"""Normalisation as modules."""
+
+import cygrad
+from cygrad.nn import functional as F
+from cygrad.nn import init
+from cygrad.nn.module import Module
+from cygrad.nn.parameter import Parameter
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
+           "InstanceNorm3d", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+
+
+class _Statistics(Module):
+    """What batch and instance normalisation share: parameters and running statistics of channels."""
+
+    ndims = ()                 # numbers of dimensions that the input may have; set by subclasses
+
+    def __init__(self, num_features, eps, momentum, affine, track_running_stats, device, dtype, bias):
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        options = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(cygrad.empty(num_features, **options)) if affine else None)
+        self.register_parameter("bias", Parameter(cygrad.empty(num_features, **options)) if affine and bias else None)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", cygrad.zeros(num_features, **options) if tracked else None)
+        self.register_buffer("running_var", cygrad.ones(num_features, **options) if tracked else None)
+        self.register_buffer("num_batches_tracked", cygrad.tensor(0, dtype=cygrad.int64) if tracked else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self):
+        """Mean 0, variance 1, no batches."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self):
+        """Factors 1, summands 0, and fresh statistics."""
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input):
+        if input.ndim not in self.ndims:
+            expected = " or ".join(f"{n}D" for n in self.ndims)
+            raise ValueError(f"{type(self).__name__}: expected {expected} input (got {input.ndim}D input).")
+
+    def extra_repr(self):
+        """The options."""
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
+
+
+class _BatchNorm(_Statistics):
+    """Batch normalisation."""
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
+                 dtype=None, *, bias=True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def forward(self, input):
+        """Shape (batch, channels, ...) -> the same; in training the running statistics change."""
+        self._check_input_dim(input)
+        factor = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                factor = 1.0 / self.num_batches_tracked.item()
+        from_batch = self.training or self.running_mean is None
+        tracked = self.track_running_stats or not self.training
+        return F.batch_norm(input, self.running_mean if tracked else None, self.running_var if tracked else None,
+                            self.weight, self.bias, from_batch, factor, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """
+    Each channel less its mean, divided by its deviation; in evaluation those seen in training.
+
+    Parameters
+    ----------
+    num_features : int
+        Channels.
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float or None, default 0.1
+        Weight of a batch in the running statistics; None for the average of all batches.
+    affine : bool, default True
+        Whether there is a factor and a summand for each channel.
+    track_running_stats : bool, default True
+        If False, evaluation uses the statistics of the batch too.
+    device : "cpu", optional
+    dtype : dtype, optional
+    bias : bool, default True
+        Whether an affine module has summands.
+
+    Attributes
+    ----------
+    weight, bias : Parameter of shape (num_features,), or None
+    running_mean, running_var : Tensor of shape (num_features,), or None
+    num_batches_tracked : Tensor, or None
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.BatchNorm1d(3)(cygrad.ones(4, 3)).shape
+    (4, 3)
+    """
+
+    ndims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of images (batch, channels, height, width); parameters as for `BatchNorm1d`."""
+
+    ndims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of volumes (batch, channels, depth, height, width); parameters as for `BatchNorm1d`."""
+
+    ndims = (5,)
+
+
+class _InstanceNorm(_Statistics):
+    """Instance normalisation."""
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
+                 dtype=None, *, bias=True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def forward(self, input):
+        """Shape (batch, channels, ...), or without the batch -> the same."""
+        self._check_input_dim(input)
+        single = input.ndim == self.ndims[0]
+        if input.shape[0 if single else 1] != self.num_features and self.affine:
+            raise ValueError(f"{type(self).__name__}: expected input's size at the dimension of channels to match "
+                             f"num_features ({self.num_features}) (got {input.shape[0 if single else 1]}).")
+        result = F.instance_norm(input.unsqueeze(0) if single else input, self.running_mean, self.running_var,
+                                 self.weight, self.bias, self.training or not self.track_running_stats,
+                                 0.0 if self.momentum is None else self.momentum, self.eps)
+        return result.squeeze(0) if single else result
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """
+    Each channel of each sequence less its mean, divided by its deviation.
+
+    Parameters
+    ----------
+    num_features : int
+        Channels.
+    eps : float, default 1e-5
+    momentum : float, default 0.1
+    affine : bool, default False
+    track_running_stats : bool, default False
+        Whether evaluation uses averages of the statistics seen in training.
+    device : "cpu", optional
+    dtype : dtype, optional
+    bias : bool, default True
+        Whether an affine module has summands.
+    """
+
+    ndims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of images; parameters as for `InstanceNorm1d`."""
+
+    ndims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of volumes; parameters as for `InstanceNorm1d`."""
+
+    ndims = (4, 5)
+
+
+class LayerNorm(Module):
+    """
+    The last dimensions less their mean, divided by their deviation.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+        Sizes of the last dimensions.
+    eps : float, default 1e-5
+    elementwise_affine : bool, default True
+        Whether there is a factor and a summand for each element.
+    bias : bool, default True
+        Whether there are summands.
+    device : "cpu", optional
+    dtype : dtype, optional
+
+    Attributes
+    ----------
+    weight, bias : Parameter of shape normalized_shape, or None
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.LayerNorm(3)(cygrad.ones(4, 3)).shape
+    (4, 3)
+    """
+
+    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
+        super().__init__()
+        self.normalized_shape = ((normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape))
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
+            self.register_parameter(
+                name, Parameter(cygrad.empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Factors 1, summands 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input):
+        """Shape (..., *normalized_shape) -> the same."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        """The options."""
+        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+                f"bias={self.bias is not None}")
+
+
+class RMSNorm(Module):
+    """
+    The last dimensions divided by the root of the mean of their squares.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+    eps : float, optional
+        Added to the mean; if not given, the distance of 1 to the next number of the type.
+    elementwise_affine : bool, default True
+        Whether there is a factor for each element.
+    device : "cpu", optional
+    dtype : dtype, optional
+    """
+
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+        super().__init__()
+        self.normalized_shape = ((normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape))
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        self.register_parameter("weight", Parameter(cygrad.empty(self.normalized_shape, device=device, dtype=dtype))
+                                if elementwise_affine else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Factors 1."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, input):
+        """Shape (..., *normalized_shape) -> the same."""
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self):
+        """The options."""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """
+    Groups of channels less their mean, divided by their deviation, image by image.
+
+    Parameters
+    ----------
+    num_groups, num_channels : int
+    eps : float, default 1e-5
+    affine : bool, default True
+        Whether there is a factor and a summand for each channel.
+    device : "cpu", optional
+    dtype : dtype, optional
+    bias : bool, default True
+        Whether an affine module has summands.
+
+    Raises
+    ------
+    ValueError
+        If the channels cannot be divided.
+    """
+
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"GroupNorm: num_channels must be divisible by num_groups (got {num_channels} and "
+                             f"{num_groups}).")
+        self.num_groups, self.num_channels = num_groups, num_channels
+        self.eps = eps
+        self.affine = affine
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            self.register_parameter(
+                name, Parameter(cygrad.empty(num_channels, device=device, dtype=dtype)) if wanted else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Factors 1, summands 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input):
+        """Shape (batch, num_channels, ...) -> the same."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        """The options."""
+        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+                f"bias={self.bias is not None}")
+
+
+class LocalResponseNorm(Module):
+    """
+    Divide by the average square of neighbouring channels.
+
+    Parameters
+    ----------
+    size : int
+        How many channels are averaged.
+    alpha, beta, k : float, default 1e-4, 0.75 and 1.0
+    """
+
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input):
+        """Shape (batch, channels, ...) -> the same."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self):
+        """The options."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -1,0 +1,7 @@
+"""Models on several threads at once: one batch shared out, or weights shared by independent training loops."""
+
+from cygrad.nn.parallel.data_parallel import DataParallel, data_parallel
+from cygrad.nn.parallel.hogwild import share_weights
+from cygrad.nn.parallel.parallel_apply import parallel_apply
+from cygrad.nn.parallel.replicate import replicate
+from cygrad.nn.parallel.scatter_gather import gather, scatter, scatter_kwargs

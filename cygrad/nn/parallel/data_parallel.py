@@ -1,0 +1,95 @@
+"""One batch on several threads."""
+
+from cygrad import get_num_threads
+from cygrad.nn.module import Module
+from cygrad.nn.parallel.parallel_apply import parallel_apply
+from cygrad.nn.parallel.replicate import replicate
+from cygrad.nn.parallel.scatter_gather import gather, scatter_kwargs
+
+__all__ = ["DataParallel", "data_parallel"]
+
+
+class DataParallel(Module):
+    """
+    Cut each batch into parts, run a module on all of them at the same time, and put the results together.
+
+    The replicas that run share the module's parameters, so gradients are those of one pass over the whole batch. Each
+    runs on a thread of its own. It pays for modules made of many small operations; single large operations use all
+    threads already.
+
+    Settings that are local to a thread do not reach the replicas, except grad mode and inference mode. In particular,
+    hooks for saved tensors that are to hold inside have to be set inside: in the ``forward`` of the module.
+
+    Parameters
+    ----------
+    module : Module
+    device_ids : int or list, optional
+        How many parts; of a list, its length. As many as there are threads if None.
+    output_device : optional
+        The CPU.
+    dim : int, default 0
+        The dimension of the batch.
+
+    Attributes
+    ----------
+    module : Module
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> model = nn.DataParallel(nn.Linear(3, 1), device_ids=2)
+    >>> model(cygrad.ones(4, 3)).shape
+    (4, 1)
+    """
+
+    def __init__(self, module, device_ids=None, output_device=None, dim=0):
+        super().__init__()
+        self.module = module
+        self.device_ids = _parts(device_ids)
+        self.output_device = output_device
+        self.dim = dim
+
+    def forward(self, *inputs, **kwargs):
+        """What the module computes for the whole batch."""
+        return data_parallel(self.module, inputs, self.device_ids, self.output_device, self.dim, kwargs)
+
+    def extra_repr(self):
+        """How many parts, if that is set."""
+        return "" if self.device_ids is None else f"device_ids={self.device_ids}"
+
+
+def _parts(device_ids):
+    """How many parts, or None."""
+    if device_ids is None:
+        return None
+    n = len(device_ids) if isinstance(device_ids, (list, tuple, range)) else device_ids
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise ValueError(f"DataParallel: device_ids must be a positive number, or a list (got {device_ids!r}).")
+    return n
+
+
+def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
+    """
+    Run a module on parts of a batch at the same time; see `DataParallel`.
+
+    Parameters
+    ----------
+    module : Module
+    inputs : Tensor or tuple
+        Positional arguments.
+    device_ids, output_device, dim : optional
+        See `DataParallel`.
+    module_kwargs : dict, optional
+        Keyword arguments.
+
+    Returns
+    -------
+    Tensor or structure
+    """
+    inputs = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
+    n = _parts(device_ids) or get_num_threads()
+    parts, named = scatter_kwargs(inputs, module_kwargs, n, dim) if n > 1 else ([], [])
+    if len(parts) < 2:
+        return module(*inputs, **(module_kwargs or {}))
+    return gather(parallel_apply(replicate(module, len(parts)), parts, named), dim)

@@ -1,0 +1,72 @@
+"""Several modules at the same time."""
+
+import threading
+
+import cygrad
+from cygrad.random.generator import own_generator
+
+__all__ = ["parallel_apply"]
+
+
+def parallel_apply(modules, inputs, kwargs_tup=None):
+    """
+    Call each module with its arguments, each on a thread of its own.
+
+    Grad mode and inference mode are those of the caller; other settings of the calling thread, such as hooks for saved
+    tensors, are not there. Each thread draws random numbers from a generator of its own, seeded by the default one.
+
+    Parameters
+    ----------
+    modules : list of Module
+    inputs : list
+        The positional arguments of each: a tuple, or a single one.
+    kwargs_tup : list of dict, optional
+
+    Returns
+    -------
+    list
+        The results in order.
+
+    Raises
+    ------
+    Exception
+        What the first of the modules that failed has raised.
+    """
+    n = len(modules)
+    kwargs_tup = kwargs_tup or [{}] * n
+    if len(inputs) != n or len(kwargs_tup) != n:
+        raise ValueError(f"parallel_apply: there must be arguments for each module (got {len(inputs)} and "
+                         f"{len(kwargs_tup)}, expected {n}).")
+    if n == 1:
+        return [modules[0](*_arguments(inputs[0]), **kwargs_tup[0])]
+    recording, inference = cygrad.is_grad_enabled(), cygrad.is_inference_mode_enabled()
+    seeds = cygrad.empty((n,), dtype=cygrad.int64).random_().tolist()
+    limit = max(1, cygrad.get_num_threads() // n)
+    results, errors = [None] * n, [None] * n
+
+    def run(number):
+        try:
+            generator = cygrad.Generator().manual_seed(seeds[number])
+            with (cygrad.inference_mode(inference), cygrad.set_grad_enabled(recording), cygrad.threads(limit),
+                  own_generator(generator)):
+                results[number] = modules[number](*_arguments(inputs[number]), **kwargs_tup[number])
+        except BaseException as error:
+            errors[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,), name=f"replica {number}") for number in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, error in enumerate(errors):
+        if error is not None:
+            error.add_note(f"Caught in replica {number} of {n}.")
+            try:
+                raise error
+            finally:
+                del error, errors
+    return results
+
+
+def _arguments(given):
+    return tuple(given) if isinstance(given, (tuple, list)) else (given,)

@@ -1,0 +1,106 @@
+"""Arguments cut into parts along a dimension, and results put together."""
+
+import warnings
+from collections.abc import Mapping
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = ["gather", "scatter", "scatter_kwargs"]
+
+
+def scatter(inputs, n, dim=0):
+    """
+    Cut all tensors in a structure into parts; everything else goes to all parts.
+
+    Parameters
+    ----------
+    inputs : any
+        Tensors in tuples, lists and dicts.
+    n : int
+        How many parts at most.
+    dim : int, default 0
+        Where to cut.
+
+    Returns
+    -------
+    list
+        Of structures like `inputs`; fewer than `n` if tensors are too small.
+    """
+    if isinstance(inputs, Tensor):
+        return list(inputs.chunk(n, dim)) if inputs.ndim else [inputs] * n
+    if isinstance(inputs, tuple) and hasattr(inputs, "_fields"):
+        return [type(inputs)(*parts) for parts in _together(inputs, n, dim)]
+    if isinstance(inputs, (tuple, list)) and inputs:
+        return [type(inputs)(parts) for parts in _together(inputs, n, dim)]
+    if isinstance(inputs, Mapping) and inputs:
+        return [type(inputs)(zip(inputs, parts, strict=True)) for parts in _together(inputs.values(), n, dim)]
+    return [inputs] * n
+
+
+def _together(items, n, dim):
+    """The parts of each item, as many as all of them have."""
+    return zip(*(scatter(item, n, dim) for item in items), strict=False)
+
+
+def scatter_kwargs(inputs, kwargs, n, dim=0):
+    """
+    Cut positional and keyword arguments.
+
+    Parameters
+    ----------
+    inputs : tuple
+    kwargs : dict or None
+    n, dim : int
+        See `scatter`.
+
+    Returns
+    -------
+    (list of tuple, list of dict)
+        Of one length.
+    """
+    parts, named = scatter(inputs, n, dim) if inputs else [], scatter(kwargs, n, dim) if kwargs else []
+    if not parts:
+        parts = [()] * len(named)
+    if not named:
+        named = [{}] * len(parts)
+    size = min(len(parts), len(named))                 # the one without tensors went to all
+    return parts[:size], named[:size]
+
+
+def gather(outputs, dim=0):
+    """
+    Put the results of all parts together.
+
+    Parameters
+    ----------
+    outputs : list
+        Structures of one kind: tensors, in tuples, lists and dicts.
+    dim : int, default 0
+        Where to join.
+
+    Returns
+    -------
+    Tensor or structure
+        Tensors without dimensions become a vector.
+    """
+    first = outputs[0]
+    if isinstance(first, Tensor):
+        if all(output.ndim == 0 for output in outputs) and dim == 0:
+            warnings.warn("Was asked to gather along dimension 0, but all input tensors were scalars; will instead "
+                          "unsqueeze and return a vector.", stacklevel=4)
+            return cygrad.stack(outputs)
+        return cygrad.cat(outputs, dim)
+    if first is None:
+        return None
+    if isinstance(first, Mapping):
+        if any(output.keys() != first.keys() for output in outputs):
+            raise ValueError("gather: All dicts must have the same keys "
+                             f"(got {[sorted(map(str, output)) for output in outputs]}).")
+        return type(first)((key, gather([output[key] for output in outputs], dim)) for key in first)
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*(gather(column, dim) for column in zip(*outputs, strict=True)))
+    if isinstance(first, (tuple, list)):
+        return type(first)(gather(column, dim) for column in zip(*outputs, strict=True))
+    raise TypeError("gather: results must be tensors, or tuples, lists and dicts of them "
+                    f"(got {type(first).__name__}).")

@@ -1,0 +1,210 @@
+"""Activations that are straight lines with bends, learned slopes and gates, as modules."""
+
+import cygrad
+from cygrad.nn import functional as F
+from cygrad.nn.activation import Inplace, Plain
+from cygrad.nn.module import Module
+from cygrad.nn.parameter import Parameter
+
+__all__ = ["CELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "PReLU", "RReLU", "Softmax2d", "Softshrink",
+           "Tanhshrink", "Threshold"]
+
+
+class Tanhshrink(Plain):
+    """``x - tanh(x)``."""
+
+    function = staticmethod(F.tanhshrink)
+
+
+class Hardsigmoid(Inplace):
+    """A logistic function of three straight lines."""
+
+    function = staticmethod(F.hardsigmoid)
+
+    def extra_repr(self):
+        """Nothing."""
+        return ""
+
+
+class Hardswish(Inplace):
+    """``x * hardsigmoid(x)``."""
+
+    function = staticmethod(F.hardswish)
+
+    def extra_repr(self):
+        """Nothing."""
+        return ""
+
+
+class CELU(Module):
+    """
+    ``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+    inplace : bool, default False
+    """
+
+    def __init__(self, alpha=1.0, inplace=False):
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.celu(input, self.alpha, self.inplace)
+
+    def extra_repr(self):
+        """The scale."""
+        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
+
+
+class Threshold(Module):
+    """
+    ``x`` above a threshold, else a given value.
+
+    Parameters
+    ----------
+    threshold, value : float
+    inplace : bool, default False
+    """
+
+    def __init__(self, threshold, value, inplace=False):
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self):
+        """The numbers."""
+        return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
+
+
+class _Shrink(Module):
+    """A function with the parameter `lambd`; the subclass sets `function`."""
+
+    function = None
+
+    def __init__(self, lambd=0.5):
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input):
+        """Apply the function."""
+        return type(self).function(input, self.lambd)
+
+    def extra_repr(self):
+        """The parameter."""
+        return str(self.lambd)
+
+
+class Hardshrink(_Shrink):
+    """``x``, but 0 from ``-lambd`` to ``lambd``."""
+
+    function = staticmethod(F.hardshrink)
+
+
+class Softshrink(_Shrink):
+    """``x`` drawn towards 0 by `lambd`."""
+
+    function = staticmethod(F.softshrink)
+
+
+class GLU(Module):
+    """
+    The first half along a dimension, gated by the sigmoid of the second half.
+
+    Parameters
+    ----------
+    dim : int, default -1
+    """
+
+    def __init__(self, dim=-1):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.glu(input, self.dim)
+
+    def extra_repr(self):
+        """The dimension."""
+        return f"dim={self.dim}"
+
+
+class PReLU(Module):
+    """
+    ``x`` where positive, else ``weight * x`` (He et al., 2015).
+
+    Parameters
+    ----------
+    num_parameters : int, default 1
+        One slope, or one for each channel (dimension 1).
+    init : float, default 0.25
+        Where slopes start.
+    device : "cpu", optional
+    dtype : dtype, optional
+
+    Attributes
+    ----------
+    weight : Parameter of shape (num_parameters,)
+    """
+
+    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(cygrad.full((num_parameters,), float(init), device=device, dtype=dtype))
+
+    def reset_parameters(self):
+        """All slopes back to the start."""
+        with cygrad.no_grad():
+            self.weight.fill_(self.init)
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self):
+        """How many slopes."""
+        return f"num_parameters={self.num_parameters}"
+
+
+class RReLU(Module):
+    """
+    ``x`` where positive, else scaled by a random slope; by the mean slope in evaluation mode.
+
+    Parameters
+    ----------
+    lower, upper : float, default 1/8 and 1/3
+    inplace : bool, default False
+    """
+
+    def __init__(self, lower=1 / 8, upper=1 / 3, inplace=False):
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input):
+        """Apply the function."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self):
+        """The bounds."""
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
+
+
+class Softmax2d(Module):
+    """`Softmax` over the channels of images (N, C, H, W) or (C, H, W)."""
+
+    def forward(self, input):
+        """Apply the function."""
+        if input.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.ndim}D instead.")
+        return F.softmax(input, -3)

@@ -1,0 +1,328 @@
+"""Pooling as modules."""
+
+from cygrad.nn import functional as F
+from cygrad.nn.functional.convolution import spread
+from cygrad.nn.module import Module
+
+__all__ = [f"{kind}{n}d" for kind in ("AdaptiveAvgPool", "AdaptiveMaxPool", "AvgPool", "LPPool", "MaxPool", "MaxUnpool")
+           for n in (1, 2, 3)]
+
+
+class _MaxPool(Module):
+    """The largest element of each window."""
+
+    dimensions = 0
+
+    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input):
+        """Shape (batch, channels, ...), or without the batch -> one element for each window."""
+        function = getattr(F, f"max_pool{self.dimensions}d")
+        return function(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+                        self.return_indices)
+
+    def extra_repr(self):
+        """The sizes."""
+        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+                f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
+
+
+class _MaxUnpool(Module):
+    """Zeros, with elements where pooling has found them."""
+
+    dimensions = 0
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        name, n = type(self).__name__, self.dimensions
+        self.kernel_size = spread(kernel_size, n, name, "kernel_size")
+        self.stride = spread(stride if stride is not None else kernel_size, n, name, "stride")
+        self.padding = spread(padding, n, name, "padding")
+
+    def forward(self, input, indices, output_size=None):
+        """What pooling gave, and its places -> the larger array."""
+        function = getattr(F, f"max_unpool{self.dimensions}d")
+        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self):
+        """The sizes."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _AvgPool(Module):
+    """The average of each window."""
+
+    dimensions = 0
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+                 divisor_override=None):
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input):
+        """Shape (batch, channels, ...), or without the batch -> one element for each window."""
+        function = getattr(F, f"avg_pool{self.dimensions}d")
+        return function(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+                        self.divisor_override)
+
+    def extra_repr(self):
+        """The sizes."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _LPPool(Module):
+    """The root of the sum of powers of each window."""
+
+    dimensions = 0
+
+    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input):
+        """Shape (batch, channels, ...), or without the batch -> one element for each window."""
+        function = getattr(F, f"lp_pool{self.dimensions}d")
+        return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self):
+        """The sizes."""
+        return (f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+                f"ceil_mode={self.ceil_mode}")
+
+
+class _AdaptiveMaxPool(Module):
+    """The largest element of each of so many parts."""
+
+    dimensions = 0
+
+    def __init__(self, output_size, return_indices=False):
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = return_indices
+
+    def forward(self, input):
+        """Shape (batch, channels, ...), or without the batch -> the given sizes."""
+        return getattr(F, f"adaptive_max_pool{self.dimensions}d")(input, self.output_size, self.return_indices)
+
+    def extra_repr(self):
+        """The sizes."""
+        return f"output_size={self.output_size}"
+
+
+class _AdaptiveAvgPool(Module):
+    """The average of each of so many parts."""
+
+    dimensions = 0
+
+    def __init__(self, output_size):
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input):
+        """Shape (batch, channels, ...), or without the batch -> the given sizes."""
+        return getattr(F, f"adaptive_avg_pool{self.dimensions}d")(input, self.output_size)
+
+    def extra_repr(self):
+        """The sizes."""
+        return f"output_size={self.output_size}"
+
+
+class MaxPool1d(_MaxPool):
+    """
+    The largest element of each window of sequences.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple
+    stride : int or tuple, optional
+        Distance of windows; their size if not given.
+    padding : int or tuple, default 0
+    dilation : int or tuple, default 1
+    return_indices : bool, default False
+        Whether the places of the elements are returned too.
+    ceil_mode : bool, default False
+        Whether a last window that sticks out counts.
+    """
+
+    dimensions = 1
+
+
+class MaxPool2d(_MaxPool):
+    """The largest element of each window of images; parameters as for `MaxPool1d`."""
+
+    dimensions = 2
+
+
+class MaxPool3d(_MaxPool):
+    """The largest element of each window of volumes; parameters as for `MaxPool1d`."""
+
+    dimensions = 3
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """
+    Zeros in sequences, with elements at the places that `MaxPool1d` has found.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple
+    stride : int or tuple, optional
+    padding : int or tuple, default 0
+    """
+
+    dimensions = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Zeros in images, with elements at the places that `MaxPool2d` has found; parameters as for `MaxUnpool1d`."""
+
+    dimensions = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Zeros in volumes, with elements at the places that `MaxPool3d` has found; parameters as for `MaxUnpool1d`."""
+
+    dimensions = 3
+
+
+class AvgPool1d(_AvgPool):
+    """
+    The average of each window of sequences.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple
+    stride : int or tuple, optional
+        Distance of windows; their size if not given.
+    padding : int or tuple, default 0
+    ceil_mode : bool, default False
+        Whether a last window that sticks out counts.
+    count_include_pad : bool, default True
+        Whether the zeros of the padding count.
+    """
+
+    dimensions = 1
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+        super().__init__(spread(kernel_size, 1, "AvgPool1d", "kernel_size"),
+                         spread(stride if stride is not None else kernel_size, 1, "AvgPool1d", "stride"),
+                         spread(padding, 1, "AvgPool1d", "padding"), ceil_mode, count_include_pad)
+
+    def forward(self, input):
+        """Shape (batch, channels, length), or without the batch -> one element for each window."""
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad)
+
+
+class AvgPool2d(_AvgPool):
+    """
+    The average of each window of images.
+
+    Parameters as for `AvgPool1d`, numbers or pairs of them; and `divisor_override`, what sums are divided by.
+    """
+
+    dimensions = 2
+
+
+class AvgPool3d(_AvgPool):
+    """
+    The average of each window of volumes.
+
+    Parameters as for `AvgPool1d`, numbers or three of them; and `divisor_override`, what sums are divided by.
+    """
+
+    dimensions = 3
+
+
+class LPPool1d(_LPPool):
+    """
+    The root of the sum of powers of each window of sequences.
+
+    Parameters
+    ----------
+    norm_type : float
+        The power.
+    kernel_size : int or tuple
+    stride : int or tuple, optional
+    ceil_mode : bool, default False
+    """
+
+    dimensions = 1
+
+
+class LPPool2d(_LPPool):
+    """The root of the sum of powers of each window of images; parameters as for `LPPool1d`."""
+
+    dimensions = 2
+
+
+class LPPool3d(_LPPool):
+    """The root of the sum of powers of each window of volumes; parameters as for `LPPool1d`."""
+
+    dimensions = 3
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """
+    The largest elements of so many nearly equal parts of sequences.
+
+    Parameters
+    ----------
+    output_size : int or tuple
+        None in the place of a size keeps that of the input.
+    return_indices : bool, default False
+    """
+
+    dimensions = 1
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """The largest elements of so many nearly equal parts of images; parameters as for `AdaptiveMaxPool1d`."""
+
+    dimensions = 2
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """The largest elements of so many nearly equal parts of volumes; parameters as for `AdaptiveMaxPool1d`."""
+
+    dimensions = 3
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """
+    The averages of so many nearly equal parts of sequences.
+
+    Parameters
+    ----------
+    output_size : int or tuple
+        None in the place of a size keeps that of the input.
+    """
+
+    dimensions = 1
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """The averages of so many nearly equal parts of images; parameters as for `AdaptiveAvgPool1d`."""
+
+    dimensions = 2
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """The averages of so many nearly equal parts of volumes; parameters as for `AdaptiveAvgPool1d`."""
+
+    dimensions = 3

@@ -1,0 +1,356 @@
+"""Transformers: layers of attention and of two linear maps, for encoders and decoders (Vaswani et al., 2017)."""
+
+import copy
+import math
+
+import cygrad
+from cygrad.nn import functional as F
+from cygrad.nn import init
+from cygrad.nn.attention import MultiheadAttention
+from cygrad.nn.container import ModuleList
+from cygrad.nn.layers import Dropout, Linear
+from cygrad.nn.module import Module
+from cygrad.nn.normalization import LayerNorm
+
+__all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+           "TransformerEncoderLayer"]
+
+
+def _causal_mask(size, dtype=None):
+    """-inf above the diagonal, else 0."""
+    return cygrad.full((size, size), -math.inf, dtype=dtype).triu(1)
+
+
+def _is_causal(mask, hint):
+    """The hint, if there is one; else whether the mask is the causal one."""
+    if hint is not None or mask is None:
+        return hint is True
+    if mask.ndim != 2 or mask.shape[0] != mask.shape[1]:
+        return False
+    causal = _causal_mask(mask.shape[0])
+    return (mask == (causal < 0 if mask.dtype == cygrad.bool else causal)).all().item()
+
+
+class _Layer(Module):
+    """What layers of encoders and decoders share: `normalizations` of them, each with a dropout."""
+
+    def __init__(self, attentions, normalizations, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
+                 batch_first, norm_first, bias, device, dtype):
+        super().__init__()
+        new = {"device": device, "dtype": dtype}
+        for name in attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **new))
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **new)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **new)
+        self.norm_first = norm_first
+        for number in range(1, normalizations + 1):
+            setattr(self, f"norm{number}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **new))
+        for number in range(1, normalizations + 1):
+            setattr(self, f"dropout{number}", Dropout(dropout))
+        if isinstance(activation, str):
+            if activation not in ("relu", "gelu"):
+                raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+            activation = getattr(F, activation)
+        self.activation = activation
+
+    def _attend(self, attention, x, source, mask, padding, causal):
+        return attention(x, source, source, attn_mask=mask, key_padding_mask=padding, is_causal=causal,
+                         need_weights=False)[0]
+
+    def _feed_forward(self, x):
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+    def _run(self, x, steps):
+        """Add what each step makes of x, normalised before or after it."""
+        for step, norm, dropout in steps:
+            if self.norm_first:
+                y = norm(x)
+                x = x + dropout(step(y))
+            else:
+                x = norm(x + dropout(step(x)))
+        return x
+
+
+class TransformerEncoderLayer(_Layer):
+    """
+    Attention of a sequence to itself, then two linear maps with an activation; each is added to what it is applied to.
+
+    Parameters
+    ----------
+    d_model, nhead : int
+        Size of the features, and number of heads.
+    dim_feedforward : int, default 2048
+        Size between the two linear maps.
+    dropout : float, default 0.1
+    activation : {"relu", "gelu"} or function
+    layer_norm_eps : float, default 1e-5
+    batch_first : bool, default False
+    norm_first : bool, default False
+        Whether `LayerNorm` comes before attention and linear maps instead of after the sums.
+    bias : bool, default True
+    device : "cpu", optional
+    dtype : dtype, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.TransformerEncoderLayer(8, 2, 16)(cygrad.ones(5, 3, 8)).shape
+    (5, 3, 8)
+    """
+
+    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
+                 batch_first=False, norm_first=False, bias=True, device=None, dtype=None):
+        super().__init__(["self_attn"], 2, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
+                         batch_first, norm_first, bias, device, dtype)
+
+    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+        """
+        Run the layer.
+
+        Parameters
+        ----------
+        src : Tensor of shape (steps, batch, d_model), or (batch, steps, d_model) if `batch_first`, or (steps, d_model)
+        src_mask, src_key_padding_mask, is_causal
+            As `attn_mask`, `key_padding_mask` and `is_causal` of `functional.multi_head_attention_forward`.
+
+        Returns
+        -------
+        Tensor
+            Of the shape of `src`.
+        """
+        return self._run(src, (
+            (lambda x: self._attend(self.self_attn, x, x, src_mask, src_key_padding_mask, is_causal), self.norm1,
+             self.dropout1),
+            (self._feed_forward, self.norm2, self.dropout2)))
+
+
+class TransformerDecoderLayer(_Layer):
+    """
+    Attention of a sequence to itself, then to the memory that an encoder made, then two linear maps.
+
+    Parameters
+    ----------
+    d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device, dtype
+        As in `TransformerEncoderLayer`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.TransformerDecoderLayer(8, 2, 16)(cygrad.ones(5, 3, 8), cygrad.ones(4, 3, 8)).shape
+    (5, 3, 8)
+    """
+
+    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
+                 batch_first=False, norm_first=False, bias=True, device=None, dtype=None):
+        super().__init__(["self_attn", "multihead_attn"], 3, d_model, nhead, dim_feedforward, dropout, activation,
+                         layer_norm_eps, batch_first, norm_first, bias, device, dtype)
+
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False):
+        """
+        Run the layer.
+
+        Parameters
+        ----------
+        tgt : Tensor of shape (steps, batch, d_model), or (batch, steps, d_model) if `batch_first`, or (steps, d_model)
+        memory : Tensor
+            The same with another number of steps.
+        tgt_mask, tgt_key_padding_mask, tgt_is_causal : optional
+            For the attention to itself.
+        memory_mask, memory_key_padding_mask, memory_is_causal : optional
+            For that to the memory.
+
+        Returns
+        -------
+        Tensor
+            Of the shape of `tgt`.
+        """
+        return self._run(tgt, (
+            (lambda x: self._attend(self.self_attn, x, x, tgt_mask, tgt_key_padding_mask, tgt_is_causal), self.norm1,
+             self.dropout1),
+            (lambda x: self._attend(self.multihead_attn, x, memory, memory_mask, memory_key_padding_mask,
+                                    memory_is_causal), self.norm2, self.dropout2),
+            (self._feed_forward, self.norm3, self.dropout3)))
+
+
+class TransformerEncoder(Module):
+    """
+    A stack of encoder layers.
+
+    Parameters
+    ----------
+    encoder_layer : Module
+        Of which all layers start as copies.
+    num_layers : int
+    norm : Module, optional
+        Applied last.
+    enable_nested_tensor, mask_check : bool
+        Accepted; padding is computed like everything else.
+    """
+
+    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+
+    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+        """
+        Run all layers.
+
+        Parameters
+        ----------
+        src, mask, src_key_padding_mask
+            As in `TransformerEncoderLayer.forward`.
+        is_causal : bool, optional
+            Whether the mask is the causal one; found out if left out.
+
+        Returns
+        -------
+        Tensor
+            Of the shape of `src`.
+        """
+        causal = _is_causal(mask, is_causal)
+        for layer in self.layers:
+            src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=causal)
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """
+    A stack of decoder layers.
+
+    Parameters
+    ----------
+    decoder_layer : Module
+        Of which all layers start as copies.
+    num_layers : int
+    norm : Module, optional
+        Applied last.
+    """
+
+    def __init__(self, decoder_layer, num_layers, norm=None):
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False):
+        """
+        Run all layers.
+
+        Parameters
+        ----------
+        tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, memory_is_causal
+            As in `TransformerDecoderLayer.forward`.
+        tgt_is_causal : bool, optional
+            Whether `tgt_mask` is the causal one; found out if left out.
+
+        Returns
+        -------
+        Tensor
+            Of the shape of `tgt`.
+        """
+        causal = _is_causal(tgt_mask, tgt_is_causal)
+        for layer in self.layers:
+            tgt = layer(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                        tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask,
+                        tgt_is_causal=causal, memory_is_causal=memory_is_causal)
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """
+    An encoder, and a decoder that attends to what it makes.
+
+    Parameters
+    ----------
+    d_model, nhead : int, default 512 and 8
+    num_encoder_layers, num_decoder_layers : int, default 6
+    dim_feedforward, dropout, activation
+        As in `TransformerEncoderLayer`.
+    custom_encoder, custom_decoder : Module, optional
+        Taken instead of those that are made.
+    layer_norm_eps, batch_first, norm_first, bias, device, dtype
+        As in `TransformerEncoderLayer`.
+
+    Attributes
+    ----------
+    encoder, decoder : Module
+        All their matrices start as by `init.xavier_uniform_`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> model = cygrad.nn.Transformer(8, 2, 1, 1, 16)
+    >>> model(cygrad.ones(5, 3, 8), cygrad.ones(4, 3, 8)).shape
+    (4, 3, 8)
+    """
+
+    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048,
+                 dropout=0.1, activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5,
+                 batch_first=False, norm_first=False, bias=True, device=None, dtype=None):
+        super().__init__()
+        options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
+                   device, dtype)
+
+        def norm():
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, device=device, dtype=dtype)
+
+        self.encoder = custom_encoder if custom_encoder is not None else TransformerEncoder(
+            TransformerEncoderLayer(*options), num_encoder_layers, norm())
+        self.decoder = custom_decoder if custom_decoder is not None else TransformerDecoder(
+            TransformerDecoderLayer(*options), num_decoder_layers, norm())
+        for weight in self.parameters():
+            if weight.ndim > 1:
+                init.xavier_uniform_(weight)
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
+                tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None,
+                memory_is_causal=False):
+        """
+        Encode `src`, and decode `tgt` with it.
+
+        Parameters
+        ----------
+        src, tgt : Tensor of shape (steps, batch, d_model), or (batch, steps, d_model) if `batch_first`
+            Or both without the batch.
+        src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask : optional
+            As in the layers' ``forward``.
+        src_is_causal, tgt_is_causal : bool, optional
+            Whether masks are the causal one; found out if left out.
+        memory_is_causal : bool, default False
+
+        Returns
+        -------
+        Tensor
+            Of the shape of `tgt`.
+
+        Raises
+        ------
+        RuntimeError
+            If the batches or features differ.
+        """
+        batch = 0 if self.batch_first else 1
+        if src.ndim == 3 and src.shape[batch] != tgt.shape[batch]:
+            raise RuntimeError("Transformer: the batch number of src and tgt must be equal (got "
+                               f"{src.shape[batch]} and {tgt.shape[batch]})")
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise RuntimeError("Transformer: the feature number of src and tgt must be equal to d_model (got "
+                               f"{src.shape[-1]} and {tgt.shape[-1]}, expected {self.d_model})")
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
+        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                            tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask,
+                            tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz, device=None, dtype=None):
+        """The causal mask of a sequence of `sz` steps: -inf above the diagonal, else 0."""
+        return _causal_mask(sz, dtype)

@@ -1,0 +1,138 @@
+"""Gradients that are too large made smaller."""
+
+import warnings
+from types import GeneratorType
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+MARGIN = 1e-6              # keeps the scaled norm below the bound, and a zero norm from dividing
+
+
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """
+    The norm of all tensors as if they were one vector.
+
+    Parameters
+    ----------
+    tensors : Tensor or iterable of Tensor
+    norm_type : float, default 2
+        The order; ``inf`` for the largest element.
+    error_if_nonfinite : bool, default False
+        Whether a norm that is infinite or nan is an error.
+    foreach : bool, optional
+        Accepted; there is one way of computing it.
+
+    Returns
+    -------
+    Tensor
+        Without dimensions.
+
+    Raises
+    ------
+    RuntimeError
+        With `error_if_nonfinite`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.utils.get_total_norm([cygrad.tensor([3.0]), cygrad.tensor([[0.0, 4.0]])])
+    tensor(5.)
+    """
+    tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    order = float(norm_type)
+    if not tensors:
+        return cygrad.tensor(0.0)
+    # A vector of at least one element, because the largest of none is not defined.
+    norms = [cygrad.norm(tensor, order) if tensor.numel() else cygrad.zeros((), dtype=tensor.abs().dtype)
+             for tensor in tensors]
+    total = cygrad.norm(cygrad.stack(norms), order)
+    if error_if_nonfinite and not cygrad.isfinite(total):
+        raise RuntimeError(f"get_total_norm: The total norm of order {order} is non-finite, so gradients cannot be "
+                           f"clipped (got {total.item()}). Set `error_if_nonfinite=False` to scale them anyway.")
+    return total
+
+
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """
+    Scale gradients so that a norm that is known is no larger than a bound; smaller ones stay.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        Those without gradient are left out.
+    max_norm : float
+        The bound.
+    total_norm : Tensor
+        The norm, as `get_total_norm` computes it.
+    foreach : bool, optional
+        Accepted; there is one way of doing it.
+    """
+    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
+    with cygrad.no_grad():
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        if gradients:
+            scale = cygrad.clamp(float(max_norm) / (total_norm + MARGIN), max=1.0)
+            for gradient in gradients:
+                gradient.mul_(scale)
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """
+    Scale all gradients by one factor so that their norm is no larger than a bound.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+    max_norm : float
+        The bound.
+    norm_type, error_if_nonfinite, foreach : optional
+        See `get_total_norm`.
+
+    Returns
+    -------
+    Tensor
+        The norm before.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> w = cygrad.zeros(2, requires_grad=True)
+    >>> w.grad = cygrad.tensor([3.0, 4.0])
+    >>> cygrad.nn.utils.clip_grad_norm_(w, 1.0)
+    tensor(5.)
+    >>> w.grad
+    tensor([0.6000, 0.8000])
+    """
+    generated = isinstance(parameters, GeneratorType)
+    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if generated and not parameters:
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+    with cygrad.no_grad():
+        total = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None], norm_type,
+                               error_if_nonfinite)
+    clip_grads_with_norm_(parameters, max_norm, total)
+    return total
+
+
+def clip_grad_value_(parameters, clip_value, foreach=None):
+    """
+    Put every element of the gradients between two bounds.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        With real gradients.
+    clip_value : float
+        Elements are put between its negative and itself.
+    foreach : bool, optional
+        Accepted; there is one way of doing it.
+    """
+    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
+    bound = float(clip_value)
+    with cygrad.no_grad():
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad.clamp_(-bound, bound)

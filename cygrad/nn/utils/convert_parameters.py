@@ -1,0 +1,54 @@
+"""All parameters as one vector, and back."""
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = ["parameters_to_vector", "vector_to_parameters"]
+
+
+def parameters_to_vector(parameters):
+    """
+    All elements of the parameters, one after the other; differentiable.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+
+    Returns
+    -------
+    Tensor
+        With one dimension.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.utils.parameters_to_vector([cygrad.ones(2, 1), cygrad.zeros(3)])
+    tensor([1., 1., 0., 0., 0.])
+    """
+    return cygrad.cat([parameter.reshape(-1) for parameter in parameters])
+
+
+def vector_to_parameters(vec, parameters):
+    """
+    Make the parameters views of parts of a vector: the inverse of `parameters_to_vector`.
+
+    Parameters
+    ----------
+    vec : Tensor
+        With one dimension.
+    parameters : iterable of Tensor
+        Their ``.data`` is replaced.
+
+    Raises
+    ------
+    TypeError
+        If `vec` is not a Tensor.
+    """
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"vector_to_parameters: expected torch.Tensor, but got: {type(vec).__name__}. "
+                        "Make a Tensor of it first.")
+    start = 0
+    for parameter in parameters:
+        stop = start + parameter.numel()
+        parameter.data = vec[start:stop].view(parameter.shape).data
+        start = stop

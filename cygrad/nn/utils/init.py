@@ -1,0 +1,36 @@
+"""Modules without initial values."""
+
+import inspect
+
+from cygrad.nn.module import Module
+
+__all__ = ["skip_init"]
+
+
+def skip_init(module_cls, *args, **kwargs):
+    """
+    Make a module whose parameters and buffers have no particular values, for those who fill them themselves.
+
+    Parameters
+    ----------
+    module_cls : type
+        A subclass of Module.
+    *args, **kwargs
+        For it.
+
+    Returns
+    -------
+    Module
+
+    Raises
+    ------
+    RuntimeError
+        If it is no subclass of Module, or has no parameter ``device``.
+    """
+    if not isinstance(module_cls, type) or not issubclass(module_cls, Module):
+        raise RuntimeError(f"skip_init: expected a Module (got {module_cls}).")
+    parameters = inspect.signature(module_cls).parameters
+    if "device" not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        raise RuntimeError(f"skip_init: {module_cls.__name__} must support a 'device' arg to skip initialization.")
+    # Memory is filled once, at the speed of memory: there is nothing to gain by leaving that out.
+    return module_cls(*args, **kwargs)

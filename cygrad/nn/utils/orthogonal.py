@@ -1,0 +1,118 @@
+"""
+Matrices with orthonormal columns, or rows if there are more columns than rows.
+
+A skew matrix A becomes an orthogonal one as its exponential, or as Cayley's ``(1 - A/2)^-1 (1 + A/2)``; a lower
+triangular one as a product of Householder's reflections, whose vectors are its columns. With a *base* (Lezcano-Casado,
+2019) the result is the base times such a matrix, and training starts with the base itself.
+"""
+
+import numpy as np
+
+import cygrad
+from cygrad.nn.module import Module
+
+__all__ = ["Orthogonal"]
+
+MAPS = ("matrix_exp", "cayley", "householder")
+
+
+def _adjoint(matrix):
+    return matrix.transpose(-1, -2).conj()
+
+
+def _diagonal(matrix):
+    return matrix.diagonal(0, -2, -1)
+
+
+def _is_orthogonal(matrix):
+    """Are the columns orthonormal, up to rounding?"""
+    n, k = matrix.shape[-2:]
+    if n < k:
+        return False
+    identity = cygrad.eye(k, dtype=matrix.dtype)
+    bound = 10 * n * float(np.finfo(matrix.dtype.numpy_dtype).eps)
+    return cygrad.allclose(_adjoint(matrix) @ matrix, identity.expand(*matrix.shape[:-2], k, k), atol=bound)
+
+
+def _orthogonalised(matrix):
+    """The orthogonal factor of the matrix, unique where the other factor has a positive diagonal."""
+    reflections, scales = cygrad.linalg.geqrf(matrix)
+    return cygrad.linalg.householder_product(reflections, scales) * _diagonal(reflections).sgn().unsqueeze(-2)
+
+
+class Orthogonal(Module):
+    """
+    The parametrisation of `cygrad.nn.utils.parametrizations.orthogonal`.
+
+    Parameters
+    ----------
+    weight : Tensor of shape (..., m, n)
+    orthogonal_map : {"matrix_exp", "cayley", "householder"}
+    use_trivialization : bool, default True
+        Whether there is a base.
+    """
+
+    def __init__(self, weight, orthogonal_map, *, use_trivialization=True):
+        super().__init__()
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError("The householder parametrization does not support complex tensors. Use matrix_exp.")
+        self.shape = tuple(weight.shape)
+        self.orthogonal_map = orthogonal_map
+        self.with_base = use_trivialization
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def forward(self, weight):
+        """The orthogonal matrix."""
+        wide = weight.shape[-2] < weight.shape[-1]
+        if wide:
+            weight = weight.transpose(-1, -2)
+        result = self._by_reflections(weight) if self.orthogonal_map == "householder" else self._by_skew(weight)
+        if self.with_base:
+            result = self.base @ result
+        return result.transpose(-1, -2) if wide else result
+
+    def _by_skew(self, weight):
+        n, k = weight.shape[-2:]
+        lower = weight.tril()
+        if n != k:
+            lower = cygrad.cat([lower, lower.new_zeros(*lower.shape[:-2], n, n - k)], -1)
+        skew = lower - _adjoint(lower)
+        if self.orthogonal_map == "matrix_exp":
+            return cygrad.linalg.matrix_exp(skew)[..., :k]
+        identity = cygrad.eye(n, dtype=skew.dtype)
+        return cygrad.linalg.solve(identity - skew / 2, identity + skew / 2)[..., :k]
+
+    @staticmethod
+    def _by_reflections(weight):
+        vectors = weight.tril(-1)
+        scales = 2.0 / (1.0 + (vectors * vectors).sum(-2))
+        signs = _diagonal(weight).detach().trunc()
+        return cygrad.linalg.householder_product(vectors, scales) * signs.unsqueeze(-2)
+
+    def right_inverse(self, value):
+        """What the matrix, or the orthogonal one next to it, is computed from."""
+        if tuple(value.shape) != self.shape:
+            raise ValueError(f"orthogonal: Expected a matrix or batch of matrices of shape {self.shape}. "
+                             f"Got a tensor of shape {tuple(value.shape)}.")
+        with cygrad.no_grad():
+            wide = value.shape[-2] < value.shape[-1]
+            matrix = value.transpose(-1, -2) if wide else value
+            n, k = matrix.shape[-2:]
+            if self.with_base:
+                if n != k:                     # completed at random to a square
+                    matrix = cygrad.cat([matrix, cygrad.randn(*matrix.shape[:-2], n, n - k, dtype=matrix.dtype)], -1)
+                    self.base = _orthogonalised(matrix)
+                else:
+                    self.base = matrix.detach().clone() if _is_orthogonal(matrix) else _orthogonalised(matrix)
+                origin = cygrad.zeros_like(value, requires_grad=False)
+                _diagonal(origin).fill_(-1.0)  # where the skew matrix is zero, and no reflection is a reflection
+                return origin
+            if self.orthogonal_map != "householder":
+                raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley "
+                                          "parametrizations when use_trivialization=False.")
+            reflections, scales = cygrad.linalg.geqrf(matrix)
+            signs = _diagonal(reflections).sign()
+            signs = cygrad.where(scales == 0, -signs, signs)
+            _diagonal(reflections).copy_(signs)
+            return reflections.transpose(-1, -2) if wide else reflections

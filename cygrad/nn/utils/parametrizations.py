@@ -1,0 +1,183 @@
+"""Parametrisations that are used often."""
+
+import cygrad
+from cygrad.nn.module import Module
+from cygrad.nn.utils.normalising import as_matrix, norm_except, power_iterations, spectral_scale, weight_from
+from cygrad.nn.utils.orthogonal import MAPS, Orthogonal
+from cygrad.nn.utils.parametrize import register_parametrization
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+
+FIRST_ITERATIONS = 15      # for a beginning that is good enough
+
+
+def _check(module, name, operation):
+    weight = getattr(module, name, None)
+    if not isinstance(weight, cygrad.Tensor):
+        raise ValueError(f"{operation}: Module '{type(module).__name__}' has no parameter or buffer with name '{name}'")
+    return weight
+
+
+class _WeightNorm(Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, length, direction):
+        """The weight."""
+        return weight_from(length, direction, self.dim)
+
+    def right_inverse(self, weight):
+        """Length and direction of a weight."""
+        return norm_except(weight, self.dim), weight.clone()
+
+
+def weight_norm(module, name="weight", dim=0):
+    """
+    Learn length and direction of a weight apart (Salimans and Kingma, 2016).
+
+    Parameters
+    ----------
+    module : Module
+    name : str, default "weight"
+    dim : int or None, default 0
+        The dimension along which there are several lengths; None for one.
+
+    Returns
+    -------
+    Module
+        `module`; lengths are ``module.parametrizations.weight.original0``, directions ``original1``.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(20, 40))
+    >>> layer.parametrizations.weight.original0.shape
+    (40, 1)
+    """
+    _check(module, name, "weight_norm")
+    parametrization = _WeightNorm(dim)
+    register_parametrization(module, name, parametrization, unsafe=True)
+
+    def rename(state_dict, prefix, *_):                    # files of the older `weight_norm`
+        for number, part in enumerate("gv"):
+            old = f"{prefix}{name}_{part}"
+            if old in state_dict:
+                state_dict[f"{prefix}parametrizations.{name}.original{number}"] = state_dict.pop(old)
+
+    if hasattr(module, "_register_load_state_dict_pre_hook"):
+        module._register_load_state_dict_pre_hook(rename)
+    return module
+
+
+class _SpectralNorm(Module):
+    def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
+        super().__init__()
+        ndim = weight.ndim
+        if not -ndim <= dim < ndim:
+            raise IndexError("spectral_norm: Dimension out of range (expected to be in range of "
+                             f"[-{ndim}, {ndim - 1}] but got {dim})")
+        if n_power_iterations <= 0:
+            raise ValueError("Expected n_power_iterations to be positive, but "
+                             f"got n_power_iterations={n_power_iterations}")
+        self.dim = dim % ndim
+        self.eps = eps
+        if ndim > 1:
+            self.n_power_iterations = n_power_iterations
+            with cygrad.no_grad():
+                matrix = as_matrix(weight, self.dim)
+                height, width = matrix.shape
+                u, v = matrix.new_empty(height).normal_(), matrix.new_empty(width).normal_()
+                self.register_buffer("_u", u / cygrad.norm(u).clamp_min(eps))
+                self.register_buffer("_v", v / cygrad.norm(v).clamp_min(eps))
+                power_iterations(matrix, self._u, self._v, FIRST_ITERATIONS, eps)
+
+    def forward(self, weight):
+        """The weight divided by its largest singular value."""
+        if weight.ndim == 1:
+            return weight / cygrad.norm(weight).clamp_min(self.eps)
+        matrix = as_matrix(weight, self.dim)
+        if self.training:
+            power_iterations(matrix, self._u, self._v, self.n_power_iterations, self.eps)
+        return weight / spectral_scale(matrix, self._u, self._v)
+
+    def right_inverse(self, value):
+        """The value itself: one that is normalised already stays what it is."""
+        return value
+
+
+def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+    """
+    Divide a weight by its largest singular value (Miyato et al., 2018).
+
+    The singular value comes from the power method, whose vectors are kept and improved a little in each forward in
+    training mode.
+
+    Parameters
+    ----------
+    module : Module
+    name : str, default "weight"
+    n_power_iterations : int, default 1
+        How much they are improved.
+    eps : float, default 1e-12
+        Keeps zero from dividing.
+    dim : int, optional
+        The dimension of the outputs; 1 for transposed convolutions, else 0.
+
+    Returns
+    -------
+    Module
+        `module`
+    """
+    weight = _check(module, name, "spectral_norm")
+    if dim is None:
+        dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
+    parametrization = _SpectralNorm(weight, n_power_iterations, dim, eps)
+    return register_parametrization(module, name, parametrization)
+
+
+def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
+    """
+    Keep the columns of a matrix orthonormal, or its rows if there are more columns than rows.
+
+    Parameters
+    ----------
+    module : Module
+    name : str, default "weight"
+        A tensor of shape (..., m, n).
+    orthogonal_map : {"matrix_exp", "cayley", "householder"}, optional
+        How it is computed from free parameters: as the exponential or Cayley's transform of a skew matrix, or as a
+        product of reflections. None: the exponential for square and complex matrices, else reflections.
+    use_trivialization : bool, default True
+        Start from the orthogonal matrix next to the present value, which is kept as a buffer ``base``.
+
+    Returns
+    -------
+    Module
+        `module`
+
+    Raises
+    ------
+    ValueError
+        If there is no such tensor, it is no matrix, or no such map.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 5))
+    >>> cygrad.allclose(layer.weight.t() @ layer.weight, cygrad.eye(3), atol=1e-5)
+    True
+    """
+    weight = _check(module, name, "orthogonal")
+    if weight.ndim < 2:
+        raise ValueError("orthogonal: Expected a matrix or batch of matrices. "
+                         f"Got a tensor of {weight.ndim} dimensions.")
+    if orthogonal_map is None:
+        square = weight.shape[-2] == weight.shape[-1]
+        orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
+    if orthogonal_map not in MAPS:
+        raise ValueError('orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
+                         f"Got: {orthogonal_map}")
+    parametrization = Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
+    return register_parametrization(module, name, parametrization, unsafe=True)

@@ -1,0 +1,360 @@
+"""Tensors of a module that are computed from others, which are learned in their place."""
+
+import copy
+import threading
+from collections.abc import Sequence
+from contextlib import contextmanager, suppress
+
+import cygrad
+from cygrad import Tensor
+from cygrad.nn.container import ModuleDict, ModuleList
+from cygrad.nn.parameter import Parameter
+
+__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
+           "transfer_parametrizations_and_params", "type_before_parametrizations"]
+
+_cache = threading.local()             # .values: (module, name) -> tensor, inside `cached`; .depth
+
+
+@contextmanager
+def cached():
+    """
+    Compute each parametrised tensor once, on this thread, until the end of the context.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> from cygrad.nn.utils import parametrize
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
+    >>> with parametrize.cached():
+    ...     layer.weight is layer.weight
+    True
+    """
+    _cache.depth = getattr(_cache, "depth", 0) + 1
+    if _cache.depth == 1:
+        _cache.values = {}
+    try:
+        yield
+    finally:
+        _cache.depth -= 1
+        if not _cache.depth:
+            _cache.values = {}
+
+
+def _keep(module, name, tensor):
+    """Put a tensor into the module as a parameter or a buffer, whichever it is."""
+    if isinstance(tensor, Parameter):
+        module.register_parameter(name, tensor)
+    else:
+        module.register_buffer(name, tensor)
+
+
+class ParametrizationList(ModuleList):
+    """
+    The parametrisations of one tensor, and what they compute it from.
+
+    Parameters
+    ----------
+    modules : sequence of Module
+        Each gets the result of the one before.
+    original : Tensor
+        The first one's argument; what ``right_inverse`` returns, if the modules have it. Several arguments are kept
+        as ``original0``, ``original1``, ...
+    unsafe : bool, default False
+        Leave out the check that shape and dtype stay the same.
+    """
+
+    def __init__(self, modules, original, unsafe=False):
+        modules = list(modules)
+        if not modules:
+            raise ValueError("ParametrizationList requires one or more modules.")
+        super().__init__(modules)
+        self.unsafe = unsafe
+        shape, dtype = original.shape, original.dtype
+        new = original
+        with cygrad.no_grad():
+            for module in reversed(modules):
+                if hasattr(module, "right_inverse"):
+                    with suppress(NotImplementedError):      # as if it did not have one
+                        new = module.right_inverse(new)
+        if not isinstance(new, (Tensor, Sequence)):
+            raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...) "
+                             f"(got {type(new).__name__}).")
+        self.is_tensor = isinstance(new, Tensor)
+        self.ntensors = 1 if self.is_tensor else len(new)
+        if self.is_tensor:
+            if new.dtype != dtype:
+                raise ValueError("When `right_inverse` outputs one tensor, it may not change the dtype "
+                                 f"(got {new.dtype}, expected {dtype}).")
+            if new is not original:                  # the parameter stays the one that the optimiser knows
+                original.data = new.detach()
+            _keep(self, "original", original)
+        else:
+            for number, part in enumerate(new):
+                if not isinstance(part, Tensor):
+                    raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (got element "
+                                     f"{number} of type {type(part).__name__}).")
+                if isinstance(original, Parameter):
+                    part = Parameter(part, original.requires_grad)
+                _keep(self, f"original{number}", part)
+        if not unsafe:
+            result = self()
+            if not isinstance(result, Tensor):
+                raise ValueError(f"A parametrization must return a tensor (got {type(result).__name__}).")
+            if result.dtype != dtype or result.shape != shape:
+                raise ValueError(f"Registering a parametrization may not change dtype or shape of the tensor (got "
+                                 f"{result.dtype} of shape {tuple(result.shape)}, expected {dtype} of shape "
+                                 f"{tuple(shape)}). Pass `unsafe=True` if it should.")
+
+    def originals(self):
+        """What the tensor is computed from."""
+        return [self.original] if self.is_tensor else [getattr(self, f"original{n}") for n in range(self.ntensors)]
+
+    def right_inverse(self, value):
+        """Set the originals so that the tensor becomes `value`, as far as the modules allow."""
+        with cygrad.no_grad():
+            for module in reversed(list(self)):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(f"parametrized tensor: {type(module).__name__} does not implement "
+                                       "right_inverse, so the tensor cannot be set. Set its originals instead.")
+                value = module.right_inverse(value)
+            values = [value] if self.is_tensor else value
+            if not isinstance(values, Sequence) or len(values) != self.ntensors:
+                raise ValueError(f"'right_inverse' must return a sequence of tensors of length {self.ntensors} "
+                                 f"(got {type(value).__name__}).")
+            for number, (original, new) in enumerate(zip(self.originals(), values, strict=True)):
+                if not isinstance(new, Tensor):
+                    raise ValueError("'right_inverse' should return a sequence of tensors (got element "
+                                     f"{number} of type {type(new).__name__}).")
+                if original.dtype != new.dtype:
+                    raise ValueError(f"Tensor {number} returned by `right_inverse` has dtype {new.dtype} while "
+                                     f"`original{number}` has dtype {original.dtype}.")
+                if original.shape == new.shape:
+                    original.copy_(new)
+                else:
+                    original.data = new.detach()
+
+    def forward(self):
+        """The tensor."""
+        modules = list(self)
+        result = modules[0](*self.originals())
+        for module in modules[1:]:
+            result = module(result)
+        return result
+
+
+def _parametrized_class(module):
+    """A subclass of the module's class, of this object alone: its properties compute the tensors."""
+    base = type(module)
+
+    def refuse(self):
+        raise RuntimeError("Serialization of parametrized modules is only supported through state_dict().")
+
+    def deepcopy(self, memo):
+        twin = memo.get(id(self))
+        if twin is None:
+            twin = memo[id(self)] = object.__new__(type(self))
+            twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
+
+    return type(f"Parametrized{base.__name__}", (base,), {
+        "__doc__": base.__doc__, "__module__": base.__module__, "__getstate__": refuse, "__deepcopy__": deepcopy,
+        "_parametrized": base})
+
+
+def _property(name):
+    """What computes the tensor when it is read, and inverts when it is set."""
+    def get(self):
+        parametrization = self.parametrizations[name]
+        if not getattr(_cache, "depth", 0):
+            return parametrization()
+        key = id(self), name
+        found = _cache.values.get(key)
+        if found is None:
+            found = _cache.values[key] = parametrization()
+        return found
+
+    def put(self, value):
+        self.parametrizations[name].right_inverse(value)
+
+    return property(get, put)
+
+
+def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
+    """
+    Compute a parameter or buffer of a module from others, which are learned in its place.
+
+    Afterwards ``module.<tensor_name>`` is what `parametrization` makes of the original tensor, which is at
+    ``module.parametrizations.<tensor_name>.original``, anew each time (see `cached`). If `parametrization` has a method
+    ``right_inverse``, the tensor's present value is kept, and it can be assigned to.
+
+    Parameters
+    ----------
+    module : Module
+    tensor_name : str
+        A parameter or buffer, which may be parametrised already; then the new module gets its value.
+    parametrization : Module
+        Called with the original tensor, or several.
+    unsafe : bool, default False
+        Allow a change of dtype and shape.
+
+    Returns
+    -------
+    Module
+        `module`, whose class is now a subclass of its own.
+
+    Raises
+    ------
+    ValueError
+        If there is no such tensor, or the parametrisation changes its dtype or shape.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.utils import parametrize
+    >>> class Symmetric(nn.Module):
+    ...     def forward(self, x):
+    ...         return x.triu() + x.triu(1).t()
+    >>> layer = parametrize.register_parametrization(nn.Linear(3, 3), "weight", Symmetric())
+    >>> cygrad.equal(layer.weight, layer.weight.t())
+    True
+    """
+    parametrization.train(module.training)
+    if is_parametrized(module, tensor_name):
+        chain = module.parametrizations[tensor_name]
+        if not unsafe:
+            value = getattr(module, tensor_name)
+            result = parametrization(value)
+            if not isinstance(result, Tensor) or result.dtype != value.dtype or result.shape != value.shape:
+                raise ValueError("Registering a parametrization may not change dtype or shape of the tensor. "
+                                 "Pass `unsafe=True` if it should.")
+            if hasattr(parametrization, "right_inverse"):
+                before = parametrization.right_inverse(value)
+                if not isinstance(before, Tensor) or before.dtype != value.dtype or before.shape != value.shape:
+                    raise ValueError("parametrization.right_inverse may not change dtype or shape of the tensor. "
+                                     "Pass `unsafe=True` if it should.")
+        chain.append(parametrization)
+        chain.unsafe |= unsafe
+        return module
+    if tensor_name not in module._parameters and tensor_name not in module._buffers:
+        raise ValueError(f"Module '{type(module).__name__}' does not have a parameter, a buffer, or a parametrized "
+                         f"element with name '{tensor_name}'.")
+    chain = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe=unsafe)
+    delattr(module, tensor_name)
+    if not is_parametrized(module):
+        module.__class__ = _parametrized_class(module)
+        module.parametrizations = ModuleDict()
+    setattr(type(module), tensor_name, _property(tensor_name))
+    module.parametrizations[tensor_name] = chain
+    return module
+
+
+def is_parametrized(module, tensor_name=None):
+    """
+    Has the module a parametrised tensor?
+
+    Parameters
+    ----------
+    module : Module
+    tensor_name : str, optional
+        Ask for this tensor.
+
+    Returns
+    -------
+    bool
+    """
+    chains = module.__dict__.get("parametrizations")
+    if not isinstance(chains, ModuleDict):
+        return False
+    return len(chains) > 0 if tensor_name is None else tensor_name in chains
+
+
+def type_before_parametrizations(module):
+    """
+    The class of the module as it was made.
+
+    Parameters
+    ----------
+    module : Module
+
+    Returns
+    -------
+    type
+    """
+    return type(module)._parametrized if is_parametrized(module) else type(module)
+
+
+def remove_parametrizations(module, tensor_name, leave_parametrized=True):
+    """
+    Make a parametrised tensor a plain one again.
+
+    Parameters
+    ----------
+    module : Module
+    tensor_name : str
+    leave_parametrized : bool, default True
+        Whether it keeps its value; otherwise it becomes the original tensor again.
+
+    Returns
+    -------
+    Module
+        `module`
+
+    Raises
+    ------
+    ValueError
+        If the tensor is not parametrised, or there is no single original tensor to go back to.
+    """
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(f"Module {type(module).__name__} does not have a parametrization on {tensor_name}")
+    chain = module.parametrizations[tensor_name]
+    original = chain.originals()[0]
+    if leave_parametrized:
+        with cygrad.no_grad():
+            value = getattr(module, tensor_name).detach().clone()
+        if chain.is_tensor and original.dtype == value.dtype:
+            original.data = value          # still the parameter that the optimiser knows
+        else:
+            original = Parameter(value, original.requires_grad) if isinstance(original, Parameter) else value
+    elif not chain.is_tensor:
+        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in "
+                         "terms of a sequence of tensors.")
+    delattr(type(module), tensor_name)
+    del module.parametrizations[tensor_name]
+    _keep(module, tensor_name, original)
+    if not is_parametrized(module):
+        del module.parametrizations
+        module.__class__ = type(module)._parametrized
+    return module
+
+
+def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
+    """
+    Give another module the parametrisations of this one, and its parameters.
+
+    Parameters
+    ----------
+    from_module, to_module : Module
+    tensor_name : str, optional
+        Only this tensor's.
+
+    Returns
+    -------
+    Module
+        `to_module`
+    """
+    if not is_parametrized(from_module):
+        return to_module
+    if tensor_name is not None and not is_parametrized(from_module, tensor_name):
+        raise ValueError(f"Module {type(from_module).__name__} does not have a parametrization on {tensor_name}")
+    for name in [tensor_name] if tensor_name is not None else list(from_module.parametrizations):
+        chain = from_module.parametrizations[name]
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(chain.originals()[0].detach().clone()))
+        for part in chain:
+            register_parametrization(to_module, name, copy.deepcopy(part), unsafe=chain.unsafe)
+        for number, value in enumerate(chain.originals()):
+            target = to_module.parametrizations[name].originals()[number]
+            target.data = value.detach().clone()
+    return to_module

@@ -1,0 +1,301 @@
+"""Sequences of different lengths: padded to one length, or packed without padding."""
+
+from typing import NamedTuple
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+           "pad_sequence", "unpack_sequence", "unpad_sequence"]
+
+
+class _Packed(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
+
+
+class PackedSequence(_Packed):
+    """
+    Sequences without padding: the first elements of all, then the second elements of those that have one, and so on.
+
+    Made by `pack_padded_sequence` and `pack_sequence`.
+
+    Attributes
+    ----------
+    data : Tensor
+        The elements along the first dimension.
+    batch_sizes : Tensor
+        How many sequences have a first element, a second one, ...
+    sorted_indices : Tensor or None
+        Which sequence comes first, second, ... when they are sorted by length; None if they were given so.
+    unsorted_indices : Tensor or None
+        The inverse of it.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+        if isinstance(data, tuple) and batch_sizes is None:
+            data, batch_sizes = data
+        if not isinstance(batch_sizes, Tensor) or batch_sizes.ndim != 1 or batch_sizes.dtype != cygrad.int64:
+            raise ValueError("PackedSequence: batch_sizes must be a tensor of int64 with one dimension. "
+                             "Make one with pack_padded_sequence.")
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args, **kwargs):
+        """The same with another dtype of the elements; see ``Tensor.to``."""
+        data = self.data.to(*args, **kwargs)
+        return self if data is self.data else type(self)(data, *self[1:])
+
+    def double(self):
+        """The same in float64."""
+        return self.to(cygrad.float64)
+
+    def float(self):
+        """The same in float32."""
+        return self.to(cygrad.float32)
+
+    def cpu(self):
+        """Itself: everything is there."""
+        return self
+
+    def pin_memory(self):
+        """Itself: there is no other device to copy to."""
+        return self
+
+    def is_pinned(self):
+        """False."""
+        return False
+
+    @property
+    def is_cuda(self):
+        """False."""
+        return False
+
+
+def invert_permutation(permutation):
+    """
+    The permutation that undoes another one.
+
+    Parameters
+    ----------
+    permutation : Tensor or None
+
+    Returns
+    -------
+    Tensor or None
+    """
+    return None if permutation is None else cygrad.argsort(permutation)
+
+
+def _lengths(lengths, n, operation):
+    """The lengths as a list of integers."""
+    values = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
+    if len(values) != n:
+        raise RuntimeError(f"{operation}: Expected `len(lengths)` to be equal to batch_size (got {len(values)} "
+                           f"lengths and a batch of {n}).")
+    if any(value != int(value) or value <= 0 for value in values):
+        raise RuntimeError(f"{operation}: Length of all samples has to be greater than 0 (got {values}).")
+    return [int(value) for value in values]
+
+
+def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+    """
+    Leave out what is padding.
+
+    Parameters
+    ----------
+    input : Tensor of shape (T, B, *), or (B, T, *) with `batch_first`
+        Sequences, padded at their ends.
+    lengths : Tensor or list of int
+        The length of each.
+    batch_first : bool, default False
+    enforce_sorted : bool, default True
+        Whether lengths that are not in decreasing order are an error; otherwise sequences are sorted.
+
+    Returns
+    -------
+    PackedSequence
+
+    Raises
+    ------
+    RuntimeError
+        For lengths that do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn.utils.rnn import pack_padded_sequence
+    >>> pack_padded_sequence(cygrad.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True).data
+    tensor([1, 3, 2])
+    """
+    if batch_first:
+        input = input.transpose(0, 1)
+    if input.ndim < 2:
+        raise RuntimeError(f"pack_padded_sequence: expected at least two dimensions (got shape {tuple(input.shape)}).")
+    sizes, order = _lengths(lengths, input.shape[1], "pack_padded_sequence"), None
+    if not sizes:
+        raise RuntimeError("pack_padded_sequence: Cannot pack empty tensors.")
+    if not enforce_sorted:
+        positions = sorted(range(len(sizes)), key=lambda position: -sizes[position])
+        order = cygrad.tensor(positions)
+        sizes = [sizes[position] for position in positions]
+        input = input.index_select(1, order)
+    elif sizes != sorted(sizes, reverse=True):
+        raise RuntimeError("pack_padded_sequence: `lengths` array must be sorted in decreasing order when "
+                           f"`enforce_sorted` is True (got {sizes}). Pass enforce_sorted=False.")
+    if sizes[0] > input.shape[0]:
+        raise RuntimeError("pack_padded_sequence: Expected `len(lengths)` not to exceed the padded length (got "
+                           f"{sizes[0]}, expected at most {input.shape[0]}).")
+    alive, parts, batch_sizes, start = len(sizes), [], [], 0
+    for stop in sorted(set(sizes)):                    # a stretch of steps with the same number of sequences
+        parts.append(input[start:stop, :alive].flatten(0, 1))
+        batch_sizes += [alive] * (stop - start)
+        alive = sum(size > stop for size in sizes)
+        start = stop
+    return PackedSequence(cygrad.cat(parts), cygrad.tensor(batch_sizes), order)
+
+
+def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+    """
+    Put padding back: the inverse of `pack_padded_sequence`.
+
+    Parameters
+    ----------
+    sequence : PackedSequence
+    batch_first : bool, default False
+        Return shape (B, T, *) instead of (T, B, *).
+    padding_value : float, default 0
+    total_length : int, optional
+        T, which is that of the longest sequence if None.
+
+    Returns
+    -------
+    (Tensor, Tensor)
+        The sequences, and the length of each.
+
+    Raises
+    ------
+    ValueError
+        If `total_length` is less than the longest sequence.
+    """
+    sizes = sequence.batch_sizes.tolist()
+    steps, n = len(sizes), sizes[0]
+    if total_length is not None and total_length < steps:
+        raise ValueError("pad_packed_sequence: Expected total_length to be at least the length of the longest "
+                         f"sequence in input (got {total_length} and {steps}).")
+    # Where each element of the padded sequences lies in the packed ones; padding is behind them.
+    starts = [0]
+    for size in sizes:
+        starts.append(starts[-1] + size)
+    data = sequence.data
+    filler = cygrad.full((1, *data.shape[1:]), padding_value, dtype=data.dtype)
+    places = [[starts[step] + member if step < steps and member < sizes[step] else starts[-1] for member in range(n)]
+              for step in range(steps if total_length is None else total_length)]
+    padded = cygrad.cat([data, filler]).index_select(0, cygrad.tensor(places).flatten())
+    padded = padded.unflatten(0, (len(places), n))
+    lengths = cygrad.tensor([sum(size > member for size in sizes) for member in range(n)])
+    if sequence.unsorted_indices is not None:
+        padded = padded.index_select(1, sequence.unsorted_indices)
+        lengths = lengths[sequence.unsorted_indices]
+    return padded.transpose(0, 1) if batch_first else padded, lengths
+
+
+def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+    """
+    Stack sequences of different lengths, with padding.
+
+    Parameters
+    ----------
+    sequences : iterable of Tensor
+        Of shape (length, *) each.
+    batch_first : bool, default False
+        Return shape (B, T, *) instead of (T, B, *).
+    padding_value : float, default 0
+    padding_side : {"right", "left"}
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn.utils.rnn import pad_sequence
+    >>> pad_sequence([cygrad.ones(3), cygrad.ones(1)], batch_first=True)
+    tensor([[1., 1., 1.],
+            [1., 0., 0.]])
+    """
+    if padding_side not in ("left", "right"):
+        raise ValueError(f"pad_sequence: Expected padding_side to be one of left or right (got {padding_side!r}).")
+    sequences = list(sequences.unbind(0)) if isinstance(sequences, Tensor) else list(sequences)
+    if not sequences:
+        raise RuntimeError("pad_sequence: received an empty list of sequences")
+    longest, rest = max(tensor.shape[0] for tensor in sequences), tuple(sequences[0].shape[1:])
+    for tensor in sequences:
+        if tuple(tensor.shape[1:]) != rest:
+            raise RuntimeError("pad_sequence: all dimensions but the first must be the same (got "
+                               f"{tuple(tensor.shape[1:])}, expected {rest}).")
+    padded = []
+    for tensor in sequences:
+        filler = cygrad.full((longest - tensor.shape[0], *rest), padding_value, dtype=tensor.dtype)
+        padded.append(cygrad.cat([tensor, filler] if padding_side == "right" else [filler, tensor]))
+    return cygrad.stack(padded, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences, lengths, batch_first=False):
+    """
+    Sequences without their padding at the end.
+
+    Parameters
+    ----------
+    padded_sequences : Tensor of shape (T, B, *), or (B, T, *) with `batch_first`
+    lengths : Tensor
+        The length of each.
+    batch_first : bool, default False
+
+    Returns
+    -------
+    list of Tensor
+    """
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [sequence[:int(length)] for sequence, length in zip(padded_sequences.unbind(0), lengths, strict=True)]
+
+
+def pack_sequence(sequences, enforce_sorted=True):
+    """
+    Pack sequences of different lengths.
+
+    Parameters
+    ----------
+    sequences : list of Tensor
+        Of shape (length, *) each.
+    enforce_sorted : bool, default True
+        See `pack_padded_sequence`.
+
+    Returns
+    -------
+    PackedSequence
+    """
+    lengths = [tensor.shape[0] for tensor in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences):
+    """
+    The sequences that were packed.
+
+    Parameters
+    ----------
+    packed_sequences : PackedSequence
+
+    Returns
+    -------
+    list of Tensor
+    """
+    return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

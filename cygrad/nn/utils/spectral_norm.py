@@ -1,0 +1,98 @@
+"""Spectral normalisation with a hook, as it was before parametrisations."""
+
+import cygrad
+from cygrad.nn.parameter import Parameter
+from cygrad.nn.utils.normalising import as_matrix, power_iterations, spectral_scale
+from cygrad.nn.utils.weight_norm import hooks_of
+
+__all__ = ["remove_spectral_norm", "spectral_norm"]
+
+
+class SpectralNorm:
+    """The hook: computes the weight before each forward."""
+
+    def __init__(self, name, n_power_iterations, dim, eps):
+        if n_power_iterations <= 0:
+            raise ValueError("Expected n_power_iterations to be positive, but "
+                             f"got n_power_iterations={n_power_iterations}")
+        self.name = name
+        self.n_power_iterations = n_power_iterations
+        self.dim = dim
+        self.eps = eps
+
+    def compute_weight(self, module, improve):
+        """The weight divided by its largest singular value."""
+        weight = getattr(module, self.name + "_orig")
+        u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
+        matrix = as_matrix(weight, self.dim)
+        if improve:
+            with cygrad.no_grad():                         # the older order: v first
+                for _ in range(self.n_power_iterations):
+                    power_iterations(matrix.t(), v, u, 1, self.eps)
+        return weight / spectral_scale(matrix, u, v)
+
+    def __call__(self, module, inputs):
+        setattr(module, self.name, self.compute_weight(module, module.training))
+
+
+def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+    """
+    Divide a weight by its largest singular value; see `cygrad.nn.utils.parametrizations.spectral_norm`.
+
+    Parameters
+    ----------
+    module : Module
+    name : str, default "weight"
+    n_power_iterations : int, default 1
+    eps : float, default 1e-12
+    dim : int, optional
+        The dimension of the outputs; 1 for transposed convolutions, else 0.
+
+    Returns
+    -------
+    Module
+        `module`, with parameter ``<name>_orig`` and buffers ``<name>_u`` and ``<name>_v``.
+    """
+    if hooks_of(module, SpectralNorm, name):
+        raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+    if dim is None:
+        dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
+    weight, hook = getattr(module, name), SpectralNorm(name, n_power_iterations, dim, eps)
+    with cygrad.no_grad():
+        height, width = as_matrix(weight, dim).shape
+        u, v = weight.new_empty(height).normal_().detach(), weight.new_empty(width).normal_().detach()
+        u, v = u / cygrad.norm(u).clamp_min(eps), v / cygrad.norm(v).clamp_min(eps)
+    delattr(module, name)
+    module.register_parameter(name + "_orig", weight if isinstance(weight, Parameter) else Parameter(weight))
+    setattr(module, name, weight.detach())
+    module.register_buffer(name + "_u", u)
+    module.register_buffer(name + "_v", v)
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def remove_spectral_norm(module, name="weight"):
+    """
+    Make a weight with `spectral_norm` a plain parameter again.
+
+    Parameters
+    ----------
+    module : Module
+    name : str, default "weight"
+
+    Returns
+    -------
+    Module
+        `module`
+    """
+    found = hooks_of(module, SpectralNorm, name)
+    if not found:
+        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    key, hook = found[0]
+    with cygrad.no_grad():
+        weight = hook.compute_weight(module, False).detach()
+    for suffix in "", "_u", "_v", "_orig":
+        delattr(module, name + suffix)
+    module.register_parameter(name, Parameter(weight))
+    del module._hooks.before[key]
+    return module

@@ -1,0 +1,101 @@
+"""Calling a module with other parameters than its own."""
+
+from contextlib import ExitStack, contextmanager
+
+__all__ = ["functional_call"]
+
+
+def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """
+    Call a module with given tensors in place of its parameters and buffers; differentiable in them.
+
+    The module's own attributes are exchanged during the call, so one module is to be called by one thread at a time.
+
+    Parameters
+    ----------
+    module : Module
+    parameters_and_buffers : dict, or tuple of dicts
+        From path to tensor.
+    args : any or tuple
+        Positional arguments.
+    kwargs : dict, optional
+    tie_weights : bool, default True
+        Whether a tensor that the module has under several paths is replaced under all of them if it is under one.
+    strict : bool, default False
+        Whether paths that are missing or unexpected are errors.
+
+    Returns
+    -------
+    What the module returns.
+
+    Raises
+    ------
+    RuntimeError
+        With `strict`, and for a path that the module does not have.
+    ValueError
+        If one tensor is given two values.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> model = nn.Linear(2, 1)
+    >>> w = cygrad.tensor([[2.0, 3.0]], requires_grad=True)
+    >>> out = nn.utils.stateless.functional_call(model, {"weight": w, "bias": cygrad.zeros(1)}, cygrad.ones(2))
+    >>> out
+    tensor([5.], grad_fn=<...>)
+    """
+    if isinstance(parameters_and_buffers, (tuple, list)):
+        given = {}
+        for part in parameters_and_buffers:
+            repeated = given.keys() & part.keys()
+            if repeated:
+                raise ValueError(f"functional_call: {sorted(repeated)} appear in multiple dictionaries. "
+                                 "Give each tensor once.")
+            given.update(part)
+    else:
+        given = dict(parameters_and_buffers)
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replaced(module, _all_paths(module, given, tie_weights, strict)):
+        return module(*args, **(kwargs or {}))
+
+
+def _all_paths(module, given, tie_weights, strict):
+    """The values for all paths, those of tied tensors included."""
+    own = dict(module.named_parameters(remove_duplicate=False))
+    own.update(module.named_buffers(remove_duplicate=False))
+    unexpected, missing = given.keys() - own.keys(), own.keys() - given.keys()
+    tied = {}
+    if tie_weights:
+        for path, tensor in own.items():
+            tied.setdefault(tensor, []).append(path)
+    values = {}
+    for path, value in given.items():
+        for other in tied.get(own.get(path), [path]):
+            if other in given and given[other] is not value:
+                raise ValueError(f"functional_call: {path!r} and {other!r} are one tensor, but got two values. "
+                                 "Give it once, or set tie_weights=False.")
+            values[other] = value
+            missing.discard(other)
+    if strict and (missing or unexpected):
+        raise RuntimeError("functional_call: Error(s) in replacing tensors: missing key(s) "
+                           f"{sorted(missing)}, unexpected key(s) {sorted(unexpected)}.")
+    for path in unexpected:
+        if not hasattr(module.get_submodule(path.rpartition(".")[0]), path.rpartition(".")[2]):
+            raise AttributeError(f"functional_call: {type(module).__name__} has no attribute {path!r}.")
+    return values
+
+
+@contextmanager
+def _replaced(module, values):
+    """Exchange the values in the modules' attributes, and put the old ones back."""
+    with ExitStack() as stack:
+        for path, value in values.items():
+            prefix, _, name = path.rpartition(".")
+            attributes = module.get_submodule(prefix).__dict__
+            if name in attributes:
+                stack.callback(attributes.__setitem__, name, attributes[name])
+                attributes[name] = value
+            else:                      # a property, as of parametrised tensors
+                raise RuntimeError(f"functional_call: {path!r} is computed from other tensors. Give those instead.")
+        yield

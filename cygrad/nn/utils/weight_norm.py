@@ -1,0 +1,84 @@
+"""Weight normalisation with a hook, as it was before parametrisations."""
+
+import warnings
+
+from cygrad.nn.parameter import Parameter
+from cygrad.nn.utils.normalising import norm_except, weight_from
+
+__all__ = ["remove_weight_norm", "weight_norm"]
+
+
+class WeightNorm:
+    """The hook: computes the weight before each forward."""
+
+    def __init__(self, name, dim):
+        self.name = name
+        self.dim = dim
+
+    def compute_weight(self, module):
+        """The weight from its length and direction."""
+        return weight_from(getattr(module, self.name + "_g"), getattr(module, self.name + "_v"), self.dim)
+
+    def __call__(self, module, inputs):
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def hooks_of(module, kind, name):
+    """The hooks of one kind for one tensor, as pairs of key and hook."""
+    before = module._hooks.before if module._hooks is not None else {}
+    return [(key, hook) for key, (hook, *_) in before.items() if isinstance(hook, kind) and hook.name == name]
+
+
+def weight_norm(module, name="weight", dim=0):
+    """
+    Learn length and direction of a weight apart. Deprecated: see `cygrad.nn.utils.parametrizations.weight_norm`.
+
+    Parameters
+    ----------
+    module : Module
+    name : str, default "weight"
+    dim : int or None, default 0
+        The dimension along which there are several lengths; None for one.
+
+    Returns
+    -------
+    Module
+        `module`, with parameters ``<name>_g`` and ``<name>_v``.
+    """
+    warnings.warn("`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
+                  FutureWarning, stacklevel=2)
+    if hooks_of(module, WeightNorm, name):
+        raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+    weight, hook = getattr(module, name), WeightNorm(name, dim)
+    delattr(module, name)
+    module.register_parameter(name + "_g", Parameter(norm_except(weight.detach(), dim)))
+    module.register_parameter(name + "_v", Parameter(weight.detach()))
+    setattr(module, name, hook.compute_weight(module))
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def remove_weight_norm(module, name="weight"):
+    """
+    Make a weight with `weight_norm` a plain parameter again.
+
+    Parameters
+    ----------
+    module : Module
+    name : str, default "weight"
+
+    Returns
+    -------
+    Module
+        `module`
+    """
+    found = hooks_of(module, WeightNorm, name)
+    if not found:
+        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    key, hook = found[0]
+    weight = hook.compute_weight(module).detach()
+    for attribute in name, name + "_g", name + "_v":
+        delattr(module, attribute)
+    module.register_parameter(name, Parameter(weight))
+    del module._hooks.before[key]
+    return module

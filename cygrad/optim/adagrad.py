@@ -1,0 +1,63 @@
+"""Gradients in units of all gradients so far."""
+
+import cygrad
+from cygrad._core import optimise_scales
+from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.parameter_checks import check_not_negative
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(Optimizer):
+    """
+    Gradients divided by the root of the sum of their squares so far (Duchi, Hazan and Singer, 2011).
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        See `Optimizer`.
+    lr : float, default 1e-2
+    lr_decay, weight_decay : float, default 0
+    initial_accumulator_value : float, default 0
+        What sums start at.
+    eps : float, default 1e-10
+        Added to the root.
+    maximize : bool, default False
+        Go uphill.
+    foreach, differentiable, fused : optional
+        See `Optimizer`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.Adagrad([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.9000], requires_grad=True)
+    """
+
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
+                 foreach=None, *, maximize=False, differentiable=False, fused=None):
+        super().__init__(params, {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+                                  "initial_accumulator_value": initial_accumulator_value, "maximize": maximize,
+                                  "foreach": foreach, "differentiable": differentiable, "fused": fused})
+
+        for group in self.param_groups:
+            for param in group["params"]:
+                start = group["initial_accumulator_value"]
+                self.state[param] = {"step": cygrad.zeros(()), "sum": cygrad.full_like(
+                    param, complex(start, start) if param.is_complex() else start, requires_grad=False)}
+
+    def share_memory(self):
+        """Nothing to do: threads share all memory."""
+
+    def check_options(self, group):
+        """Raise ValueError for options that make no sense."""
+        check_not_negative(self, group, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
+
+    def update(self, group):
+        """Change the parameters of one group."""
+        optimise_scales.adagrad(group["params"], self.state, group["lr"], group["lr_decay"], group["weight_decay"],
+                                group["initial_accumulator_value"], group["eps"], group["maximize"])

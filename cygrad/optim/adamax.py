@@ -1,0 +1,55 @@
+"""Adam with the largest gradient as the scale."""
+
+from cygrad._core import optimise
+from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.parameter_checks import check_betas, check_not_negative
+
+__all__ = ["Adamax"]
+
+
+class Adamax(Optimizer):
+    """
+    Adam whose scale is the largest gradient, slowly forgotten, instead of the mean square (Kingma and Ba, 2015).
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        See `Optimizer`.
+    lr : float, default 2e-3
+    betas : (float, float), default (0.9, 0.999)
+        How much of the mean, and of the largest gradient, stays in each step.
+    eps : float, default 1e-8
+        Added to the size of each gradient.
+    weight_decay : float, default 0
+    maximize : bool, default False
+        Go uphill.
+    foreach, capturable, differentiable : optional
+        See `Optimizer`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.Adamax([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.9000], requires_grad=True)
+    """
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False,
+                 differentiable=False, capturable=False):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+                                  "maximize": maximize, "foreach": foreach, "capturable": capturable,
+                                  "differentiable": differentiable})
+
+    def check_options(self, group):
+        """Raise ValueError for options that make no sense."""
+        check_not_negative(self, group, "lr", "eps", "weight_decay")
+        check_betas(self, group)
+
+    def update(self, group):
+        """Change the parameters of one group."""
+        beta1, beta2 = group["betas"]
+        optimise.adamax(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
+                        group["maximize"])

@@ -1,0 +1,57 @@
+"""Averaged gradient descent."""
+
+from cygrad._core import optimise_scales
+from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.parameter_checks import check_not_negative
+
+__all__ = ["ASGD"]
+
+
+class ASGD(Optimizer):
+    """
+    Gradient descent that also keeps the average of all values from some step on (Polyak and Juditsky, 1992).
+
+    The average is ``optimizer.state[parameter]['ax']``.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        See `Optimizer`.
+    lr : float, default 1e-2
+    lambd : float, default 1e-4
+        The decay term, which also lets the rate go down.
+    alpha : float, default 0.75
+        Power by which the rate goes down.
+    t0 : float, default 1e6
+        The step at which averaging starts.
+    weight_decay : float, default 0
+    maximize : bool, default False
+        Go uphill.
+    foreach, capturable, differentiable : optional
+        See `Optimizer`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.ASGD([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.8000], requires_grad=True)
+    """
+
+    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None,
+                 maximize=False, differentiable=False, capturable=False):
+        super().__init__(params, {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0,
+                                  "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach,
+                                  "capturable": capturable, "differentiable": differentiable})
+
+    def check_options(self, group):
+        """Raise ValueError for options that make no sense."""
+        check_not_negative(self, group, "lr", "weight_decay")
+
+    def update(self, group):
+        """Change the parameters of one group."""
+        optimise_scales.asgd(group["params"], self.state, group["lr"], group["lambd"], group["alpha"], group["t0"],
+                             group["weight_decay"], group["maximize"])

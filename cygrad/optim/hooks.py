@@ -1,0 +1,99 @@
+"""Functions that optimisers call around a step, and around saving and loading."""
+
+import threading
+from functools import wraps
+
+from cygrad._core.node import RemovableHandle
+
+__all__ = ["OptimizerHooks", "hooked", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
+
+
+class OptimizerHooks:
+    """The hooks of one optimiser by kind, each a dict in the order in which they run."""
+
+    __slots__ = ("after_load", "after_step", "before_load", "before_save", "before_step", "saved")
+
+    def __init__(self):
+        for kind in self.__slots__:
+            setattr(self, kind, {})
+
+    @staticmethod
+    def register(hooks, hook, prepend=False):
+        """Add a hook to one of the dicts; -> the handle that takes it away."""
+        if not callable(hook):
+            raise TypeError(f"register hook: the hook must be callable (got {type(hook).__name__}).")
+        others = dict(hooks) if prepend else {}
+        handle = RemovableHandle(hooks, hook)
+        for key, other in others.items():      # those before it move behind it
+            del hooks[key]
+            hooks[key] = other
+        return handle
+
+
+ALL_OPTIMIZERS = OptimizerHooks()
+NONE = OptimizerHooks()
+_running = threading.local()
+
+
+def hooked(step):
+    """A method ``step`` with the hooks around it, and a note that it was called, which the schedulers look for."""
+
+    @wraps(step)
+    def with_hooks(self, *args, **kwargs):
+        self._opt_called = True
+        own = self._hooks
+        if own is None and not ALL_OPTIMIZERS.before_step and not ALL_OPTIMIZERS.after_step:
+            return step(self, *args, **kwargs)
+        running = _running.__dict__.setdefault("optimizers", set())
+        if id(self) in running:                # a subclass's step calls that of its base
+            return step(self, *args, **kwargs)
+        running.add(id(self))
+        try:
+            own = own or NONE
+            for hook in [*ALL_OPTIMIZERS.before_step.values(), *own.before_step.values()]:
+                changed = hook(self, args, kwargs)
+                if changed is None:
+                    continue
+                if not isinstance(changed, tuple) or len(changed) != 2:
+                    raise RuntimeError("step pre-hook: a hook must return None or a tuple of new args and kwargs "
+                                       f"(got {changed!r}).")
+                args, kwargs = changed
+            result = step(self, *args, **kwargs)
+            for hook in [*own.after_step.values(), *ALL_OPTIMIZERS.after_step.values()]:
+                hook(self, args, kwargs)
+            return result
+        finally:
+            running.discard(id(self))
+
+    return with_hooks
+
+
+def register_optimizer_step_pre_hook(hook):
+    """
+    Call ``hook(optimizer, args, kwargs)`` before each step of every optimiser.
+
+    Parameters
+    ----------
+    hook : callable
+        May return new ``(args, kwargs)`` for the step.
+
+    Returns
+    -------
+    RemovableHandle
+    """
+    return OptimizerHooks.register(ALL_OPTIMIZERS.before_step, hook)
+
+
+def register_optimizer_step_post_hook(hook):
+    """
+    Call ``hook(optimizer, args, kwargs)`` after each step of every optimiser.
+
+    Parameters
+    ----------
+    hook : callable
+
+    Returns
+    -------
+    RemovableHandle
+    """
+    return OptimizerHooks.register(ALL_OPTIMIZERS.after_step, hook)

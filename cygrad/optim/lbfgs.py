@@ -1,0 +1,213 @@
+"""L-BFGS: Newton's method with an inverse Hessian made of the last few changes."""
+
+import cygrad
+from cygrad.optim.hooks import hooked
+from cygrad.optim.line_search import Point, strong_wolfe
+from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.parameter_checks import check_not_negative
+
+__all__ = ["LBFGS"]
+
+LEAST_CURVATURE = 1e-10                # pairs of changes below it do not enter the Hessian
+LEAST_INTERVAL = 1e-9                  # a line search stops when no parameter would change more
+
+
+class LBFGS(Optimizer):
+    """
+    The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (Liu and Nocedal, 1989).
+
+    Made for functions without noise: all data at once. All parameters are one vector for it, so there is one group
+    only. Each step does several iterations and calls the closure for each.
+
+    Parameters
+    ----------
+    params : iterable of Tensor or of (str, Tensor)
+        Complex ones count as pairs of real numbers.
+    lr : float, default 1
+        Length of a step without line search, and the first one that a line search tries.
+    max_iter : int, default 20
+        Iterations of a step.
+    max_eval : int, optional
+        Evaluations of the closure in a step; ``max_iter * 1.25`` if None.
+    tolerance_grad : float, default 1e-7
+        Stop when no element of the gradient is larger.
+    tolerance_change : float, default 1e-9
+        Stop when parameters or function change less.
+    history_size : int, default 100
+        How many changes are remembered.
+    line_search_fn : {None, "strong_wolfe"}
+        How the length of each step is found.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> w = cygrad.tensor([-1.0, 1.5], requires_grad=True)
+    >>> optimizer = cygrad.optim.LBFGS([w], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = (1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2
+    ...     loss.backward()
+    ...     return loss
+    >>> for _ in range(3):
+    ...     _ = optimizer.step(closure)
+    >>> w.detach().round(decimals=3)
+    tensor([1., 1.])
+    """
+
+    def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9,
+                 history_size=100, line_search_fn=None):
+        if max_eval is None:
+            max_eval = max_iter * 5 // 4
+        super().__init__(params, {"lr": lr, "max_iter": max_iter, "max_eval": max_eval,
+                                  "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
+                                  "history_size": history_size, "line_search_fn": line_search_fn})
+        if len(self.param_groups) != 1:
+            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups). Put all parameters into "
+                             "one list.")
+
+    def check_options(self, group):
+        """Raise ValueError for options that make no sense."""
+        check_not_negative(self, group, "lr")
+        if group["line_search_fn"] not in (None, "strong_wolfe"):
+            raise RuntimeError(f"LBFGS: only 'strong_wolfe' is supported (got {group['line_search_fn']!r}).")
+
+    @hooked
+    def step(self, closure):
+        """
+        Do up to ``max_iter`` iterations.
+
+        Parameters
+        ----------
+        closure : callable
+            Empties the gradients, computes the loss and its gradients, and returns the loss.
+
+        Returns
+        -------
+        What the closure returned when it was first called.
+        """
+        if len(self.param_groups) != 1:
+            raise RuntimeError(f"LBFGS: expected exactly one parameter group (got {len(self.param_groups)}).")
+        with cygrad.no_grad():
+            return _Step(self, closure).run()
+
+
+class _Step:
+    """One step: its options, and the vectors that it works with."""
+
+    def __init__(self, optimizer, closure):
+        self.options = optimizer.param_groups[0]
+        self.parameters = self.options["params"]
+        self.closure = closure
+        self.rate = float(self.options["lr"])
+        self.state = optimizer.state[self.parameters[0]]    # there, so that loading gives it the right dtype
+        self.state.setdefault("func_evals", 0)
+        self.state.setdefault("n_iter", 0)
+
+    def run(self):
+        """Iterate until something says stop."""
+        options, state = self.options, self.state
+        first_loss, value, gradient = self.evaluate()
+        evaluations = 1
+        state["func_evals"] += 1
+        if self.small(gradient, options["tolerance_grad"]):
+            return first_loss
+        for iteration in range(1, options["max_iter"] + 1):
+            state["n_iter"] += 1
+            direction = self.direction(gradient)
+            state["prev_flat_grad"], state["prev_loss"] = gradient, value
+            length = self.rate
+            if state["n_iter"] == 1:                       # no scale is known yet
+                length *= min(1.0, 1.0 / float(gradient.abs().sum()))
+            slope = float(gradient.dot(direction))
+            state["d"], state["t"] = direction, length
+            if slope > -options["tolerance_change"]:
+                break
+            before, asked = value, 0
+            if options["line_search_fn"] is not None:
+                best, asked = self.search(direction, Point(0, value, gradient, slope), length,
+                                          options["max_eval"] - evaluations)
+                length, value, gradient = best.step, best.value, best.gradient
+                state["t"] = length
+                self.move(direction, length)
+            else:
+                self.move(direction, length)
+                if iteration != options["max_iter"]:       # what the next iteration needs, if there is one
+                    _, value, gradient = self.evaluate()
+                    asked = 1
+            evaluations += asked
+            state["func_evals"] += asked
+            if (evaluations >= options["max_eval"] or self.small(gradient, options["tolerance_grad"])
+                    or self.small(direction * length, options["tolerance_change"])
+                    or abs(value - before) < options["tolerance_change"]):
+                break
+        return first_loss
+
+    def direction(self, gradient):
+        """The gradient times the inverse Hessian, downhill."""
+        state = self.state
+        if state["n_iter"] == 1:
+            state["old_dirs"], state["old_stps"], state["ro"], state["H_diag"] = [], [], [], 1.0
+            return -gradient
+        changes, steps, weights = state["old_dirs"], state["old_stps"], state["ro"]
+        change = gradient - state["prev_flat_grad"]
+        step = state["d"] * state["t"]
+        curvature = float(change.dot(step))
+        if curvature > LEAST_CURVATURE:
+            if len(changes) == self.options["history_size"]:
+                for memory in changes, steps, weights:
+                    memory.pop(0)
+            if self.options["history_size"] > 0:
+                changes.append(change)
+                steps.append(step)
+                weights.append(1.0 / curvature)
+            state["H_diag"] = curvature / float(change.dot(change))
+        # The two loops of Nocedal: the newest pair first, then back.
+        direction = -gradient
+        shares = [0.0] * len(steps)
+        for i in reversed(range(len(steps))):
+            shares[i] = float(steps[i].dot(direction)) * weights[i]
+            direction.add_(changes[i], alpha=-shares[i])
+        direction.mul_(state["H_diag"])
+        for i in range(len(steps)):
+            direction.add_(steps[i], alpha=shares[i] - float(changes[i].dot(direction)) * weights[i])
+        return direction
+
+    def search(self, direction, start, length, most_evaluations):
+        """The best point of a line search; parameters are back where they were."""
+        values = [parameter.detach().clone() for parameter in self.parameters]
+
+        def at(length):
+            self.move(direction, length)
+            _, value, gradient = self.evaluate()
+            for parameter, former in zip(self.parameters, values, strict=True):
+                parameter.copy_(former)
+            return Point(length, value, gradient, float(gradient.dot(direction)))
+
+        return strong_wolfe(at, start, length, float(direction.abs().max()), LEAST_INTERVAL, most_evaluations)
+
+    def evaluate(self):
+        """What the closure returns, as it is and as a number, and all gradients as one vector."""
+        with cygrad.enable_grad():
+            loss = self.closure()
+        return loss, float(loss), cygrad.cat([_flat(parameter.grad, parameter) for parameter in self.parameters])
+
+    def move(self, direction, length):
+        """Change the parameters."""
+        start = 0
+        for parameter in self.parameters:
+            values = cygrad.view_as_real(parameter) if parameter.is_complex() else parameter
+            values.add_(direction[start:start + values.numel()].view(values.shape), alpha=length)
+            start += values.numel()
+
+    @staticmethod
+    def small(vector, bound):
+        """Is no element larger? (nan is not small.)"""
+        return float(vector.abs().max()) <= bound
+
+
+def _flat(gradient, parameter):
+    """The gradient of a parameter as a vector of real numbers, zeros if there is none."""
+    if gradient is None:
+        gradient = cygrad.zeros_like(parameter, requires_grad=False)
+    gradient = gradient.detach()
+    return (cygrad.view_as_real(gradient) if gradient.is_complex() else gradient).reshape(-1)

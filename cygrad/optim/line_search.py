@@ -1,0 +1,141 @@
+"""
+A line search for the strong Wolfe conditions.
+
+The algorithm is that of Nocedal and Wright, "Numerical Optimization", 3.5 and 3.6: steps grow until an interval is
+known to hold a good one, and then the interval shrinks. New steps come from a cubic through two points with their
+slopes, safeguarded as in M. Schmidt's minFunc, whose constants are used.
+"""
+
+import math
+from typing import NamedTuple
+
+__all__ = ["Point", "strong_wolfe"]
+
+SUFFICIENT, CURVATURE = 1e-4, 0.9      # c1 and c2 of the conditions
+MARGIN = 0.1                           # share of the interval that a new step keeps from its ends
+
+
+class Point(NamedTuple):
+    """A step along the direction, and what the function does there."""
+
+    step: float
+    value: float
+    gradient: object                   # a flat tensor
+    slope: float
+
+
+def strong_wolfe(evaluate, start, step, reach, least_change, most_evaluations=25):
+    """
+    Find a step at which the function is low enough, and flat enough.
+
+    Parameters
+    ----------
+    evaluate : callable
+        step -> `Point`.
+    start : Point
+        At step 0; its slope is negative.
+    step : float
+        The first to try.
+    reach : float
+        Largest element of the direction, to tell when the interval is too small.
+    least_change : float
+    most_evaluations : int, default 25
+
+    Returns
+    -------
+    Point, int
+        The best one found, and the number of evaluations.
+    """
+    search = _Search(evaluate, start, most_evaluations)
+    interval, found = search.bracket(step)
+    if found:
+        return interval[0], search.evaluations
+    return search.shrink(interval, reach, least_change), search.evaluations
+
+
+class _Search:
+    """One line search: the function, where it starts, and how often it was asked."""
+
+    def __init__(self, evaluate, start, most):
+        self._evaluate = evaluate
+        self.start = start
+        self.most = most
+        self.evaluations = 0
+        self.rounds = 0
+
+    def at(self, step):
+        """Evaluate the function."""
+        self.evaluations += 1
+        return self._evaluate(step)
+
+    def too_high(self, point):
+        """Is the function not sufficiently below the line from the start?"""
+        return point.value > self.start.value + SUFFICIENT * point.step * self.start.slope
+
+    def flat(self, point):
+        """Is the slope small enough?"""
+        return abs(point.slope) <= -CURVATURE * self.start.slope
+
+    def bracket(self, step):
+        """Two points with a good step between them, or one good point; and whether it is the latter."""
+        before, point = self.start, self.at(step)
+        while self.rounds < self.most:
+            if self.too_high(point) or (self.rounds > 1 and point.value >= before.value):
+                return [before, point], False
+            if self.flat(point):
+                return [point], True
+            if point.slope >= 0:
+                return [before, point], False
+            farther = cubic_minimum(before, point, point.step + 0.01 * (point.step - before.step), point.step * 10)
+            before, point = point, self.at(farther)
+            self.rounds += 1
+        return [self.start, point], False
+
+    def shrink(self, interval, reach, least_change):
+        """The lower end of the interval, once it is good or there is no progress."""
+        low, high = (0, 1) if interval[0].value <= interval[1].value else (1, 0)
+        stuck = False
+        while self.rounds < self.most:
+            left, right = sorted(point.step for point in interval)
+            if (right - left) * reach < least_change:
+                break
+            step = cubic_minimum(*interval, left, right)
+            margin = MARGIN * (right - left)
+            near_end = min(right - step, step - left) < margin
+            if near_end and (stuck or step >= right or step <= left):
+                step = right - margin if abs(step - right) < abs(step - left) else left + margin
+                near_end = False
+            stuck = near_end
+            point = self.at(step)
+            self.rounds += 1
+            if self.too_high(point) or point.value >= interval[low].value:
+                interval[high] = point
+                low, high = (0, 1) if interval[0].value <= interval[1].value else (1, 0)
+                continue
+            done = self.flat(point)
+            if not done and point.slope * (interval[high].step - interval[low].step) >= 0:
+                interval[high] = interval[low]
+            interval[low] = point
+            if done:
+                break
+        return interval[low]
+
+
+def cubic_minimum(a, b, least, most):
+    """Where the cubic through both points is lowest between the bounds; their middle if it has no minimum."""
+    secant = a.slope + b.slope - 3 * _divided(a.value - b.value, a.step - b.step)
+    square = secant * secant - a.slope * b.slope
+    if not square >= 0:
+        return (least + most) / 2
+    root = math.sqrt(square)
+    if a.step > b.step:
+        a, b = b, a
+    step = b.step - (b.step - a.step) * _divided(b.slope + root - secant, b.slope - a.slope + 2 * root)
+    return most if step > most else step if step > least else least
+
+
+def _divided(a, b):
+    """a / b as floating point numbers have it: inf or nan where b is zero."""
+    if b != 0:
+        return a / b
+    return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)

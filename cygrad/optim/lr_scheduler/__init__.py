@@ -1,0 +1,20 @@
+"""Schedules of learning rates: objects whose ``step()``, called after that of the optimiser, changes its rates."""
+
+from cygrad.optim.lr_scheduler.base import LRScheduler
+from cygrad.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
+from cygrad.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
+from cygrad.optim.lr_scheduler.cyclic import CyclicLR
+from cygrad.optim.lr_scheduler.factors import (
+    ConstantLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    PolynomialLR,
+    StepLR,
+)
+from cygrad.optim.lr_scheduler.one_cycle import OneCycleLR
+from cygrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
+
+_LRScheduler = LRScheduler             # its name in older programs

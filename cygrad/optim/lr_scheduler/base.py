@@ -1,0 +1,187 @@
+"""What all schedules share."""
+
+import warnings
+from contextlib import contextmanager
+
+from cygrad import Tensor
+from cygrad.optim.optimizer import Optimizer
+
+__all__ = ["LRScheduler", "check_optimizer", "current", "one_for_each_group", "set_option"]
+
+
+class LRScheduler:
+    """
+    The base of all schedules.
+
+    A subclass defines ``get_lr()``, which returns the rate of each parameter group at ``self.last_epoch``. Most
+    compute it from the present rate ``group["lr"]``, so that several schedules may act on one optimiser, each
+    multiplying its part.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Its rates at this moment are the initial ones, kept as ``group["initial_lr"]``.
+    last_epoch : int, default -1
+        The step to go on from; -1 starts.
+
+    Raises
+    ------
+    TypeError
+        If it is no Optimizer.
+    KeyError
+        If it is to go on from a step, but a group has no ``initial_lr``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.optim import SGD, lr_scheduler
+    >>> optimizer = SGD([cygrad.zeros(1, requires_grad=True)], lr=0.8)
+    >>> scheduler = lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> for _ in range(4):
+    ...     print(scheduler.get_last_lr())
+    ...     optimizer.step()
+    ...     scheduler.step()
+    [0.8]
+    [0.8]
+    [0.4]
+    [0.4]
+    """
+
+    _get_lr_called_within_step = False
+    _is_initial = False
+
+    def __init__(self, optimizer, last_epoch=-1):
+        check_optimizer(optimizer)
+        self.optimizer = optimizer
+        for number, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", copied(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(f"{type(self).__name__}: param 'initial_lr' is not specified in param_groups[{number}] "
+                               f"when resuming at step {last_epoch}. Load the optimiser's state first.")
+        self.base_lrs = current(optimizer, "initial_lr")
+        self.last_epoch = last_epoch
+        self._initial_step()
+
+    def _initial_step(self):
+        """Go to the first step."""
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def get_last_lr(self):
+        """The rates that this schedule set last, one for each parameter group."""
+        return self._last_lr
+
+    def get_lr(self):
+        """Compute the rates for ``self.last_epoch``; every subclass defines it."""
+        raise NotImplementedError(f"get_lr: {type(self).__name__} does not define it.")
+
+    def step(self, epoch=None):
+        """
+        Go to the next step and set the rates.
+
+        Parameters
+        ----------
+        epoch : int, optional
+            Go to this one instead. Deprecated.
+        """
+        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call `optimizer.step()` "
+                          "first: the other way round the first rate of the schedule is never used.", UserWarning,
+                          stacklevel=2)
+        self._step_count += 1
+        if epoch is not None:
+            warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
+                          "Call it without.", UserWarning, stacklevel=2)
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch=None):
+        """Set the rates of the next step, or of `epoch`."""
+        with self._computing():
+            if epoch is None:
+                self.last_epoch += 1
+                rates = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                closed_form = getattr(self, "_get_closed_form_lr", self.get_lr)
+                rates = closed_form()
+        self._set_rates(rates)
+
+    def _set_rates(self, rates):
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            set_option(group, "lr", rate)
+        self._last_lr = current(self.optimizer, "lr")
+
+    @contextmanager
+    def _computing(self):
+        self._get_lr_called_within_step = True
+        try:
+            yield
+        finally:
+            self._get_lr_called_within_step = False
+
+    def _warn_outside_step(self):
+        """`get_lr` computes the next rates from the present ones; users want `get_last_lr`."""
+        if not self._get_lr_called_within_step:
+            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                          UserWarning, stacklevel=3)
+
+    def state_dict(self):
+        """All attributes but the optimiser, as a dict."""
+        return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
+
+    def load_state_dict(self, state_dict):
+        """Take over what `state_dict` returned."""
+        self.__dict__.update(state_dict)
+
+
+def check_optimizer(optimizer):
+    """TypeError if it is something else."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
+def copied(value):
+    """The number, or a copy of a tensor: an optimiser's rate may be a tensor, which is changed in place."""
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def current(optimizer, name):
+    """An option of each group."""
+    return [copied(group[name]) for group in optimizer.param_groups]
+
+
+def set_option(group, name, value):
+    """Give an option of a group another value."""
+    if isinstance(group[name], Tensor):
+        group[name].fill_(float(value))
+    else:
+        group[name] = float(value) if isinstance(value, Tensor) else value
+
+
+def one_for_each_group(name, optimizer, value):
+    """The list of values for all groups, or one value as often as there are groups."""
+    n = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * n
+    if len(value) != n:
+        raise ValueError(f"{name} must have the same length as optimizer.param_groups (got {len(value)} values, "
+                         f"expected {n}).")
+    return list(value)
+
+
+def saved_functions(functions):
+    """What `state_dict` keeps of functions: attributes of objects that are called, None for plain functions."""
+    return [None if isinstance(function, type(saved_functions)) else dict(getattr(function, "__dict__", {}))
+            for function in functions]
+
+
+def load_functions(functions, saved):
+    """Give objects that are called their attributes back."""
+    for function, attributes in zip(functions, saved, strict=True):
+        if attributes is not None:
+            function.__dict__.update(attributes)

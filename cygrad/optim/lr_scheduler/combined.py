@@ -1,0 +1,134 @@
+"""Several schedules at once, or one after the other."""
+
+from bisect import bisect_right
+
+from cygrad.optim.lr_scheduler.base import LRScheduler, current, set_option
+from cygrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
+
+__all__ = ["ChainedScheduler", "SequentialLR"]
+
+
+class _Combined(LRScheduler):
+    """Schedules of one optimiser, in ``_schedulers``."""
+
+    def _begin(self, optimizer, schedulers):
+        name = type(self).__name__
+        if len(schedulers) < 1:
+            raise ValueError(f"{name} expects at least one scheduler, but got no scheduler.")
+        optimizer = optimizer or schedulers[0].optimizer
+        for number, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"{name} at index {number} should have `optimizer` as its attribute "
+                                f"(got {type(scheduler).__name__}).")
+            if isinstance(scheduler, ReduceLROnPlateau):
+                raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler, whose step needs a measure "
+                                 f"(got one at index {number}).")
+            if scheduler.optimizer is not optimizer:
+                raise ValueError(f"{name} expects all schedulers to belong to the same optimizer "
+                                 f"(the one at index {number} does not).")
+        self.optimizer = optimizer
+        self._schedulers = list(schedulers)
+
+    def _initial_step(self):
+        """The first step, as a part of another schedule; it is also the first one of the parts."""
+        for scheduler in self._schedulers:
+            scheduler._step_count = 0
+        super()._initial_step()
+
+    def state_dict(self):
+        """All attributes but the optimiser, and the states of the schedules."""
+        return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
+
+    def load_state_dict(self, state_dict):
+        """Take over what `state_dict` returned."""
+        saved = dict(state_dict)
+        for scheduler, state in zip(self._schedulers, saved.pop("_schedulers"), strict=True):
+            scheduler.load_state_dict(state)
+        super().load_state_dict(saved)
+
+
+class ChainedScheduler(_Combined):
+    """
+    Several schedules at once: each changes the rates in turn.
+
+    Parameters
+    ----------
+    schedulers : sequence of LRScheduler
+    optimizer : Optimizer, optional
+        That of the schedules.
+    """
+
+    def __init__(self, schedulers, optimizer=None):
+        self._begin(optimizer, schedulers)
+        self._last_lr = current(self.optimizer, "lr")
+
+    def step(self):
+        """Step all schedules."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = current(self.optimizer, "lr")
+
+
+class SequentialLR(_Combined):
+    """
+    One schedule after the other.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    schedulers : list of LRScheduler
+    milestones : list of int
+        The steps at which the next one takes over.
+    last_epoch : int, default -1
+        See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.optim import SGD
+    >>> from cygrad.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
+    >>> optimizer = SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = SequentialLR(optimizer, [ConstantLR(optimizer, 0.25, 10), ExponentialLR(optimizer, 0.5)], [2])
+    >>> for _ in range(4):
+    ...     print(scheduler.get_last_lr())
+    ...     optimizer.step()
+    ...     scheduler.step()
+    [0.25]
+    [0.25]
+    [1.0]
+    [0.5]
+    """
+
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+        self._begin(optimizer, schedulers)
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the "
+                             f"number of milestone points (got {len(schedulers)} and {len(milestones)})")
+        self._milestones = list(milestones)
+        self.last_epoch = last_epoch + 1
+        # All schedules have made their first step when they were made. Take it back, then make that of the first.
+        for group in self.optimizer.param_groups:
+            set_option(group, "lr", group["initial_lr"])
+        _take_back(self._schedulers)
+        first = self._schedulers[bisect_right(self._milestones, 0)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
+
+    def step(self):
+        """Step the schedule whose turn it is."""
+        self.last_epoch += 1
+        number = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[number]
+        if number > 0 and self._milestones[number - 1] == self.last_epoch:
+            scheduler._update_lr(0)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+
+def _take_back(schedulers):
+    for scheduler in schedulers:
+        if isinstance(scheduler, _Combined):
+            _take_back(scheduler._schedulers)
+        elif hasattr(scheduler, "last_epoch"):
+            scheduler.last_epoch -= 1

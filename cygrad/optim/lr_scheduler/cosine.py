@@ -1,0 +1,119 @@
+"""Schedules along a cosine (Loshchilov and Hutter, 2017)."""
+
+import math
+
+from cygrad.optim.lr_scheduler.base import LRScheduler
+
+__all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
+
+
+class CosineAnnealingLR(LRScheduler):
+    """
+    The rate swings between the initial one and `eta_min` along a cosine.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    T_max : int
+        Steps of half a period: from the top to the bottom.
+    eta_min : float, default 0
+    last_epoch : int, default -1
+        See `LRScheduler`.
+    """
+
+    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+        self.T_max = T_max
+        self.eta_min = eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates of the step, from those before it."""
+        self._warn_outside_step()
+        groups, step, half = self.optimizer.param_groups, self.last_epoch, self.T_max
+        if self._is_initial:
+            return [group["lr"] for group in groups]
+        if self._step_count == 1 and step > 0:
+            return self._get_closed_form_lr()
+        if (step - 1 - half) % (2 * half) == 0:            # from the bottom, where the ratio below is 0 / 0
+            return [group["lr"] + (rate - self.eta_min) * (1 - math.cos(math.pi / half)) / 2
+                    for rate, group in zip(self.base_lrs, groups, strict=True)]
+        ratio = (1 + math.cos(math.pi * step / half)) / (1 + math.cos(math.pi * (step - 1) / half))
+        return [ratio * (group["lr"] - self.eta_min) + self.eta_min for group in groups]
+
+    def _get_closed_form_lr(self):
+        share = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (rate - self.eta_min) * share for rate in self.base_lrs]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """
+    The rate goes down along a cosine again and again, starting from the top each time.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    T_0 : int
+        Steps of the first descent.
+    T_mult : int, default 1
+        Each one takes that many times the steps of the one before.
+    eta_min : float, default 0
+        The rate at the bottom.
+    last_epoch : int, default -1
+        See `LRScheduler`.
+    """
+
+    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+        if not isinstance(T_0, int) or T_0 <= 0:
+            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
+        if not isinstance(T_mult, int) or T_mult < 1:
+            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        if not isinstance(eta_min, (float, int)):
+            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
+        self.T_0 = T_0
+        self.T_i = T_0
+        self.T_mult = T_mult
+        self.eta_min = eta_min
+        self.T_cur = last_epoch
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates of the step."""
+        self._warn_outside_step()
+        share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (rate - self.eta_min) * share for rate in self.base_lrs]
+
+    def step(self, epoch=None):
+        """
+        Go to the next step, or to any other.
+
+        Parameters
+        ----------
+        epoch : float, optional
+            Where to go; a fraction is fine.
+        """
+        if epoch is None and self.last_epoch >= 0:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur %= self.T_i
+                self.T_i *= self.T_mult
+        else:
+            epoch = 0 if epoch is None else epoch
+            if epoch < 0:
+                raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+            self.T_cur, self.T_i = self._descent_at(epoch)
+        self.last_epoch = math.floor(epoch)
+        with self._computing():
+            rates = self.get_lr()
+        self._set_rates(rates)
+
+    def _descent_at(self, epoch):
+        """How far the descent at `epoch` has come, and how long it is."""
+        if epoch < self.T_0:
+            return epoch, self.T_0
+        if self.T_mult == 1:
+            return epoch % self.T_0, self.T_i
+        # Descents before number n take T_0 * (1 + m + ... + m**(n - 1)) steps.
+        number = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
+        before = self.T_0 * (self.T_mult ** number - 1) / (self.T_mult - 1)
+        return epoch - before, self.T_0 * self.T_mult ** number

@@ -1,0 +1,277 @@
+"""Schedules that multiply rates by a factor at each step, or at some."""
+
+from bisect import bisect_right
+from collections import Counter
+
+from cygrad.optim.lr_scheduler.base import (
+    LRScheduler,
+    check_optimizer,
+    load_functions,
+    one_for_each_group,
+    saved_functions,
+)
+
+__all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR",
+           "StepLR"]
+
+
+class _Factor(LRScheduler):
+    """Rates are multiplied by ``_factor()`` at each step; at step n they are ``_share()`` of the initial ones."""
+
+    def get_lr(self):
+        """The rates of the step, from those before it."""
+        self._warn_outside_step()
+        factor = self._factor()
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
+
+    def _get_closed_form_lr(self):
+        share = self._share()
+        return [rate * share for rate in self.base_lrs]
+
+
+class _Functions(LRScheduler):
+    """Schedules that call a function for each group."""
+
+    def __init__(self, optimizer, lr_lambda, last_epoch):
+        check_optimizer(optimizer)
+        self.lr_lambdas = one_for_each_group("lr_lambda", optimizer, lr_lambda)
+        for function in self.lr_lambdas:
+            if not callable(function):
+                raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
+        super().__init__(optimizer, last_epoch)
+
+    def state_dict(self):
+        """All attributes but the optimiser; of the functions only the attributes of objects that are called."""
+        return {**super().state_dict(), "lr_lambdas": saved_functions(self.lr_lambdas)}
+
+    def load_state_dict(self, state_dict):
+        """Take over what `state_dict` returned; the functions stay."""
+        saved = dict(state_dict)
+        load_functions(self.lr_lambdas, saved.pop("lr_lambdas"))
+        super().load_state_dict(saved)
+
+
+class LambdaLR(_Functions):
+    """
+    The initial rate times a function of the step.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    lr_lambda : callable or list of callables
+        Step -> factor; one for all groups or one for each.
+    last_epoch : int, default -1
+        See `LRScheduler`.
+
+    Raises
+    ------
+    ValueError
+        If the list has another length than there are groups.
+    """
+
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        super().__init__(optimizer, lr_lambda, last_epoch)
+
+    def get_lr(self):
+        """The rates of the step."""
+        self._warn_outside_step()
+        return [rate * function(self.last_epoch) for function, rate in zip(self.lr_lambdas, self.base_lrs, strict=True)]
+
+
+class MultiplicativeLR(_Functions):
+    """
+    The rate before times a function of the step.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    lr_lambda : callable or list of callables
+        Step -> factor; one for all groups or one for each.
+    last_epoch : int, default -1
+        See `LRScheduler`.
+    """
+
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        super().__init__(optimizer, lr_lambda, last_epoch)
+
+    def get_lr(self):
+        """The rates of the step, from those before it."""
+        self._warn_outside_step()
+        return [group["lr"] * (1 if self._is_initial else function(self.last_epoch))
+                for function, group in zip(self.lr_lambdas, self.optimizer.param_groups, strict=True)]
+
+
+class StepLR(_Factor):
+    """
+    The rate times `gamma` every `step_size` steps.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    step_size : int
+    gamma : float, default 0.1
+    last_epoch : int, default -1
+        See `LRScheduler`.
+    """
+
+    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+        self.step_size = step_size
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self):
+        return 1 if self.last_epoch == 0 or self.last_epoch % self.step_size else self.gamma
+
+    def _share(self):
+        return self.gamma ** (self.last_epoch // self.step_size)
+
+
+class MultiStepLR(_Factor):
+    """
+    The rate times `gamma` at certain steps.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    milestones : iterable of int
+        The steps; one that is there twice counts twice.
+    gamma : float, default 0.1
+    last_epoch : int, default -1
+        See `LRScheduler`.
+    """
+
+    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+        self.milestones = Counter(milestones)
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self):
+        return self.gamma ** self.milestones[self.last_epoch] if self.last_epoch in self.milestones else 1
+
+    def _share(self):
+        return self.gamma ** bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+
+
+class ConstantLR(_Factor):
+    """
+    A part of the rate for the first steps.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    factor : float, default 1/3
+        In [0, 1].
+    total_iters : int, default 5
+        How many steps.
+    last_epoch : int, default -1
+        See `LRScheduler`.
+    """
+
+    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+        if not 0 <= factor <= 1:
+            raise ValueError("Constant multiplicative factor expected to be between 0 and 1 "
+                             f"(got {factor}).")
+        self.factor = factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self):
+        if self.last_epoch == 0:
+            return self.factor
+        return 1.0 / self.factor if self.last_epoch == self.total_iters else 1
+
+    def _share(self):
+        return 1 if self.last_epoch >= self.total_iters else self.factor
+
+
+class LinearLR(_Factor):
+    """
+    The share of the rate changes evenly from one value to another.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    start_factor : float, default 1/3
+        In (0, 1].
+    end_factor : float, default 1
+        In [0, 1].
+    total_iters : int, default 5
+        In how many steps.
+    last_epoch : int, default -1
+        See `LRScheduler`.
+    """
+
+    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+        if not 0 < start_factor <= 1:
+            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1 "
+                             f"(got {start_factor}).")
+        if not 0 <= end_factor <= 1:
+            raise ValueError(f"Ending multiplicative factor expected to be between 0 and 1 (got {end_factor}).")
+        self.start_factor = start_factor
+        self.end_factor = end_factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self):
+        if self.last_epoch == 0:
+            return self.start_factor
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return 1
+        rise = self.end_factor - self.start_factor
+        return 1 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)
+
+    def _share(self):
+        done = min(self.total_iters, self.last_epoch) / self.total_iters
+        return self.start_factor + (self.end_factor - self.start_factor) * done
+
+
+class ExponentialLR(_Factor):
+    """
+    The rate times `gamma` at each step.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    gamma : float
+    last_epoch : int, default -1
+        See `LRScheduler`.
+    """
+
+    def __init__(self, optimizer, gamma, last_epoch=-1):
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self):
+        return 1 if self._is_initial else self.gamma
+
+    def _share(self):
+        return self.gamma ** self.last_epoch
+
+
+class PolynomialLR(_Factor):
+    """
+    The rate goes down to zero along a power of the steps that are left.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    total_iters : int, default 5
+        In how many steps.
+    power : float, default 1
+    last_epoch : int, default -1
+        See `LRScheduler`.
+    """
+
+    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self):
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return 1
+        before = 1 - (self.last_epoch - 1) / self.total_iters
+        return ((1 - self.last_epoch / self.total_iters) / before) ** self.power
+
+    def _share(self):
+        return (1 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power

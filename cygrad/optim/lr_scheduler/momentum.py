@@ -1,0 +1,29 @@
+"""Schedules that move the momentum against the rate."""
+
+from cygrad.optim.lr_scheduler.base import one_for_each_group
+
+__all__ = ["Momentum"]
+
+
+class Momentum:
+    """Momentum of an optimiser that has one: ``momentum``, or the first of ``betas``."""
+
+    def _begin_momentum(self, optimizer, lowest, highest, start):
+        """Check and note the bounds; `start`: set the highest."""
+        if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled "
+                             f"(got {type(optimizer).__name__}).")
+        self.use_beta1 = "betas" in optimizer.defaults
+        lowest = one_for_each_group("base_momentum", optimizer, lowest)
+        highest = one_for_each_group("max_momentum", optimizer, highest)
+        if start:
+            for low, high, group in zip(lowest, highest, optimizer.param_groups, strict=True):
+                self._set_momentum(group, high)
+                group["max_momentum"], group["base_momentum"] = high, low
+        return lowest, highest
+
+    def _set_momentum(self, group, value):
+        if self.use_beta1:
+            group["betas"] = (value, *group["betas"][1:])
+        else:
+            group["momentum"] = value

@@ -1,0 +1,108 @@
+"""A schedule of one rise and one long descent (Smith and Topin, 2018)."""
+
+import math
+
+from cygrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, one_for_each_group
+from cygrad.optim.lr_scheduler.momentum import Momentum
+
+__all__ = ["OneCycleLR"]
+
+
+def along_cosine(start, end, share):
+    """From `start` to `end` along half a cosine."""
+    return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+
+
+def along_line(start, end, share):
+    """From `start` to `end` evenly."""
+    return (end - start) * share + start
+
+
+WAYS = {"cos": along_cosine, "linear": along_line}
+
+
+class OneCycleLR(Momentum, LRScheduler):
+    """
+    The rate goes up to a high value and then down to nearly zero, the momentum down and up; to be called each batch.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    max_lr : float or list of float
+        The highest rate.
+    total_steps : int, optional
+        How many steps there will be.
+    epochs, steps_per_epoch : int, optional
+        Their product is how many, if `total_steps` is None.
+    pct_start : float, default 0.3
+        Which share of the steps go up.
+    anneal_strategy : {"cos", "linear"}
+        The way between the values.
+    cycle_momentum : bool, default True
+        The optimiser needs a momentum then.
+    base_momentum, max_momentum : float or list of float, default 0.85 and 0.95
+    div_factor : float, default 25
+        The first rate is `max_lr` divided by it.
+    final_div_factor : float, default 1e4
+        The last rate is the first one divided by it.
+    three_phase : bool, default False
+        Come down to the first rate as fast as it went up, and only then lower.
+    last_epoch : int, default -1
+        See `LRScheduler`.
+    """
+
+    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
+                 anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
+                 final_div_factor=1e4, three_phase=False, last_epoch=-1):
+        check_optimizer(optimizer)
+        if total_steps is None and (epochs is None or steps_per_epoch is None):
+            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        given = {"epochs": epochs, "steps_per_epoch": steps_per_epoch} if total_steps is None else {
+            "total_steps": total_steps}
+        for name, value in given.items():
+            if not isinstance(value, int) or value <= 0:
+                raise ValueError(f"Expected positive integer {name}, but got {value}")
+        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+        if anneal_strategy not in WAYS:
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        self.total_steps = math.prod(given.values())
+        self._anneal_func_type = anneal_strategy
+        top = float(pct_start * self.total_steps) - 1
+        # Where each phase ends, and from what to what rate and momentum it goes.
+        rise = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+        self._phases = [rise, (self.total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+        if three_phase:
+            self._phases = [
+                rise, (float(2 * pct_start * self.total_steps) - 2, "max_lr", "initial_lr", "base_momentum",
+                       "max_momentum"),
+                (self.total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
+        rates = one_for_each_group("max_lr", optimizer, max_lr)
+        if last_epoch == -1:
+            for rate, group in zip(rates, optimizer.param_groups, strict=True):
+                group["initial_lr"] = rate / div_factor
+                group["max_lr"] = rate
+                group["min_lr"] = group["initial_lr"] / final_div_factor
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._begin_momentum(optimizer, base_momentum, max_momentum, last_epoch == -1)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates of the step; sets the momenta."""
+        self._warn_outside_step()
+        step = self.last_epoch
+        if step > self.total_steps:
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
+        start, phase = 0.0, 0
+        while step > self._phases[phase][0] and phase < len(self._phases) - 1:
+            start = self._phases[phase][0]
+            phase += 1
+        end, *names = self._phases[phase]
+        share = (step - start) / (end - start)
+        way, rates = WAYS[self._anneal_func_type], []
+        for group in self.optimizer.param_groups:
+            rates.append(way(group[names[0]], group[names[1]], share))
+            if self.cycle_momentum:
+                self._set_momentum(group, way(group[names[2]], group[names[3]], share))
+        return rates

@@ -1,0 +1,127 @@
+"""A schedule that waits for progress to end."""
+
+import math
+import warnings
+
+from cygrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, current, one_for_each_group, set_option
+
+__all__ = ["ReduceLROnPlateau"]
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """
+    The rate times `factor` when a measure has not become better for some steps.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    mode : {"min", "max"}
+        Whether the measure is better when it is lower, or higher.
+    factor : float, default 0.1
+        Below 1.
+    patience : int, default 10
+        How many steps without progress are accepted.
+    threshold : float, default 1e-4
+        What counts as progress.
+    threshold_mode : {"rel", "abs"}
+        Whether `threshold` is a share of the best measure.
+    cooldown : int, default 0
+        How many steps to wait after a change.
+    min_lr : float or list of float, default 0
+        No rate becomes lower.
+    eps : float, default 1e-8
+        Changes that are not larger are left out.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = cygrad.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1, factor=0.5)
+    >>> for loss in (3.0, 2.0, 2.0, 2.0):
+    ...     scheduler.step(loss)
+    >>> scheduler.get_last_lr()
+    [0.5]
+    """
+
+    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel",
+                 cooldown=0, min_lr=0, eps=1e-8):
+        if factor >= 1.0:
+            raise ValueError(f"Factor should be < 1.0 (got {factor}).")
+        check_optimizer(optimizer)
+        if mode not in ("min", "max"):
+            raise ValueError(f"mode {mode} is unknown! (expected 'min' or 'max')")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"threshold mode {threshold_mode} is unknown! (expected 'rel' or 'abs')")
+        self.factor = factor
+        self.optimizer = optimizer
+        self.min_lrs = one_for_each_group("min_lr", optimizer, min_lr)
+        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
+        self.patience = patience
+        self.cooldown = cooldown
+        self.eps = eps
+        self.last_epoch = 0
+        self.mode = mode
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self._last_lr = current(optimizer, "lr")
+        self._reset()
+
+    def _reset(self):
+        """Forget all measures."""
+        self.best = self.mode_worse
+        self.cooldown_counter = 0
+        self.num_bad_epochs = 0
+
+    def step(self, metrics, epoch=None):
+        """
+        Note the measure, and lower the rates if it is time.
+
+        Parameters
+        ----------
+        metrics : float or Tensor with one element
+        epoch : int, optional
+            Deprecated.
+        """
+        measure = float(metrics)
+        if epoch is not None:
+            warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
+                          "Call it without.", UserWarning, stacklevel=2)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(measure, self.best):
+            self.best = measure
+            self.num_bad_epochs = 0
+        else:
+            self.num_bad_epochs += 1
+        if self.in_cooldown:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce()
+            self.cooldown_counter = self.cooldown
+            self.num_bad_epochs = 0
+        self._last_lr = current(self.optimizer, "lr")
+
+    def _reduce(self):
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError("ReduceLROnPlateau: the number of parameter groups is not what it was when this "
+                                   f"was made (got {len(groups)}, expected {len(self.min_lrs)}). Set `min_lrs`.")
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, least in zip(groups, self.min_lrs, strict=True):
+            before = float(group["lr"])
+            rate = max(before * self.factor, least)
+            if before - rate > self.eps:
+                set_option(group, "lr", rate)
+
+    @property
+    def in_cooldown(self):
+        """Is it still waiting after the last change?"""
+        return self.cooldown_counter > 0
+
+    def is_better(self, a, best):
+        """Is the measure `a` progress?"""
+        sign = -1 if self.mode == "min" else 1
+        bound = best * (1 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
+        return a < bound if self.mode == "min" else a > bound

@@ -1,0 +1,60 @@
+"""Adam with Nesterov momentum."""
+
+from cygrad._core import optimise
+from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.parameter_checks import check_betas, check_not_negative
+
+__all__ = ["NAdam"]
+
+
+class NAdam(Optimizer):
+    """
+    Adam with Nesterov momentum (Dozat, 2016): the step looks ahead along the running mean of the gradient.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        See `Optimizer`.
+    lr : float, default 2e-3
+    betas : (float, float), default (0.9, 0.999)
+        How much of the averages stays in each step.
+    eps : float, default 1e-8
+        Added to the denominator.
+    weight_decay : float, default 0
+    momentum_decay : float, default 4e-3
+        How fast the momentum grows to its final value.
+    decoupled_weight_decay : bool, default False
+        Weight decay shrinks the parameter instead of entering the gradient.
+    maximize : bool, default False
+        Go uphill.
+    foreach, capturable, differentiable : optional
+        See `Optimizer`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.NAdam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.8944], requires_grad=True)
+    """
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
+                 decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False, differentiable=False):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+                                  "momentum_decay": momentum_decay,
+                                  "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize,
+                                  "foreach": foreach, "capturable": capturable, "differentiable": differentiable})
+
+    def check_options(self, group):
+        """Raise ValueError for options that make no sense."""
+        check_not_negative(self, group, "lr", "eps", "weight_decay", "momentum_decay")
+        check_betas(self, group)
+
+    def update(self, group):
+        """Change the parameters of one group."""
+        beta1, beta2 = group["betas"]
+        optimise.nadam(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
+                       group["momentum_decay"], group["decoupled_weight_decay"], group["maximize"])

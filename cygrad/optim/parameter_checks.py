@@ -1,0 +1,65 @@
+"""What is checked about the parameters and options of a group."""
+
+import warnings
+
+from cygrad import Tensor
+
+__all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters"]
+
+
+def names_and_parameters(params):
+    """The names, if there are any (else None), and the parameters of a group."""
+    if isinstance(params, Tensor):
+        params = [params]
+    elif isinstance(params, set):
+        raise TypeError("add_param_group: parameters need an order, which would differ from run to run "
+                        "(got a set). Use a list.")
+    params = list(params)
+    named = [isinstance(param, tuple) for param in params]
+    names = [param[0] for param in params] if named and all(named) else None
+    if any(named) and not names:
+        raise ValueError("add_param_group: all parameters should be with names, or all without.")
+    if names:
+        params = [param[1] for param in params]
+    for param in params:
+        if not isinstance(param, Tensor):
+            raise TypeError(f"add_param_group: optimizer can only optimize Tensors (got {type(param).__name__}).")
+        if not param.is_leaf and not param.retains_grad:
+            raise ValueError("add_param_group: can't optimize a non-leaf Tensor (got one made by "
+                             f"{param.grad_fn.name()}).")
+    if len(set(params)) != len(params):
+        warnings.warn("add_param_group: a parameter group with duplicate parameters; each would be changed "
+                      "once for each time it is there.", stacklevel=5)
+    return names, params
+
+
+def check_execution(optimizer, group):
+    """Options that choose how a step is executed: there is one way, which is fused, and outside of every graph."""
+    name = type(optimizer).__name__
+    if group.get("differentiable"):
+        raise RuntimeError(f"{name}: differentiable=True is not there: a step changes parameters in place, outside "
+                           "the graph. Compute the new parameters with operations of tensors.")
+    if group.get("capturable"):
+        raise RuntimeError(f"{name}: capturable=True needs a device that replays graphs (got parameters on the CPU). "
+                           "Leave it False.")
+    if group.get("foreach") and group.get("fused"):
+        raise RuntimeError(f"{name}: `fused` and `foreach` cannot be True together. Leave both None: steps are fused.")
+
+
+def check_not_negative(optimizer, group, *names):
+    """ValueError if one of these options is below zero (or not a number)."""
+    for name in names:
+        value = group[name]
+        if isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueError(f"{type(optimizer).__name__}: {name} must have one element (got shape "
+                             f"{tuple(value.shape)}).")
+        if not value >= 0:
+            raise ValueError(f"{type(optimizer).__name__}: invalid {name} (got {value}, expected at least 0).")
+
+
+def check_betas(optimizer, group):
+    """ValueError if what the running means keep in each step is not in [0, 1)."""
+    for number, beta in enumerate(group["betas"]):
+        if not 0 <= beta < 1:
+            raise ValueError(f"{type(optimizer).__name__}: invalid beta parameter at index {number} "
+                             f"(got {beta}, expected in [0, 1)).")

@@ -1,0 +1,55 @@
+"""Gradients in units of their mean size."""
+
+from cygrad._core import optimise_scales
+from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.parameter_checks import check_not_negative
+
+__all__ = ["RMSprop"]
+
+
+class RMSprop(Optimizer):
+    """
+    Gradients divided by the root of their running mean square (Hinton, 2012).
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        See `Optimizer`.
+    lr : float, default 1e-2
+    alpha : float, default 0.99
+        How much of the averages stays in each step.
+    eps : float, default 1e-8
+        Added to the root.
+    weight_decay, momentum : float, default 0
+    centered : bool, default False
+        Divide by an estimate of the standard deviation instead: the square of the mean gradient is subtracted.
+    maximize : bool, default False
+        Go uphill.
+    foreach, capturable, differentiable : optional
+        See `Optimizer`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.RMSprop([w], lr=0.01)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.9000], requires_grad=True)
+    """
+
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False,
+                 capturable=False, foreach=None, maximize=False, differentiable=False):
+        super().__init__(params, {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay,
+                                  "momentum": momentum, "centered": centered, "maximize": maximize,
+                                  "foreach": foreach, "capturable": capturable, "differentiable": differentiable})
+
+    def check_options(self, group):
+        """Raise ValueError for options that make no sense."""
+        check_not_negative(self, group, "lr", "eps", "weight_decay", "momentum", "alpha")
+
+    def update(self, group):
+        """Change the parameters of one group."""
+        optimise_scales.rmsprop(group["params"], self.state, group["lr"], group["alpha"], group["eps"],
+                                group["weight_decay"], group["momentum"], group["centered"], group["maximize"])

@@ -1,0 +1,59 @@
+"""Steps from the signs of gradients alone."""
+
+from cygrad._core import optimise_scales
+from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.parameter_checks import check_not_negative
+
+__all__ = ["Rprop"]
+
+
+class Rprop(Optimizer):
+    """
+    Resilient propagation (Riedmiller and Braun, 1993), for gradients of all data at once: only the signs count.
+
+    Each element has a step size of its own, which grows while its gradient keeps its sign, and shrinks when the sign
+    changes; then the element stays where it is for one step.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        See `Optimizer`.
+    lr : float, default 1e-2
+        Size of the first steps.
+    etas : (float, float), default (0.5, 1.2)
+        By what sizes shrink and grow.
+    step_sizes : (float, float), default (1e-6, 50)
+        The smallest and the largest size.
+    maximize : bool, default False
+        Go uphill.
+    foreach, capturable, differentiable : optional
+        See `Optimizer`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.Rprop([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.9000], requires_grad=True)
+    """
+
+    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
+                 maximize=False, differentiable=False):
+        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize,
+                                  "foreach": foreach, "capturable": capturable, "differentiable": differentiable})
+
+    def check_options(self, group):
+        """Raise ValueError for options that make no sense."""
+        check_not_negative(self, group, "lr")
+        shrink, grow = group["etas"]
+        if not 0 < shrink < 1 < grow:
+            raise ValueError(f"{type(self).__name__}: invalid etas (got {shrink} and {grow}, expected one in (0, 1) "
+                             "and one above 1).")
+
+    def update(self, group):
+        """Change the parameters of one group."""
+        optimise_scales.rprop(group["params"], self.state, group["lr"], *group["etas"], *group["step_sizes"],
+                              group["maximize"])

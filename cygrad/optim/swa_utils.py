@@ -1,0 +1,256 @@
+"""Averages of weights along the way: SWA (Izmailov et al., 2018) and exponential moving averages."""
+
+import math
+from copy import deepcopy
+from itertools import chain
+
+import cygrad
+from cygrad.nn.module import Module
+from cygrad.optim.lr_scheduler.base import LRScheduler, one_for_each_group
+
+__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
+           "get_swa_multi_avg_fn", "update_bn"]
+
+
+def _checked_decay(decay):
+    if not 0 <= decay <= 1:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
+    return decay
+
+
+def get_ema_avg_fn(decay=0.999):
+    """
+    A function for the exponential moving average of one tensor.
+
+    Parameters
+    ----------
+    decay : float, default 0.999
+        How much of the average stays in each step.
+
+    Returns
+    -------
+    callable
+        (average, value, number of values so far) -> new average.
+    """
+    _checked_decay(decay)
+
+    def average(ema_param, current_param, num_averaged):
+        with cygrad.no_grad():
+            return decay * ema_param + (1 - decay) * current_param
+
+    return average
+
+
+def get_swa_avg_fn():
+    """
+    A function for the mean of one tensor over all steps.
+
+    Returns
+    -------
+    callable
+        (average, value, number of values so far) -> new average.
+    """
+    def average(averaged_param, current_param, num_averaged):
+        with cygrad.no_grad():
+            return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+
+    return average
+
+
+def get_ema_multi_avg_fn(decay=0.999):
+    """
+    A function that takes the exponential moving average of many tensors, in place.
+
+    Parameters
+    ----------
+    decay : float, default 0.999
+        How much of the averages stays in each step.
+
+    Returns
+    -------
+    callable
+        (averages, values, number of values so far) -> None.
+    """
+    _checked_decay(decay)
+    return lambda averages, values, num_averaged: _mix(averages, values, 1 - decay)
+
+
+def get_swa_multi_avg_fn():
+    """
+    A function that takes the mean of many tensors over all steps, in place.
+
+    Returns
+    -------
+    callable
+        (averages, values, number of values so far) -> None.
+    """
+    return lambda averages, values, num_averaged: _mix(averages, values, 1 / (float(num_averaged) + 1))
+
+
+def _mix(averages, values, weight):
+    """Move averages towards values."""
+    with cygrad.no_grad():
+        for average, value in zip(averages, values, strict=True):
+            if average.is_floating_point() or average.is_complex():
+                average.add_(value - average, alpha=weight)
+            else:
+                average.copy_(average * (1 - weight) + value * weight)
+
+
+class AveragedModel(Module):
+    """
+    A copy of a model whose parameters are averages of those that the model has had.
+
+    Parameters
+    ----------
+    model : Module
+    device : optional
+        The CPU, where everything is.
+    avg_fn : callable, optional
+        See `get_swa_avg_fn`, which is the default, and `get_ema_avg_fn`.
+    multi_avg_fn : callable, optional
+        See `get_swa_multi_avg_fn` and `get_ema_multi_avg_fn`.
+    use_buffers : bool, default False
+        Average buffers too, instead of copying them.
+
+    Attributes
+    ----------
+    module : Module
+        The copy; calling this calls it.
+    n_averaged : Tensor
+        How often `update_parameters` was called.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> averaged = cygrad.optim.swa_utils.AveragedModel(model)
+    >>> for value in (1.0, 2.0, 6.0):
+    ...     _ = nn.init.constant_(model.weight, value)
+    ...     averaged.update_parameters(model)
+    >>> averaged.module.weight.item()
+    3.0
+    """
+
+    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+        self.module = deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", cygrad.tensor(0))
+        self.avg_fn = avg_fn
+        self.multi_avg_fn = multi_avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *args, **kwargs):
+        """What the averaged model computes."""
+        return self.module(*args, **kwargs)
+
+    def update_parameters(self, model):
+        """
+        Take the present parameters of the model into the averages.
+
+        Parameters
+        ----------
+        model : Module
+            Of the same shape as the one at the beginning.
+        """
+        averages, values = _tensors(self.module, self.use_buffers), _tensors(model, self.use_buffers)
+        with cygrad.no_grad():
+            if self.n_averaged == 0:
+                for average, value in zip(averages, values, strict=True):
+                    average.copy_(value)
+            elif self.avg_fn is not None:
+                for average, value in zip(averages, values, strict=True):
+                    average.copy_(self.avg_fn(average, value, self.n_averaged))
+            else:
+                (self.multi_avg_fn or get_swa_multi_avg_fn())(averages, values, self.n_averaged)
+            if not self.use_buffers:
+                for own, other in zip(self.module.buffers(), model.buffers(), strict=True):
+                    own.copy_(other)
+            self.n_averaged += 1
+
+
+def _tensors(model, use_buffers):
+    return [tensor.detach() for tensor in chain(model.parameters(), model.buffers() if use_buffers else ())]
+
+
+def update_bn(loader, model, device=None):
+    """
+    Compute the running statistics of batch normalisation anew, with one pass over the data.
+
+    Parameters
+    ----------
+    loader : iterable
+        Inputs, or sequences whose first element is the input.
+    model : Module
+    device : optional
+        The CPU, where everything is.
+    """
+    layers = [module for module in model.modules()
+              if "_BatchNorm" in [base.__name__ for base in type(module).__mro__]]
+    if not layers:
+        return
+    before, was_training = [layer.momentum for layer in layers], model.training
+    model.train()
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None                  # the plain mean over all batches
+    with cygrad.no_grad():
+        for batch in loader:
+            batch = batch[0] if isinstance(batch, (list, tuple)) else batch
+            model(batch if device is None else batch.to(device))
+    for layer, momentum in zip(layers, before, strict=True):
+        layer.momentum = momentum
+    model.train(was_training)
+
+
+class SWALR(LRScheduler):
+    """
+    The rate goes to a constant value in a number of steps.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    swa_lr : float or list of float
+        The value.
+    anneal_epochs : int, default 10
+        The number of steps.
+    anneal_strategy : {"cos", "linear"}
+        The way to it.
+    last_epoch : int, default -1
+        See `cygrad.optim.lr_scheduler.LRScheduler`.
+    """
+
+    def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
+        for rate, group in zip(one_for_each_group("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True):
+            group["swa_lr"] = rate
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
+        self._anneal_strategy = anneal_strategy
+        self.anneal_epochs = anneal_epochs
+        super().__init__(optimizer, last_epoch)
+
+    def _share(self, step):
+        """How far the way is done after so many steps."""
+        done = max(0, min(1, step / max(1, self.anneal_epochs)))
+        return done if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
+
+    def get_lr(self):
+        """The rates of the step, from those before it."""
+        self._warn_outside_step()
+        step = self._step_count - 1
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before, now = self._share(step - 1), self._share(step)
+        rates = []
+        for group in self.optimizer.param_groups:
+            # where the way began, seen from the present rate
+            start = group["swa_lr"] if before == 1 else (group["lr"] - before * group["swa_lr"]) / (1 - before)
+            rates.append(group["swa_lr"] * now + start * (1 - now))
+        return rates

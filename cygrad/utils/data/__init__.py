@@ -1,0 +1,23 @@
+"""Data sets, the order in which to go through them, and batches made ahead by threads."""
+
+from cygrad.utils.data.collate import default_collate, default_convert
+from cygrad.utils.data.dataloader import DataLoader
+from cygrad.utils.data.dataset import (
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
+from cygrad.utils.data.sampler import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+from cygrad.utils.data.workers import get_worker_info

@@ -1,0 +1,113 @@
+"""From a list of samples to a batch."""
+
+import copy
+from collections.abc import Mapping, MutableMapping, Sequence
+
+import numpy as np
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = ["default_collate", "default_convert"]
+
+
+def default_collate(batch):
+    """
+    Put samples together: tensors are stacked, numbers become tensors, containers keep their structure.
+
+    Parameters
+    ----------
+    batch : list
+        Samples of one structure: tensors, NumPy arrays, numbers, strings, and dicts, tuples and lists of them.
+
+    Returns
+    -------
+    Tensor or container
+        Tuples become lists, named tuples and dicts stay; strings stay in a list.
+
+    Raises
+    ------
+    TypeError
+        For a sample of another kind.
+    RuntimeError
+        If samples do not fit together.
+
+    Examples
+    --------
+    >>> from cygrad.utils.data import default_collate
+    >>> default_collate([(1, "a"), (2, "b")])
+    [tensor([1, 2]), ('a', 'b')]
+    """
+    first = batch[0]
+    kind = type(first)
+    if isinstance(first, Tensor):
+        return cygrad.stack(list(batch))
+    if isinstance(first, (np.ndarray, np.generic)):
+        if first.dtype.kind not in "biufc":
+            raise TypeError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
+                            f"an array of {first.dtype}")
+        return cygrad.as_tensor(np.stack([np.asarray(item) for item in batch]))
+    if isinstance(first, float):
+        return cygrad.tensor(batch, dtype=cygrad.float64)
+    if isinstance(first, int):
+        return cygrad.tensor(batch)
+    if isinstance(first, (str, bytes)):
+        return batch
+    if isinstance(first, Mapping):
+        return _like(first, {key: default_collate([item[key] for item in batch]) for key in first})
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return kind(*(default_collate(column) for column in zip(*batch, strict=True)))
+    if isinstance(first, Sequence):
+        if any(len(item) != len(first) for item in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        columns = [default_collate(column) for column in zip(*batch, strict=True)]
+        return columns if isinstance(first, (list, tuple, range)) else _sequence_like(kind, columns)
+    raise TypeError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
+                    f"{kind}")
+
+
+def default_convert(data):
+    """
+    Make tensors of the arrays in a sample that is not put into a batch.
+
+    Parameters
+    ----------
+    data : any
+
+    Returns
+    -------
+    any
+        Of the same structure.
+    """
+    if isinstance(data, (Tensor, str, bytes)):
+        return data
+    if isinstance(data, (np.ndarray, np.generic)):
+        return cygrad.as_tensor(data) if data.dtype.kind in "biufc" else data
+    if isinstance(data, Mapping):
+        return _like(data, {key: default_convert(value) for key, value in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(default_convert(item) for item in data))
+    if isinstance(data, tuple):
+        return [default_convert(item) for item in data]
+    if isinstance(data, Sequence):
+        return _sequence_like(type(data), [default_convert(item) for item in data])
+    return data
+
+
+def _like(mapping, values):
+    """The values in a mapping of the same class, if it can be made."""
+    try:
+        if isinstance(mapping, MutableMapping):
+            made = copy.copy(mapping)
+            made.update(values)
+            return made
+        return type(mapping)(values)
+    except TypeError:
+        return values
+
+
+def _sequence_like(kind, items):
+    try:
+        return kind(items)
+    except TypeError:
+        return items

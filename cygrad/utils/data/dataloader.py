@@ -1,0 +1,335 @@
+"""Batches of a data set, made here or ahead by threads."""
+
+import itertools
+import math
+import warnings
+import weakref
+
+import cygrad
+from cygrad.utils.data.collate import default_collate, default_convert
+from cygrad.utils.data.dataset import IterableDataset, TensorDataset, samples_of
+from cygrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+from cygrad.utils.data.workers import Failure, Shop, Task, seeded
+
+__all__ = ["DataLoader"]
+
+
+class DataLoader:
+    """
+    Go through a data set in batches.
+
+    Workers are threads, not processes: they share the data set, and batches are not copied. They pay if making a sample
+    waits for files, or computes without Python's lock, as NumPy and cygrad do. Batches come in the same order, and
+    random numbers drawn from cygrad while making them are the same, for any number of workers.
+
+    Parameters
+    ----------
+    dataset : Dataset or IterableDataset
+    batch_size : int or None, default 1
+        None gives single samples.
+    shuffle : bool, default False
+        In another order each time.
+    sampler : iterable of int, optional
+        The order.
+    batch_sampler : iterable of lists of int, optional
+        The batches.
+    num_workers : int, default 0
+        How many threads; with 0 batches are made when they are asked for.
+    collate_fn : callable, optional
+        From a list of samples to a batch; `default_collate`, or for single samples `default_convert`.
+    pin_memory, pin_memory_device, multiprocessing_context : optional
+        Accepted; without meaning on a CPU and with threads.
+    drop_last : bool, default False
+        Leave out a last batch that is smaller.
+    timeout : float, default 0
+        Seconds to wait for a batch; 0 for any time.
+    worker_init_fn : callable, optional
+        Called with the number of each worker, on its thread.
+    generator : Generator, optional
+        For the order, and the seeds of batches.
+    prefetch_factor : int, optional
+        How many batches each worker makes ahead; 2 if None.
+    persistent_workers : bool, default False
+        Keep the threads for the next pass.
+    in_order : bool, default True
+        Whether batches come in the order of the sampler, or as they are ready.
+
+    Raises
+    ------
+    ValueError
+        For arguments that exclude each other.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import DataLoader, TensorDataset
+    >>> data = TensorDataset(cygrad.arange(5), cygrad.arange(5) * 10)
+    >>> for x, y in DataLoader(data, batch_size=2, num_workers=2):
+    ...     print(x.tolist(), y.tolist())
+    [0, 1] [0, 10]
+    [2, 3] [20, 30]
+    [4] [40]
+    """
+
+    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
+                 collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
+                 multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
+                 pin_memory_device="", in_order=True):
+        streams = isinstance(dataset, IterableDataset)
+        _check(num_workers, timeout, prefetch_factor, persistent_workers)
+        if streams:
+            for name, value, allowed in (("shuffle", shuffle, (None, False)), ("sampler", sampler, (None,)),
+                                         ("batch_sampler", batch_sampler, (None,))):
+                if value not in allowed:
+                    raise ValueError("DataLoader with IterableDataset: expected unspecified "
+                                     f"{name} option, but got {name}={value}")
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
+                                 "drop_last")
+            batch_size = None
+        elif batch_size is None and drop_last:
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+        if sampler is None:
+            sampler = (itertools.repeat(None) if streams else RandomSampler(dataset, generator=generator) if shuffle
+                       else SequentialSampler(dataset))
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.num_workers = num_workers
+        self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.multiprocessing_context = multiprocessing_context
+        self.drop_last = drop_last
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.generator = generator
+        self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
+        self.persistent_workers = persistent_workers
+        self.in_order = in_order
+        self._kept = None                                  # the iterator with persistent workers
+
+    @property
+    def _auto_collation(self):
+        return self.batch_sampler is not None
+
+    def __iter__(self):
+        if self.num_workers == 0:
+            return _here(self)
+        if not self.persistent_workers:
+            return _Ahead(self)
+        if self._kept is None:
+            self._kept = _Ahead(self)
+        else:
+            self._kept.begin(self)
+        return self._kept
+
+    def __len__(self):
+        if isinstance(self.dataset, IterableDataset):
+            n = len(self.dataset)
+            if self.batch_size is None:
+                return n
+            return n // self.batch_size if self.drop_last else math.ceil(n / self.batch_size)
+        return len(self.batch_sampler if self._auto_collation else self.sampler)
+
+    def __getstate__(self):
+        return {**self.__dict__, "_kept": None}
+
+
+def _check(num_workers, timeout, prefetch_factor, persistent_workers):
+    if num_workers < 0:
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable worker threads "
+                         f"(got {num_workers}).")
+    if timeout < 0:
+        raise ValueError(f"timeout option should be non-negative (got {timeout})")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError("prefetch_factor option could only be specified with workers. "
+                         "Let num_workers > 0 to use it, otherwise set prefetch_factor to None.")
+    if prefetch_factor is not None and prefetch_factor < 1:
+        raise ValueError(f"prefetch_factor option should be positive (got {prefetch_factor})")
+    if persistent_workers and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def _fetcher(dataset, collate, batches, drop_last):
+    """A function that makes one pass: from indices to a batch. It holds neither loader nor iterator."""
+    if not isinstance(dataset, IterableDataset):
+        if not batches:
+            return lambda index: collate(dataset[index])
+        if type(dataset) is TensorDataset and collate is default_collate:      # rows at once, not one by one
+            return lambda indices: [tensor[cygrad.tensor(indices)] for tensor in dataset.tensors]
+        return lambda indices: collate(samples_of(dataset, indices))
+    stream = iter(dataset)
+
+    def following(indices):
+        if not batches:
+            return collate(next(stream))
+        samples = list(itertools.islice(stream, len(indices)))
+        if not samples or (drop_last and len(samples) < len(indices)):
+            raise StopIteration
+        return collate(samples)
+
+    return following
+
+
+def _make_fetch(loader):
+    parts = loader.dataset, loader.collate_fn, loader._auto_collation, loader.drop_last
+    return lambda: _fetcher(*parts)
+
+
+def _base_seed(loader):
+    """A number that all seeds of a pass come from."""
+    return cygrad.empty((), dtype=cygrad.int64).random_(generator=loader.generator).item()
+
+
+def _here(loader):
+    """Batches made when they are asked for."""
+    seed, expected = _base_seed(loader), _expected(loader)
+    fetch, sampler = None, loader.batch_sampler if loader._auto_collation else loader.sampler
+    for number, indices in enumerate(sampler):
+        try:
+            with seeded(seed, number):
+                fetch = fetch or _make_fetch(loader)()
+                batch = fetch(indices)
+        except StopIteration:
+            if isinstance(loader.dataset, IterableDataset):
+                return
+            raise RuntimeError("DataLoader: the data set raised StopIteration.") from None
+        _warn_if_too_many(loader, number + 1, expected)
+        yield batch
+
+
+def _expected(loader):
+    """How many batches a stream has promised, or None."""
+    if isinstance(loader.dataset, IterableDataset) and hasattr(loader.dataset, "__len__"):
+        return len(loader)
+    return None
+
+
+def _warn_if_too_many(loader, n, expected):
+    if expected is not None and n > expected:
+        warnings.warn(f"Length of IterableDataset {loader.dataset} was reported to be {expected} "
+                      f"(when accessing len(dataloader)), but {n} samples have been fetched. With worker threads each "
+                      "goes through a stream of its own; see get_worker_info.", stacklevel=4)
+
+
+class _Ahead:
+    """Batches made ahead by threads."""
+
+    def __init__(self, loader):
+        streams = isinstance(loader.dataset, IterableDataset)
+        self._seed = _base_seed(loader)
+        self._shop = Shop(loader.num_workers, _make_fetch(loader), streams, loader.worker_init_fn, loader.dataset,
+                          self._seed)
+        self._streams = streams
+        self._end = weakref.finalize(self, Shop.close, self._shop)
+        self._end.atexit = False                           # all threads are ended together then
+        self._first = True
+        self.begin(loader)
+
+    def begin(self, loader):
+        """A new pass."""
+        if not self._first:
+            self._seed = _base_seed(loader)
+        self._first = False
+        self._loader = loader if not loader.persistent_workers else weakref.proxy(loader)
+        self._expected, self._given = _expected(loader), 0
+        self._epoch = self._shop.begin(self._seed)
+        self._indices = iter(loader.batch_sampler if loader._auto_collation else loader.sampler)
+        self._in_order = loader.in_order
+        self._timeout = loader.timeout
+        self._turn = itertools.cycle(range(loader.num_workers))
+        self._ended = set()                                # workers whose stream is over
+        self._pending = {}                                 # number -> worker that has it, in order
+        self._sent = 0
+        self._exhausted = False
+        for _ in range(loader.prefetch_factor * loader.num_workers):
+            self._send()
+
+    def _send(self):
+        """One task more, if there is any."""
+        if self._exhausted:
+            return
+        queues = self._shop.queues
+        worker = next(self._turn)
+        if self._streams:
+            if len(self._ended) == len(queues):
+                return
+            while worker in self._ended:
+                worker = next(self._turn)
+        try:
+            indices = next(self._indices)
+        except StopIteration:
+            self._exhausted = True
+            return
+        self._pending[self._sent] = worker
+        queues[worker].put(Task(self._epoch, self._sent, indices))
+        self._sent += 1
+
+    def __iter__(self):
+        return self
+
+    def _ready(self, done):
+        """The key of a batch that may be given now, or None."""
+        for number in self._pending:
+            if (self._epoch, number) in done:
+                return self._epoch, number
+            if self._in_order:
+                return None
+        return None
+
+    def __next__(self):
+        while self._pending:
+            try:
+                found = self._shop.wait(self._ready, self._timeout)
+            except BaseException:                          # the user has interrupted us
+                self._end()
+                raise
+            if found is None:
+                self._end()
+                self._pending.clear()
+                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
+            (_, number), batch = found
+            worker = self._pending.pop(number)
+            if isinstance(batch, Failure):
+                if self._streams and isinstance(batch.error, StopIteration):
+                    self._ended.add(worker)
+                    self._send()
+                    continue
+                self._send()
+                error = _with_note(batch)
+                # Whoever keeps the error keeps this frame; that must not keep the threads.
+                del self, batch, found
+                try:
+                    raise error
+                finally:
+                    del error
+            self._send()
+            self._given += 1
+            _warn_if_too_many(self._loader, self._given, self._expected)
+            return batch
+        if not self._loader.persistent_workers:
+            self._end()
+        raise StopIteration
+
+    def __len__(self):
+        return len(self._loader)
+
+
+def _with_note(failure):
+    """The error of a worker, which keeps its traceback, with a note of where it comes from."""
+    error = failure.error
+    if isinstance(error, StopIteration):                   # would look like the end of the loop
+        replaced = RuntimeError("DataLoader: the data set raised StopIteration.")
+        replaced.__cause__ = error
+        error = replaced
+    note = f"Caught in DataLoader worker thread {failure.worker}."
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+    return error

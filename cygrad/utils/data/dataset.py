@@ -1,0 +1,265 @@
+"""Data sets: samples by number, or in a stream."""
+
+import bisect
+import itertools
+import math
+import warnings
+
+import cygrad
+
+__all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
+           "random_split"]
+
+
+class Dataset:
+    """
+    Samples by number: a subclass defines ``__getitem__(index)`` and ``__len__()``.
+
+    It may also define ``__getitems__(indices)``, which returns a list of samples. `DataLoader` with worker threads
+    calls these from several threads at once.
+    """
+
+    def __getitem__(self, index):
+        raise NotImplementedError(f"{type(self).__name__}: Subclasses of Dataset should implement __getitem__.")
+
+    def __add__(self, other):
+        return ConcatDataset([self, other])
+
+    def __class_getitem__(cls, kind):
+        """``Dataset[int]`` in annotations is the class itself."""
+        return cls
+
+
+class IterableDataset(Dataset):
+    """
+    Samples in a stream: a subclass defines ``__iter__()``.
+
+    With worker threads each worker goes through a stream of its own; `get_worker_info` tells which part is its.
+    """
+
+    def __iter__(self):
+        raise NotImplementedError(f"{type(self).__name__}: Subclasses of IterableDataset should implement __iter__.")
+
+    def __add__(self, other):
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset):
+    """
+    Rows of tensors: sample i is the tuple of their rows i.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        With first dimensions of one size.
+
+    Raises
+    ------
+    ValueError
+        If the sizes differ.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> data = cygrad.utils.data.TensorDataset(cygrad.arange(3), cygrad.arange(3) * 10)
+    >>> data[1]
+    (tensor(1), tensor(10))
+    """
+
+    def __init__(self, *tensors):
+        if any(tensor.shape[0] != tensors[0].shape[0] for tensor in tensors):
+            raise ValueError("TensorDataset: Size mismatch between tensors (got first dimensions "
+                             f"{[tensor.shape[0] for tensor in tensors]}).")
+        self.tensors = tensors
+
+    def __getitem__(self, index):
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self):
+        return self.tensors[0].shape[0]
+
+
+class StackDataset(Dataset):
+    """
+    Samples of several data sets side by side: tuples, or dicts if they have names.
+
+    Parameters
+    ----------
+    *args, **kwargs : Dataset
+        Of one length; either positional or by name.
+    """
+
+    def __init__(self, *args, **kwargs):
+        if bool(args) == bool(kwargs):
+            raise ValueError("StackDataset: Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) "
+                             f"like input/output, not both or none (got {len(args)} and {len(kwargs)}).")
+        self.datasets = args or kwargs
+        lengths = [len(dataset) for dataset in (args or kwargs.values())]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"StackDataset: Size mismatch between datasets (got lengths {lengths}).")
+        self._length = lengths[0]
+
+    def __getitem__(self, index):
+        if isinstance(self.datasets, dict):
+            return {name: dataset[index] for name, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
+
+    def __getitems__(self, indices):
+        named = isinstance(self.datasets, dict)
+        columns = []
+        for dataset in self.datasets.values() if named else self.datasets:
+            column = samples_of(dataset, indices)
+            if len(column) != len(indices):
+                raise ValueError("StackDataset: Nested dataset's output size mismatch (got "
+                                 f"{len(column)} samples, expected {len(indices)}).")
+            columns.append(column)
+        if named:
+            return [dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)]
+        return list(zip(*columns, strict=True))
+
+    def __len__(self):
+        return self._length
+
+
+class ConcatDataset(Dataset):
+    """
+    Several data sets one after the other.
+
+    Parameters
+    ----------
+    datasets : iterable of Dataset
+        Not streams.
+    """
+
+    def __init__(self, datasets):
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("ConcatDataset: datasets should not be an empty iterable")
+        for dataset in self.datasets:
+            if isinstance(dataset, IterableDataset):
+                raise AssertionError("ConcatDataset does not support IterableDataset. Use ChainDataset.")
+        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+
+    def __len__(self):
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index):
+        if index < 0:
+            if -index > len(self):
+                raise ValueError("ConcatDataset: absolute value of index should not exceed dataset length "
+                                 f"(got {index}, expected at least {-len(self)}).")
+            index += len(self)
+        number = bisect.bisect_right(self.cumulative_sizes, index)
+        if number == len(self.datasets):
+            raise IndexError(f"ConcatDataset: index {index} is out of range (got {len(self)} samples).")
+        return self.datasets[number][index - (self.cumulative_sizes[number - 1] if number else 0)]
+
+
+class ChainDataset(IterableDataset):
+    """
+    Several streams one after the other.
+
+    Parameters
+    ----------
+    datasets : iterable of IterableDataset
+    """
+
+    def __init__(self, datasets):
+        self.datasets = datasets
+
+    def _streams(self):
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset "
+                                     f"(got {type(dataset).__name__}). Use ConcatDataset.")
+            yield dataset
+
+    def __iter__(self):
+        for dataset in self._streams():
+            yield from dataset
+
+    def __len__(self):
+        return sum(len(dataset) for dataset in self._streams())
+
+
+class Subset(Dataset):
+    """
+    Some samples of another data set.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    indices : sequence of int
+    """
+
+    def __init__(self, dataset, indices):
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index):
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices):
+        return samples_of(self.dataset, [self.indices[index] for index in indices])
+
+    def __len__(self):
+        return len(self.indices)
+
+
+def samples_of(dataset, indices):
+    """Several samples at once if the data set can, else one by one."""
+    if callable(getattr(dataset, "__getitems__", None)):
+        return dataset.__getitems__(indices)
+    return [dataset[index] for index in indices]
+
+
+def random_split(dataset, lengths, generator=None):
+    """
+    Split a data set by chance into parts without common samples.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    lengths : sequence of int or float
+        The size of each part; or shares that sum to 1, where samples that are left over go to the first parts.
+    generator : Generator, optional
+
+    Returns
+    -------
+    list of Subset
+
+    Raises
+    ------
+    ValueError
+        If the sizes do not sum to that of the data set.
+
+    Examples
+    --------
+    >>> from cygrad.utils.data import random_split
+    >>> [len(part) for part in random_split(range(10), [0.5, 0.25, 0.25])]
+    [6, 2, 2]
+    """
+    n = len(dataset)
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        sizes = []
+        for number, share in enumerate(lengths):
+            if not 0 <= share <= 1:
+                raise ValueError(f"random_split: Fraction at index {number} is not between 0 and 1 (got {share}).")
+            sizes.append(math.floor(n * share))
+        for number in range(n - sum(sizes)):
+            sizes[number % len(sizes)] += 1
+        for number, size in enumerate(sizes):
+            if size == 0:
+                warnings.warn(f"Length of split at index {number} is 0. This might result in an empty dataset.",
+                              stacklevel=2)
+        lengths = sizes
+    if sum(lengths) != n:
+        raise ValueError("random_split: Sum of input lengths does not equal the length of the input dataset! (got "
+                         f"{sum(lengths)}, expected {n})")
+    order, parts, start = cygrad.randperm(n, generator=generator).tolist(), [], 0
+    for length in lengths:
+        parts.append(Subset(dataset, order[start:start + length]))
+        start += length
+    return parts

@@ -1,0 +1,189 @@
+"""Orders in which to go through a data set."""
+
+import itertools
+
+import cygrad
+
+__all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
+           "WeightedRandomSampler"]
+
+CHUNK = 32                 # numbers drawn at once with replacement
+
+
+class Sampler:
+    """The base of all samplers: a subclass defines ``__iter__()``, which gives indices, and perhaps ``__len__()``."""
+
+    def __init__(self, data_source=None):
+        pass
+
+    def __iter__(self):
+        raise NotImplementedError(f"{type(self).__name__}: Subclasses of Sampler should implement __iter__.")
+
+    def __class_getitem__(cls, kind):
+        """``Sampler[int]`` in annotations is the class itself."""
+        return cls
+
+
+class SequentialSampler(Sampler):
+    """
+    From first to last.
+
+    Parameters
+    ----------
+    data_source : Dataset
+    """
+
+    def __init__(self, data_source):
+        self.data_source = data_source
+
+    def __iter__(self):
+        return iter(range(len(self.data_source)))
+
+    def __len__(self):
+        return len(self.data_source)
+
+
+def _generator(generator):
+    """The generator, or one of its own for a pass, seeded by the default one."""
+    if generator is not None:
+        return generator
+    seed = cygrad.empty((), dtype=cygrad.int64).random_().item()
+    return cygrad.Generator().manual_seed(seed)
+
+
+class RandomSampler(Sampler):
+    """
+    In random order.
+
+    Parameters
+    ----------
+    data_source : Dataset
+    replacement : bool, default False
+        Whether a sample may be drawn again before all others have been.
+    num_samples : int, optional
+        How many; as many as there are if None.
+    generator : Generator, optional
+    """
+
+    def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
+        if not isinstance(replacement, bool):
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+        if not isinstance(self.num_samples, int) or self.num_samples < 0 or (num_samples is not None
+                                                                             and num_samples < 1):
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
+
+    @property
+    def num_samples(self):
+        """How many indices a pass gives."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self):
+        n, generator = len(self.data_source), _generator(self.generator)
+        if self.replacement:
+            for start in range(0, self.num_samples, CHUNK):
+                size = min(CHUNK, self.num_samples - start)
+                yield from cygrad.randint(n, (size,), generator=generator).tolist()
+        elif n:
+            for start in range(0, self.num_samples, n):
+                yield from cygrad.randperm(n, generator=generator).tolist()[:self.num_samples - start]
+
+    def __len__(self):
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """
+    Given indices, in random order.
+
+    Parameters
+    ----------
+    indices : sequence of int
+    generator : Generator, optional
+    """
+
+    def __init__(self, indices, generator=None):
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self):
+        for position in cygrad.randperm(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[position]
+
+    def __len__(self):
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """
+    Drawn with given weights.
+
+    Parameters
+    ----------
+    weights : sequence of float
+        They need not sum to 1.
+    num_samples : int
+        How many.
+    replacement : bool, default True
+    generator : Generator, optional
+    """
+
+    def __init__(self, weights, num_samples, replacement=True, generator=None):
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        self.weights = cygrad.as_tensor(weights, dtype=cygrad.float64)
+        if self.weights.ndim != 1:
+            raise ValueError("weights should be a 1d sequence but given weights have shape "
+                             f"{tuple(self.weights.shape)}")
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self):
+        return iter(cygrad.multinomial(self.weights, self.num_samples, self.replacement,
+                                       generator=self.generator).tolist())
+
+    def __len__(self):
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    """
+    The indices of another sampler in lists.
+
+    Parameters
+    ----------
+    sampler : Sampler or iterable of int
+    batch_size : int
+    drop_last : bool
+        Whether to leave out a last list that is shorter.
+
+    Examples
+    --------
+    >>> from cygrad.utils.data import BatchSampler
+    >>> list(BatchSampler(range(5), 2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, sampler, batch_size, drop_last):
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self):
+        indices = iter(self.sampler)
+        while batch := list(itertools.islice(indices, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch
+
+    def __len__(self):
+        return (len(self.sampler) if self.drop_last else len(self.sampler) + self.batch_size - 1) // self.batch_size

@@ -1,0 +1,187 @@
+"""
+Threads that make batches ahead of the one that is being used.
+
+Everything that both sides need is in a `Shop`: the threads hold it and not the iterator, so that an iterator which
+nobody uses any more is collected, and closes the shop. A batch is made with a random generator of its own, seeded by
+the pass and the batch's number: which thread makes it, and how many there are, makes no difference.
+"""
+
+import atexit
+import queue
+import threading
+import time
+import weakref
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import cygrad
+from cygrad.random.generator import own_generator
+
+__all__ = ["Shop", "WorkerInfo", "get_worker_info", "seeded"]
+
+PATIENCE = 5.0             # seconds that the interpreter's end waits for threads in the middle of a sample
+_this_thread = threading.local()
+_threads = weakref.WeakSet()
+
+
+class WorkerInfo(NamedTuple):
+    """What a worker thread knows of itself."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+def get_worker_info():
+    """
+    Which worker of a `DataLoader` this thread is.
+
+    Returns
+    -------
+    WorkerInfo or None
+        ``id`` (from 0), ``num_workers``, ``seed`` and ``dataset``; None in any other thread.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> class Numbers(cygrad.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         worker = cygrad.utils.data.get_worker_info()
+    ...         return iter(range(worker.id, 6, worker.num_workers))
+    >>> [batch.tolist() for batch in cygrad.utils.data.DataLoader(Numbers(), batch_size=2, num_workers=2)]
+    [[0, 2], [1, 3], [4], [5]]
+    """
+    return getattr(_this_thread, "info", None)
+
+
+@contextmanager
+def seeded(seed, number):
+    """Random numbers that depend on the seed of the pass and the number of the batch alone."""
+    generator = cygrad.Generator().manual_seed((seed + 0x9E3779B97F4A7C15 * (number + 1)) % (1 << 64))
+    with own_generator(generator):
+        yield
+
+
+class Task(NamedTuple):
+    """A batch to make."""
+
+    epoch: int
+    number: int
+    indices: Any
+
+
+class Failure(NamedTuple):
+    """What a worker raised."""
+
+    error: BaseException
+    worker: int
+
+
+class Shop:
+    """
+    The worker threads, what they have to do, and what they have done.
+
+    Parameters
+    ----------
+    n_workers : int
+    make_fetch : callable
+        () -> function from indices to a batch; called by a worker once for each pass. The function raises
+        StopIteration at the end of a stream.
+    own_queues : bool
+        Whether each worker has its own tasks, because it goes through a stream of its own.
+    worker_init_fn : callable or None
+    dataset : Dataset
+    seed : int
+        Of the workers; each batch has its own.
+    """
+
+    def __init__(self, n_workers, make_fetch, own_queues, worker_init_fn, dataset, seed):
+        self.make_fetch = make_fetch
+        self.changed = threading.Condition()
+        self.done = {}                                     # (epoch, number) -> batch or Failure
+        self.epoch = 0
+        self.seed = seed
+        self.closed = False
+        common = queue.SimpleQueue()
+        self.queues = [queue.SimpleQueue() if own_queues else common for _ in range(n_workers)]
+        self.threads = []
+        for number in range(n_workers):
+            info = WorkerInfo(number, n_workers, (seed + number) % (1 << 63), dataset)
+            thread = threading.Thread(target=work, args=(self, info, worker_init_fn), daemon=True,
+                                      name=f"DataLoader worker {number}")
+            self.threads.append(thread)
+            _threads.add(thread)
+            thread.shop = self
+            thread.start()
+
+    def begin(self, seed):
+        """A new pass: whatever is left of the one before is forgotten."""
+        with self.changed:
+            self.epoch += 1
+            self.seed = seed
+            self.done.clear()
+        return self.epoch
+
+    def wait(self, ready, timeout):
+        """Wait for ``ready(self.done)`` to return a key, and take what lies there; None if it takes too long."""
+        limit = None if not timeout else time.monotonic() + timeout
+        with self.changed:
+            while (key := ready(self.done)) is None:
+                rest = None if limit is None else limit - time.monotonic()
+                if rest is not None and rest <= 0:
+                    return None
+                self.changed.wait(rest)
+            return key, self.done.pop(key)
+
+    def close(self):
+        """Tell the threads to end; one in the middle of a sample does when it is finished."""
+        self.closed = True
+        for tasks in self.queues:
+            tasks.put(None)
+        with self.changed:
+            self.done.clear()
+
+
+def work(shop, info, worker_init_fn):
+    """What a worker thread does."""
+    _this_thread.info = info
+    tasks, broken, epoch, fetch = shop.queues[info.id], None, 0, None
+    with cygrad.threads(1):                                # the workers are the threads
+        if worker_init_fn is not None:
+            try:
+                with seeded(info.seed, -1):
+                    worker_init_fn(info.id)
+            except BaseException as error:
+                broken = error
+        while True:
+            task = tasks.get()
+            if task is None or shop.closed:
+                return
+            if task.epoch != shop.epoch:                   # of a pass that nobody follows any more
+                continue
+            try:
+                if broken is not None:
+                    raise broken
+                if task.epoch != epoch:
+                    epoch, fetch = task.epoch, shop.make_fetch()
+                with seeded(shop.seed, task.number):
+                    result = fetch(task.indices)
+            except BaseException as error:
+                result = Failure(error, info.id)
+            with shop.changed:
+                if task.epoch == shop.epoch and not shop.closed:
+                    shop.done[task.epoch, task.number] = result
+                shop.changed.notify_all()
+            del result, task
+
+
+@atexit.register
+def _end():
+    """Let no thread run into the interpreter's end."""
+    threads, limit = list(_threads), time.monotonic() + PATIENCE
+    for thread in threads:
+        thread.shop.close()
+    for thread in threads:
+        if thread.is_alive():
+            thread.join(max(0, limit - time.monotonic()))

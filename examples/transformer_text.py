@@ -1,0 +1,21 @@
+"""
+A small transformer learns Python's licence a character at a time, and goes on with it in its own words.
+
+Writes the loss curve (transformer_text.png) into the folder given by --out.
+Needs matplotlib and tqdm: ``pip install cygrad[digits]``.
+"""
+
+import os
+import signal
+
+# While modules are imported there is nothing to tidy up: leave at once, without a traceback.
+signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
+from models.text import CharacterTransformer  # noqa: E402
+from models.text_training import run  # noqa: E402
+
+DEFAULTS = {"steps": 400, "batch": 16, "length": 64, "size": 64, "lr": 5e-3}
+
+if __name__ == "__main__":
+    run(__doc__, DEFAULTS, lambda characters, options: CharacterTransformer(characters, options.length, options.size),
+        "transformer_text.png")

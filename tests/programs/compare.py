@@ -1,0 +1,96 @@
+"""Compares what two libraries showed of one program."""
+
+import numpy as np
+
+from tests.programs.differences import excuse
+from tests.programs.refusal import Refusal
+
+# Relative to the largest element of the array: what rounding may cost after a few dozen operations.
+TIGHT, LOOSE = 1e-9, 2e-3
+
+
+def equal(mine, other, tolerance=TIGHT):
+    """Whether two notes say the same."""
+    if isinstance(mine, dict) and isinstance(other, dict):
+        return mine.keys() == other.keys() and all(equal(mine[key], other[key], tolerance) for key in mine)
+    if isinstance(mine, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(mine) == len(other) and all(equal(a, b, tolerance) for a, b in zip(mine, other, strict=True))
+    if isinstance(mine, np.ndarray) and isinstance(other, np.ndarray):
+        return close(mine, other, tolerance)
+    if isinstance(mine, Refusal) and isinstance(other, Refusal):
+        # Whoever catches torch's error catches ours, which may say more.
+        return any(base.__name__ == type(other.error).__name__ for base in type(mine.error).__mro__)
+    return type(mine) is type(other) and mine == other
+
+
+def close(mine, other, tolerance):
+    """Whether two arrays have the same shape and dtype and, but for rounding, the same elements."""
+    if mine.shape != other.shape or mine.dtype != other.dtype:
+        return False
+    if mine.dtype.kind in "bi":
+        return bool((mine == other).all())
+    finite = np.isfinite(mine) & np.isfinite(other)
+    if mine.dtype.kind == "c":
+        # What C does with infinite parts of complex numbers differs between compilers.
+        if not (np.isfinite(mine) == np.isfinite(other)).all():
+            return False
+    elif not np.array_equal(mine[~finite], other[~finite], equal_nan=True):
+        return False
+    scale = max(1.0, np.abs(other[finite]).max(initial=0.0))
+    return bool((np.abs(mine[finite] - other[finite]) <= tolerance * scale).all())
+
+
+def difference(mine, program, machine, tell=lambda reason: None):
+    """Runs a program beside what was seen of it, and tells the first note that differs.
+
+    Parameters
+    ----------
+    mine : list
+        Notes of cygrad's machine.
+    program : list of str
+    machine : Machine
+        The other library's, which has run nothing yet. It does not go on after a difference.
+    tell : callable, optional
+        Told the reason where cygrad is different on purpose.
+
+    Returns
+    -------
+    str or None
+        Text for the reader of a failed test.
+    """
+    tolerance = TIGHT
+    try:
+        for line in program:
+            machine.run(line)
+            if any(value.dtype.itemsize < 8 * (1 + value.dtype.is_complex) for value in machine.values
+                   if value.dtype.is_floating_point or value.dtype.is_complex):
+                tolerance = LOOSE               # from here on single precision may be in everything
+            title, there = machine.notes[-1]
+            here = mine[len(machine.notes) - 1][1]
+            if not equal(here, there, tolerance):
+                return judge(title, here, there, tell, tolerance)
+            if "Inplace update to inference tensor" in repr(there["outcome"]):
+                return None                     # torch refuses it when it is written already
+        machine.finish()
+    finally:
+        machine.leave_all()
+    theirs = dict(machine.notes[len(program):])
+    for title, here in mine[len(program):]:
+        # Without first derivatives there are no second ones.
+        found = judge(title, here, theirs[title], tell, tolerance) if title in theirs else None
+        if found:
+            return found
+    return None
+
+
+def judge(title, here, there, tell, tolerance):
+    """The text of a difference, or None if there is none or a reason for it."""
+    if equal(here, there, tolerance):
+        return None
+    reason = excuse(title, here, there)
+    if reason is not None:
+        tell(reason)
+        return None
+    facts = "\n".join(f"  {key}:\n    cygrad {here[key]}\n    torch  {there[key]}"
+                      for key in here if not equal(here[key], there[key], tolerance))
+    return f"{title}\n{facts}"

@@ -1,0 +1,95 @@
+"""Where cygrad is different from PyTorch on purpose: all of it, each with its reason."""
+
+from tests.programs.refusal import Refusal
+
+# What only torch refuses: a part of its message, and why we do not.
+ONLY_TORCH_REFUSES = (
+    ("derivative for aten::", "torch has no derivative, here it is zero almost everywhere"),
+    ("expected dtype", "operands of several dtypes are promoted by every operator"),
+    ("In-place abs is not supported for complex", "real results fit into complex memory"),
+    ("topk does not support bool", "masks are sorted as zeros and ones"),
+    ("with a bool tensor is not supported", "a mask counts as zeros and ones in arithmetic"),
+    ("refer to a single memory location", "operands that overlap the result are copied first"),
+    ("where expected condition to be a boolean", "what is not zero is true, as for logical operators"),
+    ("Index put requires the source and destination dtypes match", "values of a lower kind are converted"),
+    ("Integer division with addcdiv", "true division, as everywhere"),
+    ("Expected both inputs to be Half, Float or Double", "operands of several dtypes are promoted by every operator"),
+    ("Found dtype", "out= takes every dtype that holds the result"),
+    ("cumsum_out_cpu", "sums of masks are counts, and any count is true"),
+    ("does not support automatic differentiation for outputs with complex dtype", "our formula is for them too"),
+    ("backward through the graph a second time", "nothing was kept that could be missing"),
+    ("ZeroTensors are immutable", "a failure of torch's own"),
+    ("that has been detached in-place", "what was saved has the history that it had then"),
+    ("Expected isFloatingType(grad.scalar_type())", "a failure of torch's own: the real part is what the gradient is"),
+)
+
+# The same of what is refused by backward.
+ONLY_TORCH_CANNOT_DIFFERENTIATE = (
+    ("modified by an inplace operation", "our formula does not read what was changed"),
+    ("moved into the graph interior", "a leaf that no longer requires grad may be changed in place"),
+    ("view was created inside a custom Function", "our formula does not read what was changed"),
+)
+
+# What only cygrad refuses.
+ONLY_CYGRAD_REFUSES = (
+    ("several elements of the tensor share one place in memory", "the result would depend on the order of writing"),
+    ("as_strided: out of bounds of the memory", "torch reads memory that belongs to others"),
+    ("out has the wrong shape", "torch resizes it and warns that it will not for long"),
+    ("saved as 'indices'", "masks are kept as they are, not as the positions in them"),
+    ("pow: not implemented for bool", "powers of masks are no masks"),
+    ("logaddexp: not implemented for complex", "defined for real numbers"),
+    ("logsumexp: complex numbers are not supported", "defined for real numbers"),
+    ("L1ElementwiseBackward0: a tensor that backward needs was changed", "one pass over the arguments, which are kept"),
+    ("MatmulBackward0: a tensor that backward needs was changed", "one formula for all shapes"),
+    ("DivBackward0: a tensor that backward needs was changed", "torch divides numbers by way of the reciprocal"),
+    ("SincBackward0: a tensor that backward needs was changed", "the formula reads the result"),
+    ("PolarBackward0: a tensor that backward needs was changed", "the formula reads the argument"),
+)
+
+
+def excuse(title, mine, other):
+    """The reason why two notes differ; None if there is none.
+
+    Parameters
+    ----------
+    title : str
+        The line, or what was computed at the end.
+    mine, other : dict
+        What cygrad and torch showed.
+    """
+    here, there = mine.get("outcome"), other.get("outcome")
+    if isinstance(there, Refusal):
+        reason = reason_for(there, ONLY_TORCH_REFUSES)
+        if reason is None and ("grad of" in title or title.startswith(("backward of", "m.grad", "m.backward"))):
+            reason = reason_for(there, ONLY_TORCH_CANNOT_DIFFERENTIATE)
+        if reason is not None:
+            return reason
+    if isinstance(here, Refusal) and isinstance(there, Refusal) and two_mistakes(str(here.error), str(there.error)):
+        return "of two mistakes in one line either may be told"
+    if isinstance(here, Refusal):
+        return reason_for(here, ONLY_CYGRAD_REFUSES)
+    if seen_through_base(here, there):
+        return "results of no-grad and inference mode do not require grad, not even if they are views"
+    return None
+
+
+def two_mistakes(here, there):
+    """Does one message blame a dimension and the other a dtype?"""
+    dim, dtype = ("imension", "reduction dim"), ("dtype", "support", "implemented", "complex")
+    return any(any(word in one for word in dim) and any(word in two for word in dtype)
+               for one, two in ((here, there), (there, here)))
+
+
+def reason_for(refusal, table):
+    """The reason that stands beside the message."""
+    return next((reason for text, reason in table if text in str(refusal.error)), None)
+
+
+def seen_through_base(here, there):
+    """Is this a view without history, of which torch says that it requires grad because its base does?"""
+    if isinstance(here, list) and isinstance(there, list):
+        return any(map(seen_through_base, here, there))
+    if not (isinstance(here, dict) and isinstance(there, dict)):
+        return False
+    return (here.get("base") is not None and here["is_leaf"] and there["is_leaf"] and there["requires_grad"]
+            and not here["requires_grad"])

@@ -1,0 +1,100 @@
+"""Writes lines about recording itself: modes, hooks, detaching, backward, custom functions."""
+
+from tests.programs.chooser import is_floating, is_neat, is_tame, shape
+
+
+def wants_grad(value):
+    """Requires grad."""
+    return value.requires_grad
+
+
+def is_result(value):
+    """Requires grad and is no leaf."""
+    return wants_grad(value) and not value.is_leaf
+
+
+def mode(c):
+    """A block begins or ends."""
+    return c.of(
+        (
+            "m.leave()",
+            "m.enter('no_grad')",
+            "m.leave()",
+            "m.enter('enable_grad')",
+            "m.enter('inference')",
+            "m.leave()",
+            "m.enter('saved')",
+        )
+    )
+
+
+def hook(c):
+    """A hook is registered or removed."""
+    x = c.value(wants_grad)
+    if x is None:
+        return None
+    kind = c.of(("read", "double", "accumulated", "node", "prenode", "read", "double", "raise"))
+    if kind == "raise" and not c.rare():
+        kind = "read"
+    if c.chance(8):
+        return f"m.remove({c.number()})"
+    if kind == "accumulated":
+        x = c.value(wants_grad, lambda value: value.is_leaf)
+    elif kind.endswith("node"):
+        x = c.value(is_result)
+    return None if x is None else f"m.hook(v[{x}], {kind!r})"
+
+
+def toggle(c):
+    """Whether something is recorded for a tensor from now on."""
+    x = c.value(is_floating)
+    if x is None:
+        return None
+    y = c.value(is_result)
+    if c.machine.library.is_inference_mode_enabled():  # torch's detach_ does nothing there
+        return f"v[{x}].detach()"
+    return c.of(
+        (
+            f"v[{x}].requires_grad_()",
+            f"v[{x}].requires_grad_(False)",
+            f"v[{x}].detach()",
+            f"v[{x}].detach_()",
+            f"v[{y}].retain_grad()",
+            f"v[{x}].retain_grad()",
+            f"v[{y}].detach_()",
+            f"v[{x}].detach()",
+        )
+    )
+
+
+def backward(c):
+    """A pass backward in between."""
+    x = c.value(is_result, is_tame)
+    if x is None or c.machine.library.is_inference_mode_enabled():  # torch would make inference gradients
+        return None
+    y = c.value(wants_grad)
+    return c.of(
+        (
+            f"m.backward(v[{x}], retain_graph=True)",
+            f"m.grad(v[{x}], [v[{y}]], retain_graph=True)",
+            f"m.grad(v[{x}], [v[{y}]], create_graph=True)",
+            f"m.backward(v[{x}])",
+            f"m.backward(v[{x}], inputs=[v[{y}]], retain_graph=True)",
+            f"v[{x}].backward()",
+            f"m.grad(v[{x}], [v[{y}]])",
+        )
+    )
+
+
+def custom(c):
+    """A custom function."""
+    x = c.value(is_floating, is_neat)
+    if x is None or not c.machine.library.is_grad_enabled():  # whether inputs they return are views is open
+        return None
+    first = c.machine.values[x]
+    y = c.value(is_floating, is_neat, lambda value: shape(value) == shape(first) and value.dtype == first.dtype)
+    name = c.of(("Cube", "Identity", "Doubled", "Flat", "Pair"))
+    return f"m.call('{name}', v[{x}]{f', v[{y}]' if name == 'Pair' else ''})"
+
+
+WRITERS = (mode, hook, toggle, backward, custom, hook)

@@ -1,0 +1,26 @@
+"""Random programs behave as with PyTorch."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, event, given, note, settings
+
+import cygrad
+from tests.programs.compare import difference
+from tests.programs.machine import Machine
+from tests.programs.writer import DRAFTS, write
+from tests.reference import torch
+
+PROGRAMS = int(os.environ.get("CYGRAD_PROGRAMS", "200"))
+
+
+@settings(max_examples=PROGRAMS, derandomize="CYGRAD_PROGRAMS" not in os.environ, deadline=None, database=None,
+          suppress_health_check=list(HealthCheck))
+@given(DRAFTS)
+def test_random_programs_behave_as_with_torch(drafts):
+    machine = Machine(cygrad)
+    program = write(drafts, machine)
+    found = difference(machine.notes, program, Machine(torch), event)
+    if found:
+        note("\n".join(program))
+        pytest.fail(f"{found}\nin the program\n" + "\n".join(f"  {line}" for line in program))

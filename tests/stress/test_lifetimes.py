@@ -1,0 +1,85 @@
+"""Threads that come and go: nothing of theirs is left."""
+
+import gc
+import threading
+
+import pytest
+
+import cygrad
+from cygrad._core import probes
+
+from .tools import TIMES, run_program
+
+
+def work():
+    x = cygrad.ones(700, dtype=cygrad.float64, requires_grad=True)
+    y = x
+    for _ in range(5):
+        y = y * 2 + x
+    with cygrad.no_grad():
+        y.detach() * 2
+    y.sum().backward()
+    assert x.grad[0].item() == 63
+
+
+def wave(count):
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_short_lived_threads_leave_nothing():
+    for _ in range(10):
+        wave(20)
+    gc.collect()
+    before, threads = cygrad.memory_stats(), probes.workers()["threads"]
+    for _ in range(50 * TIMES):
+        wave(20)
+    gc.collect()
+    after = cygrad.memory_stats()
+    assert after["small_in_use"] <= before["small_in_use"] + 4096
+    assert after["small_mapped"] <= before["small_mapped"] + (4 << 20)
+    assert after["large_in_use"] == before["large_in_use"]
+    assert probes.workers()["threads"] <= max(threads, 3)
+
+
+def test_memory_of_the_process_does_not_grow():
+    first, last = run_program(f"""
+import os, threading, cygrad
+cygrad.set_num_threads(2)
+def work():
+    x = cygrad.ones(5000, requires_grad=True)
+    ((x * 2).sin() + x).sum().backward()
+def wave():
+    threads = [threading.Thread(target=work) for _ in range(20)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+for _ in range(50): wave()
+first = resident()
+for _ in range({100 * TIMES}): wave()
+print(first, resident())
+""")
+    assert int(last) - int(first) < 8 << 20
+
+
+@pytest.mark.parametrize("count", [100])
+def test_more_threads_than_slots(count):
+    """More callers at once than are counted one by one."""
+    start = threading.Barrier(count)
+
+    def body():
+        start.wait()
+        probes.loop_pieces(100, 10)
+        work()
+
+    threads = [threading.Thread(target=body) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    noted = probes.loop_pieces(100, 1, sleep=True)
+    assert len(noted["pieces"]) == 100

@@ -1,0 +1,125 @@
+"""Fork while a team is open, exit while threads are in backward, Ctrl-C during a long backward."""
+
+import os
+
+import pytest
+
+from .tools import TIMES, run_program
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+
+WORK = """
+import os, signal, sys, threading, time
+import numpy as np
+import cygrad
+cygrad.set_num_threads(4)
+def graph(parts=6, size=200):
+    x = (cygrad.arange(size * size, dtype=cygrad.float64).reshape(size, size) % 3).requires_grad_()
+    return x, sum(((x * k) @ x for k in range(parts)), x * 0).sum()
+def work():
+    x, total = graph()
+    total.backward()
+    return x.grad.numpy().tobytes()
+expected = work()
+"""
+
+
+def test_fork_while_teams_are_open():
+    assert run_program(WORK + f"""
+stop = threading.Event()
+def compute():
+    while not stop.is_set():
+        assert work() == expected
+threads = [threading.Thread(target=compute) for _ in range(3)]
+for thread in threads: thread.start()
+codes = []
+for turn in range({6 * TIMES}):
+    child = os.fork()
+    if child == 0:
+        if turn % 2: cygrad.set_num_threads(3)
+        os._exit(0 if work() == expected and work() == expected else 1)
+    codes.append(os.waitpid(child, 0)[1])
+stop.set()
+for thread in threads: thread.join()
+assert work() == expected
+print(set(codes))
+""") == ["{0}"]
+
+
+def test_fork_from_a_hook_in_a_team():
+    """The child may compute anew, but not come back to the backward of its parent, which has stayed there."""
+    assert run_program(WORK + """
+codes = []
+def hook(grad):
+    child = os.fork()
+    if child == 0:
+        with cygrad.enable_grad():
+            right = work() == expected
+        if len(codes) % 2: return
+        os._exit(0 if right else 1)
+    codes.append(os.waitpid(child, 0)[1])
+home = os.getpid()
+x, total = graph()
+y = x * 1
+total = total + (y @ y).sum()
+y.register_hook(hook)
+for _ in range(4):
+    try:
+        total.backward(retain_graph=True)
+        assert os.getpid() == home
+    except RuntimeError as error:
+        with cygrad.enable_grad():
+            os._exit(0 if "forked" in str(error) and os.getpid() != home and work() == expected else 2)
+print(codes)
+""") == ["[0,", "0,", "0,", "0]"]
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_exit_while_daemon_threads_compute(hooked, threads):
+    """The interpreter goes down under them, at another moment each time."""
+    for turn in range(5 * TIMES):
+        assert run_program(WORK + f"""
+import random
+cygrad.set_num_threads({threads})
+def endless():
+    while True:
+        x, total = graph(3, 120)
+        if {hooked}: x.register_hook(lambda grad: grad * 2)
+        total.backward()
+for _ in range(3): threading.Thread(target=endless, daemon=True).start()
+random.seed({turn})
+time.sleep(0.02 + 0.05 * random.random())
+print("done", flush=True)
+""") == ["done"]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_interrupt(threads):
+    """A backward ends when it is told to, and can be done again."""
+    for _ in range(TIMES):
+        assert run_program(WORK + f"""
+cygrad.set_num_threads({threads})
+x = cygrad.ones(200, 200, dtype=cygrad.float64, requires_grad=True)
+y = x
+for _ in range(300):
+    y = (y.sin() @ x) * 1e-3 + y.cos()
+total = y.sum()
+with cygrad.threads(1):
+    expected = cygrad.autograd.grad(total, x, retain_graph=True)[0].numpy().tobytes()
+calls, seen = 0, []
+def interrupt():
+    time.sleep(0.1)
+    seen.append(calls)
+    os.kill(os.getpid(), signal.SIGINT)
+thread = threading.Thread(target=interrupt)
+thread.start()
+try:
+    while True:
+        cygrad.autograd.grad(total, x, retain_graph=True)
+        calls += 1
+except KeyboardInterrupt:
+    thread.join()
+    print("ended", calls - seen[0] <= 1)         # at once, or at the end of a call that was almost through
+assert cygrad.autograd.grad(total, x)[0].numpy().tobytes() == expected
+""") == ["ended", "True"]
