@@ -100,19 +100,23 @@ class Problem:
 
 
 def by_cygrad(problem, iterations):
-    """Our optimiser; the bar counts its iterations."""
-    optimiser = optim.LBFGS(problem.model.parameters(), max_iter=1, tolerance_grad=0, tolerance_change=0,
-                            history_size=10, line_search_fn="strong_wolfe")
-    for _ in tqdm(range(iterations), unit=" iterations", desc="cygrad", file=sys.stderr):
-        optimiser.step(problem.loss)
-        if max(weight.grad.abs().max().item() for weight in problem.model.parameters()) < 1e-8:
-            break
+    """Our optimiser; the bar counts evaluations, as there is one call for all iterations."""
+    optimiser = optim.LBFGS(problem.model.parameters(), max_iter=iterations, max_eval=20 * iterations,
+                            tolerance_grad=1e-8, tolerance_change=0, history_size=10, line_search_fn="strong_wolfe")
+    with tqdm(unit=" evaluations", desc="cygrad", file=sys.stderr) as bar:
+        def closure():
+            bar.update()
+            return problem.loss()
+        optimiser.step(closure)
 
 
 def by_scipy(problem, iterations):
     """SciPy's optimiser with our gradients."""
-    with tqdm(total=iterations, unit=" iterations", desc="scipy", file=sys.stderr) as bar:
-        minimize(problem.at, problem.vector(), jac=True, method="L-BFGS-B", callback=lambda _: bar.update(),
+    with tqdm(unit=" evaluations", desc="scipy", file=sys.stderr) as bar:
+        def function(vector):
+            bar.update()
+            return problem.at(vector)
+        minimize(function, problem.vector(), jac=True, method="L-BFGS-B",
                  options={"maxiter": iterations, "gtol": 1e-8, "ftol": 0, "maxcor": 10})
 
 

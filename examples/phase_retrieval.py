@@ -32,7 +32,7 @@ from cygrad import optim  # noqa: E402
 def arguments():
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
-    parser.add_argument("--steps", type=int, default=400, help="steps of the optimiser (default: 400)")
+    parser.add_argument("--steps", type=int, default=200, help="steps of the optimiser (default: 200)")
     parser.add_argument("--masks", type=int, default=8, help="diffraction patterns (default: 8)")
     parser.add_argument("--noise", type=float, default=0.02, help="relative noise of the brightness (default: 0.02)")
     parser.add_argument("--lr", type=float, default=0.05, help="learning rate (default: 0.05)")

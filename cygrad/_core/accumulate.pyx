@@ -23,7 +23,7 @@ cdef int add_gradient(gradient_t *gradient, array_t *array) noexcept nogil:
         if gradient.value.dtype == array.dtype and same_shape(gradient.value, array):
             status = accumulate(gradient.value, array)
             if gradient.value.version != NULL:
-                gradient.value.version.value += 1
+                atomic_increment(&gradient.value.version.value)
                 forget_place(gradient.value.version)
         else:
             snprintf(message(), MESSAGE, b"backward: the gradient does not fit .grad (got shape %s, expected %s "

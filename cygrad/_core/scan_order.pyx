@@ -41,13 +41,27 @@ ctypedef struct work_t:
 
 cdef void _extrema(work_t *work, element_t *x, element_t *out, int64_t begin, int64_t end) noexcept nogil:
     """Rows begin..end-1, neighbours side by side: the last of equals, and nan from the first one on."""
-    cdef int64_t row = begin, i, k, at, width, n = work.rows.n, inner = work.rows.inner
+    cdef int64_t row = begin, i, k, at, width, place, n = work.rows.n, inner = work.rows.inner
     cdef int64_t *indices = work.indices
     cdef element_t best, value
     cdef bint better
     while row < end:
         at = row // inner * n * inner + row % inner
         width = min(inner - row % inner, end - row)
+        if inner == 1:
+            # The best so far in a register.
+            best, place = x[at], 0
+            for i in range(n):
+                value = x[at + i]
+                better = value >= best if work.largest else value <= best
+                if element_t is float or element_t is double:
+                    better = better or value != value
+                if better:
+                    best, place = value, i
+                out[at + i] = best
+                indices[at + i] = place
+            row += 1
+            continue
         for k in range(at, at + width):
             out[k] = x[k]
             indices[k] = 0

@@ -18,7 +18,7 @@ from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.modes cimport grad_enabled, thread_state
 from cygrad._core.node cimport Hooks, Node, gradient_new, gradient_release
 from cygrad._core.origins cimport DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT
-from cygrad._core.storage cimport has_pending, release_pending, version_new
+from cygrad._core.storage cimport has_pending, release_pending, version_new, version_release
 
 import warnings
 
@@ -317,8 +317,7 @@ cdef class Tensor:
         if self.base is not None:
             raise RuntimeError("detach_: cannot detach a view in place (got a view of another tensor, which keeps its "
                                "history). Use detach().")
-        self.node = None
-        self.output_nr = 0
+        self.node, self.output_nr = None, 0
         self.leaf_requires_grad = False
         self.view_kind = DETACHED_IN_PLACE
         _note_requirement(self)
@@ -330,8 +329,9 @@ cdef class Tensor:
         cdef Tensor tensor = self.detach()
         tensor.view_kind = DATA
         if tensor.array.version != NULL:
-            tensor.array.version = version_new()
-            tensor.array.external = True
+            if tensor.array.external:
+                version_release(tensor.array.version)
+            tensor.array.version, tensor.array.external = version_new(), True
             if tensor.array.version == NULL:
                 raise MemoryError("data: no memory for a version counter")
         return tensor

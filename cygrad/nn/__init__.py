@@ -50,20 +50,6 @@ from cygrad.nn.lazy_convolution import (
     LazyInstanceNorm2d,
     LazyInstanceNorm3d,
 )
-from cygrad.nn.lazy_layers import (
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
-    LazyConv1d,
-    LazyConv2d,
-    LazyConv3d,
-    LazyConvTranspose1d,
-    LazyConvTranspose2d,
-    LazyConvTranspose3d,
-    LazyInstanceNorm1d,
-    LazyInstanceNorm2d,
-    LazyInstanceNorm3d,
-)
 from cygrad.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,

@@ -60,7 +60,7 @@ def test_inputs_without_a_batch():
 
 
 def test_inputs_that_do_not_fit():
-    with pytest.raises(RuntimeError, match="Expected 3D"):
+    with pytest.raises(RuntimeError, match="xpected 3D"):
         nn.LazyConv2d(4, 3)(cygrad.ones(5, 5))
     with pytest.raises(ValueError, match="divisible by groups"):
         nn.LazyConv2d(4, 3, groups=2)(cygrad.ones(1, 3, 5, 5))
