@@ -7,7 +7,7 @@ import numpy as np
 
 import cygrad
 from tests.operator_cases import convert, dtype_name, numpy_dtype
-from tests.samples import FUNCTIONAL
+from tests.samples import FUNCTIONAL, find_in
 
 try:
     import torch
@@ -195,6 +195,8 @@ def torch_function(name):
     """PyTorch's function of that name, found in the order of `samples.find`; None if there is none."""
     if torch is None or name in COARSE:
         return None
+    if found := find_in(torch, name):
+        return found
     places = (torch, torch.Tensor, torch.nn.functional)
     for place in (*(reversed(places) if name in FUNCTIONAL else places), torch.special):
         if hasattr(place, name):

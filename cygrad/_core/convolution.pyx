@@ -33,6 +33,7 @@ from cygrad._core.value cimport NOTHING, register_kernel, value_t
 cdef enum:
     WIDTH = 256                # positions of a tile, if there are as many
     COLUMNS = 1 << 19          # bytes for the columns of a tile
+    LARGEST_COLUMNS = 1 << 22  # ... if those of one channel are more
     PIECE_WORK = 1 << 18       # multiplications worth a piece of a parallel loop
     PARTS = 16                 # pieces into which the gradient of a kernel is cut, if it is worth while
     PART_WORK = 1 << 20        # ... multiplications of each
@@ -115,18 +116,20 @@ cdef int _read_bias(work_t *work, const char *operation, const value_t *value, c
 cdef void _plan(work_t *work, const array_t *input) noexcept nogil:
     """Tiles of positions and chunks of channels."""
     cdef geometry_t *g = &work.geometry
-    cdef int64_t room, dense = 1
+    cdef int64_t room, wide, dense = 1
     cdef int i
     work.bytes = itemsize(work.dtype)
     work.rows = g.in_channels * g.taps
     work.failed = 0
     work.images = 1
-    if g.positions < WIDTH // 2:
+    # Very large kernels have narrow tiles: columns of one channel are made at a time, if not of more.
+    wide = max(1, min(<int64_t>WIDTH, LARGEST_COLUMNS // (work.bytes * g.taps)))
+    if g.positions < wide // 2:
         # Few positions: several images together, but no fewer blocks of them than there may be threads.
-        work.images = max(1, min(WIDTH // g.positions, g.batch // 8))
-    work.tiles = max(1, (g.positions + WIDTH // 2) // WIDTH)
+        work.images = max(1, min(wide // g.positions, g.batch // 8))
+    work.tiles = max(1, (g.positions + wide // 2) // wide)
     work.width = (g.positions + work.tiles - 1) // work.tiles
-    if work.width > g.out[2]:
+    if work.width > g.out[2] and wide == WIDTH:
         work.width = (work.width + g.out[2] - 1) // g.out[2] * g.out[2]       # whole lines
     work.tiles = (g.positions + work.width - 1) // work.width
     work.blocks = (g.batch + work.images - 1) // work.images

@@ -70,6 +70,8 @@ cdef class Operator:
         from cygrad._core.layout import formula_names, saved_layout, title
         from cygrad._core.lowering import Lowering
         cdef operator_t *op = &self.descriptor
+        cdef saved_t[MAX_SAVED] saved
+        cdef void *formulas[MAX_ARGUMENTS]
         cdef int i
         if op.compiled:
             return 0
@@ -79,9 +81,10 @@ cdef class Operator:
             raise RuntimeError(f"{self.name}: the formulas use too many names (got {len(layout)}, "
                                f"at most {MAX_SAVED})")
         for i, entry in enumerate(layout):
-            op.saved[i] = saved_t(text(entry.name, self.keep), entry.from_result, entry.index, entry.meta,
-                                  entry.needed_by)
+            saved[i] = saved_t(text(entry.name, self.keep), entry.from_result, entry.index, entry.meta,
+                               entry.needed_by)
         for i in range(op.n_arguments):
+            formulas[i] = NULL
             argument = row["arguments"][i][0]
             if argument in self.formulas:
                 names = formula_names(row, layout, argument)
@@ -89,9 +92,15 @@ cdef class Operator:
                 if value.type not in ("tensors" if op.arguments[i].kind == TENSORS else "tensor", "none"):
                     raise ValueError(f"{title(row, argument)}: the formula gives {value.type}, "
                                      f"not the gradient of '{argument}': {self.formulas[argument]}")
-                op.formulas[i] = assemble_code(Lowering(value).lower(), title(row, argument), self.keep)
-        op.n_saved = len(layout)
-        op.compiled = True
+                formulas[i] = assemble_code(Lowering(value).lower(), title(row, argument), self.keep)
+        # Another thread may have done the same meanwhile, and backward may be reading what it has found.
+        if not op.compiled:
+            for i in range(<int>len(layout)):
+                op.saved[i] = saved[i]
+            for i in range(op.n_arguments):
+                op.formulas[i] = formulas[i]
+            op.n_saved = len(layout)
+            op.compiled = True
         return 0
 
     cdef int ensure_program(self) except -1:

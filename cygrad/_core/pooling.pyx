@@ -170,7 +170,7 @@ cdef int _sliding(work_t *work, const value_t *arguments, bint dilated, bint cei
             end = min(end, p.size[i])
             window.begin = begin
             window.count = max(0, (end - begin + p.step[i] - 1) // p.step[i])
-        work.window *= kernel[i]
+        work.window *= min(kernel[i], p.size[i])
     return OK
 
 

@@ -16,6 +16,7 @@ from cygrad.composite import (
     gamma,
     geometry,
     grids,
+    in_place,
     numbers,
     placing,
     products,
@@ -43,7 +44,7 @@ FUNCTIONS = {
     for name in module.__all__
     if name not in ("METHODS", "PROPERTIES") and not name.endswith("_")
 }
-FUNCTIONS["index_put"] = index_put
+FUNCTIONS |= {"index_put": index_put, **in_place.FUNCTIONS}
 
 
 def _methods(module):

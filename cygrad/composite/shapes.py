@@ -186,7 +186,7 @@ def tile(input, *dims):
 
 def _size_of(input, dim, operation):
     """The size of a dimension that may count from the end."""
-    if input.ndim == 0:
+    if as_tensor_argument(operation, "input", input).ndim == 0:
         raise RuntimeError(f"{operation}: a tensor without dimensions has no parts (got shape ()).")
     if not -input.ndim <= dim < input.ndim:
         raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "

@@ -42,6 +42,9 @@ def square(operation, value, name="A"):
 
 def same_dtype(operation, *tensors):
     """Refuse operands of several dtypes."""
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{operation}: expected a Tensor (got {type(tensor).__name__}).")
     if any(tensor.dtype is not tensors[0].dtype for tensor in tensors):
         raise RuntimeError(f"{operation}: Expected all operands to have the same dtype (got "
                            f"{' and '.join(str(tensor.dtype) for tensor in tensors)}).")

@@ -1,5 +1,6 @@
 """Products, powers and exponentials of matrices, products of vectors."""
 
+from cygrad._core.tensor import Tensor
 from cygrad.composite import products
 from cygrad.composite.forms import into
 from cygrad.composite.table import operators
@@ -114,6 +115,8 @@ def matrix_power(A, n, *, out=None):
     tensor([[1., 5.],
             [0., 1.]])
     """
+    if not isinstance(A, Tensor):
+        raise TypeError(f"linalg.matrix_power: argument 'A' must be a Tensor (got {type(A).__name__}).")
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices (got shape {tuple(A.shape)}).")
     if n < 0:

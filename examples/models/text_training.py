@@ -9,13 +9,13 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
-from tqdm import tqdm  # noqa: E402
+import matplotlib.pyplot as plt
+import numpy as np
+from tqdm import tqdm
 
-import cygrad  # noqa: E402
-from cygrad import nn, optim  # noqa: E402
-from models.text import Text, generate, licence  # noqa: E402
+import cygrad
+from cygrad import nn, optim
+from models.text import Text, generate, licence
 
 __all__ = ["run"]
 

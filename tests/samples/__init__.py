@@ -4,7 +4,9 @@ Each module here has a dict ``SAMPLES``: name of a public function -> list of bu
 ``(make, dtype)`` and gives a `Sample`; ``make(shape, low=-2, high=2)`` gives a tensor of that dtype with random
 elements between the two bounds (both parts, if complex). The suite decides which of them require gradients.
 ``COMPLEX`` names the functions that take complex tensors, and ``HELPERS`` says for each operator without a public
-function whose samples exercise it.
+function whose samples exercise it. Names with a dot are those of modules: ``linalg.inv``. ``WRAPPED`` has for some names
+a function of the library, cygrad or the reference, that gives the function to be tested in the place of the one of that
+name: where results are not unique, what is unique of them.
 """
 
 from importlib import import_module
@@ -27,8 +29,11 @@ FAMILIES = (
     "error",
     "exponential",
     "extrema",
+    "factorization",
+    "fft",
     "gamma",
     "indexing",
+    "linalg",
     "logic",
     "losses",
     "margin",
@@ -56,21 +61,32 @@ FUNCTIONAL = {"linear", "pad", "one_hot", "embedding"}
 
 # What is not differentiable in PyTorch, or wrongly.
 BEYOND = set()
-SAMPLES, COMPLEX, HELPERS = {}, set(), {}
+SAMPLES, COMPLEX, HELPERS, WRAPPED = {}, set(), {}, {}
 for _family in FAMILIES:
     _module = import_module(f"{__name__}.{_family}")
     SAMPLES.update(_module.SAMPLES)
     COMPLEX.update(getattr(_module, "COMPLEX", ()))
     HELPERS.update(getattr(_module, "HELPERS", {}))
+    WRAPPED.update(getattr(_module, "WRAPPED", {}))
     BEYOND.update(getattr(_module, "BEYOND", ()))
     if _family in ("activation", "attention", "convolution", "losses", "margin", "normalization", "pooling", "resampling"):
         FUNCTIONAL.update(_module.SAMPLES)
 
-__all__ = ["BEYOND", "COMPLEX", "FAMILIES", "HELPERS", "SAMPLES", "Sample", "find"]
+__all__ = ["BEYOND", "COMPLEX", "FAMILIES", "HELPERS", "SAMPLES", "WRAPPED", "Sample", "find", "find_in"]
+
+
+def find_in(library, name):
+    """The function of a module of the library, or what stands for a function; None for all other names."""
+    if name in WRAPPED:
+        return WRAPPED[name](library)
+    module, _, function = name.rpartition(".")
+    return getattr(getattr(library, module), function, None) if module else None
 
 
 def find(name):
     """The function of that name: of cygrad, of its functional interface, a method of tensors, or a special function."""
+    if found := find_in(cygrad, name):
+        return found
     places = (cygrad, cygrad.Tensor, cygrad.nn.functional)
     for place in (*(reversed(places) if name in FUNCTIONAL else places), cygrad.special):
         if hasattr(place, name):
