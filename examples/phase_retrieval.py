@@ -1,10 +1,10 @@
 """
 Phase retrieval: find a complex-valued object from the brightness of some diffraction patterns, which lose all phases.
 
-The object has the shape of handwritten digits as its brightness and another digit as its phase. Each pattern is taken
-through a known random mask; only squared magnitudes of its Fourier transform are measured, with noise. The complex pixels
-are parameters and are found by gradient descent on a real loss, from a spectral start: see Candes, Li and Soltanolkotabi,
-Phase retrieval via Wirtinger flow (2015). Writes phase_retrieval.png into the folder given by --out.
+The magnitude of the object is a handwritten digit, its phase another one. Each pattern is taken through a known random
+mask; only squared magnitudes of its Fourier transform are measured, with noise. The complex pixels are parameters and
+are found by gradient descent on a real loss, from a spectral start: see Candes, Li and Soltanolkotabi, Phase retrieval
+via Wirtinger flow (2015). Writes phase_retrieval.png into the folder given by --out.
 Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[digits]``.
 """
 
@@ -45,9 +45,10 @@ def arguments():
 
 
 def secret(size=32):
-    """The object: the brightness is one digit, the phase another one."""
+    """The object: the magnitude is one digit, the phase another one."""
     images, _ = load_digits(return_X_y=True)
-    amplitude, phase = (np.kron(images[number].reshape(8, 8) / 16, np.ones((size // 8, size // 8))) for number in (3, 8))
+    pixel = np.ones((size // 8, size // 8))
+    amplitude, phase = (np.kron(images[number].reshape(8, 8) / 16, pixel) for number in (3, 8))
     return (0.2 + 0.8 * amplitude) * np.exp(1j * np.pi * (phase - 0.5))
 
 
@@ -116,7 +117,7 @@ def retrieve(patterns, measured, pixels, steps, lr):
 
 
 def draw(true, start, found, measured, losses, path):
-    """Object, start and result, each with brightness and phase; one pattern; the loss."""
+    """Object, start and result, each with magnitude and phase; one pattern; the loss."""
     figure, axes = plt.subplots(2, 4, figsize=(12, 6))
     for column, (title, values) in enumerate({"object": true, "start": start, "found": found}.items()):
         values = aligned(values, true)

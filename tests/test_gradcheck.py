@@ -298,7 +298,7 @@ def test_wrong_tangents_are_found(make, fast_mode):
     for wrong in (lambda x, tangent: x * tangent, lambda x, tangent: 2 * x * tangent.flip(0),
                   lambda x, tangent: (2 * x * tangent).detach() + 0.1):
         assert gradcheck(jvp_of(wrong), make(3), fast_mode=fast_mode)
-        with pytest.raises(GradcheckError, match="(?s)analytical.*numerical.*correct the jvp rule"):
+        with pytest.raises(GradcheckError, match=r"(?s)analytical.*numerical.*correct the jvp rule"):
             gradcheck(jvp_of(wrong), make(3), check_forward_ad=True, fast_mode=fast_mode)
         assert not gradcheck(jvp_of(wrong), make(3), check_forward_ad=True, fast_mode=fast_mode, raise_exception=False)
 

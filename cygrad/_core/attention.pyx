@@ -12,7 +12,7 @@ from cygrad._core.arguments cimport array_argument, array_result
 from cygrad._core.array cimport MAX_DIMS, array_empty_like, array_t, release, shape_text
 from cygrad._core.copy cimport as_contiguous
 from cygrad._core.dtype cimport BOOL, FLOAT32, dtype_name, is_floating, itemsize
-from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
+from cygrad._core.errors cimport MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.reduction cimport row_maximum, row_sum
 from cygrad._core.softmax cimport exponentiate
@@ -98,8 +98,8 @@ cdef int _set_mask(work_t *work, const value_t *value) noexcept nogil:
     if status != OK:
         return status
     if mask.dtype != BOOL and mask.dtype != scores.dtype:
-        snprintf(message(), MESSAGE, b"scaled_dot_product_attention: attn_mask must be bool or of the type of the query "
-                 b"(got %s, expected bool or %s). Convert with to() first.", dtype_name(mask.dtype),
+        snprintf(message(), MESSAGE, b"scaled_dot_product_attention: attn_mask must be bool or of the type of the "
+                 b"query (got %s, expected bool or %s). Convert with to() first.", dtype_name(mask.dtype),
                  dtype_name(scores.dtype))
         return RUNTIME_ERROR
     ahead = scores.ndim - mask.ndim

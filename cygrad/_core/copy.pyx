@@ -254,7 +254,8 @@ cdef int fill(array_t *array, const value_t *number) noexcept nogil:
     cdef double complex cell
     cdef copy_t copy
     cdef int status
-    if number.kind == COMPLEX and number.imag != 0 and category(array.dtype) != COMPLEX_CATEGORY:
+    if (number.kind == COMPLEX and number.imag != 0 and category(array.dtype) != COMPLEX_CATEGORY
+            and array.dtype != BOOL):
         snprintf(message(), MESSAGE, b"fill: a complex number does not fit into %s (got imaginary part %g). "
                  b"Fill a complex tensor, or pass the real part.", dtype_name(array.dtype), number.imag)
         return RUNTIME_ERROR

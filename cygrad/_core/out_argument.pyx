@@ -23,8 +23,8 @@ cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t neede
                                "the form without out=, or no_grad().")
         check_inplace(<Tensor>tensor, operator.name, False)
     if thread_state().dual_level and has_tangents(operator, frame):
-        raise RuntimeError(f"{operator.name}: out= does not keep tangents, but an argument has one. Use the form without "
-                           "out=.")
+        raise RuntimeError(f"{operator.name}: out= does not keep tangents, but an argument has one. Use the form "
+                           "without out=.")
     return 0
 
 

@@ -1,9 +1,9 @@
 """
 The element-wise part of recurrent cells: what an LSTM or a GRU makes of the logits of its gates.
 
-A row of logits is several blocks of n units, in the order of the reference's weights: input, forget, candidate and output
-gate of an LSTM; reset, update and candidate of a GRU. Activations have a first dimension for the gates instead; those of
-an LSTM have tanh of the new cell as a fifth one. Rows are independent: threads do not change a bit.
+A row of logits is several blocks of n units, in the order of the reference's weights: input, forget, candidate and
+output gate of an LSTM; reset, update and candidate of a GRU. Activations have a first dimension for the gates instead;
+those of an LSTM have tanh of the new cell as a fifth one. Rows are independent: threads do not change a bit.
 """
 
 from libc.stdint cimport int64_t
@@ -173,8 +173,8 @@ cdef int _hold(work_t *work, int place, const char *what, const value_t *value, 
         expected = state.shape[i] * (blocks if i == state.ndim - 1 else 1)
         fits = fits and array.shape[i] == expected
     if not fits:
-        snprintf(message(), MESSAGE, b"%s: %s does not fit the state %s of %s (got %s of %s, expected the same type and "
-                 b"a last size %lld times as large).", work.name, what, shape_text(state), dtype_name(state.dtype),
+        snprintf(message(), MESSAGE, b"%s: %s does not fit the state %s of %s (got %s of %s, expected the same type "
+                 b"and a last size %lld times as large).", work.name, what, shape_text(state), dtype_name(state.dtype),
                  shape_text(array), dtype_name(array.dtype), <long long>blocks)
         return RUNTIME_ERROR
     work.blocks[place] = blocks
@@ -193,8 +193,8 @@ cdef int _hold_activations(work_t *work, const value_t *value, int64_t blocks, c
     for i in range(state.ndim):
         fits = fits and array.shape[i + 1] == state.shape[i]
     if not fits:
-        snprintf(message(), MESSAGE, b"%s: the activations do not fit the state %s of %s (got %s of %s, expected %lld in "
-                 b"front of it).", work.name, shape_text(state), dtype_name(state.dtype), shape_text(array),
+        snprintf(message(), MESSAGE, b"%s: the activations do not fit the state %s of %s (got %s of %s, expected %lld "
+                 b"in front of it).", work.name, shape_text(state), dtype_name(state.dtype), shape_text(array),
                  dtype_name(array.dtype), <long long>blocks)
         return RUNTIME_ERROR
     work.blocks[0] = 1

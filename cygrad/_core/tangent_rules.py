@@ -118,7 +118,7 @@ def transpose(operator, arguments, tangents, results):
         if not recorded:
             arguments, results = outside(arguments), outside(results)
         saved = saved_values(operator, arguments, results)
-        places = [namespace["zeros_like"](result).requires_grad_() 
+        places = [namespace["zeros_like"](result).requires_grad_()
                   if operator.is_differentiable(number) and differentiable(result.dtype) else None
                   for number, result in enumerate(results)]
         pulled, directions = [], []
@@ -165,7 +165,7 @@ def outside(value):
 
 def saved_values(operator, arguments, results):
     """What a node of the operator would have saved."""
-    from .layout import saved_layout          # late: it brings the reader of formulas along
+    from .layout import saved_layout  # late: it brings the reader of formulas along
     return tuple(results[entry.index] if entry.from_result else arguments[entry.index]
                  for entry in saved_layout(operator.row))
 

@@ -216,7 +216,7 @@ def attach(Tensor tensor not None, Tensor tangent):
 # ------------------------------------------------------------------------------------------------- results of operators
 
 cdef list _arguments(Operator operator, frame_t *frame, list tangents):
-    """The arguments of a call as Python objects; `tangents` gets that of each: a list for a list of tensors, or None."""
+    """The arguments of a call as Python objects; `tangents` gets that of each (of a list, a list), or None."""
     cdef list arguments = []
     cdef int i
     for i in range(operator.descriptor.n_arguments):

@@ -74,7 +74,7 @@ class MemoryReport:
 
     def _repr_html_(self):
         """The table for notebooks."""
-        from html import escape               # late: it takes its time, and few need it
+        from html import escape  # late: it takes its time, and few need it
 
         def line(cells, tag):
             return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"

@@ -368,6 +368,7 @@ def _older(name):
     return deprecated
 
 
-uniform, normal, constant, eye, dirac, xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal, sparse = (
-    _older(name) for name in ("uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "xavier_normal",
-                              "kaiming_uniform", "kaiming_normal", "orthogonal", "sparse"))
+uniform, normal, constant, eye, dirac, orthogonal, sparse = (
+    _older(name) for name in ("uniform", "normal", "constant", "eye", "dirac", "orthogonal", "sparse"))
+xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal = (
+    _older(name) for name in ("xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal"))

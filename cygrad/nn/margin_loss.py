@@ -145,7 +145,8 @@ class TripletMarginWithDistanceLoss(Loss):
     def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
         super().__init__(reduction=reduction)
         if margin <= 0:
-            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
+            raise ValueError("TripletMarginWithDistanceLoss: expected margin to be greater than 0, got "
+                             f"{margin} instead")
         self.distance_function = F.pairwise_distance if distance_function is None else distance_function
         self.margin = margin
         self.swap = swap

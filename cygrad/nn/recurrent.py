@@ -144,8 +144,8 @@ class RNNBase(Module):
             raise RuntimeError(f"{name}: hx must be a pair of hidden state and cell (got {len(given)} values)")
         if any(part.ndim != (2 if unbatched else 3) for part in given):
             found = " and ".join(f"{part.ndim}-D" for part in given)
-            raise RuntimeError(f"{name}: For {'unbatched 2-D' if unbatched else 'batched 3-D'} input, hx should also be "
-                               f"{2 if unbatched else 3}-D but got {found} tensors")
+            raise RuntimeError(f"{name}: For {'unbatched 2-D' if unbatched else 'batched 3-D'} input, hx should also "
+                               f"be {2 if unbatched else 3}-D but got {found} tensors")
         if unbatched:
             given = tuple(part.unsqueeze(1) for part in given)
         for position, (part, size) in enumerate(zip(given, sizes, strict=True)):

@@ -1,4 +1,4 @@
-"""cygrad.autograd.forward_ad: levels, dual tensors, and how tangents go through views, changes in place and functions."""
+"""Forward mode: levels, dual tensors, and how tangents go through views, changes in place and functions."""
 
 import gc
 import threading
@@ -36,9 +36,8 @@ def x(level):
 # ---- levels
 
 def test_levels_have_numbers_and_do_not_nest():
-    with dual_level() as first:
-        with pytest.raises(RuntimeError, match="nested forward mode is not supported"):
-            forward_ad.enter_dual_level()
+    with dual_level() as first, pytest.raises(RuntimeError, match="nested forward mode is not supported"):
+        forward_ad.enter_dual_level()
     with dual_level() as second:
         assert second != first
         with pytest.raises(RuntimeError, match=f"another level is the current one .got level {first}"):

@@ -35,8 +35,8 @@ def by_enumeration(log_probs, labels, blank=0):
 @pytest.mark.parametrize("steps", [1, 2, 4, 5])
 def test_all_alignments(labels, steps):
     log_probs = probabilities(steps, 1, 3)
-    found = F.ctc_loss(cygrad.from_numpy(log_probs), cygrad.tensor([labels], dtype=cygrad.int64).reshape(1, -1), [steps],
-                       [len(labels)], reduction="none")
+    targets = cygrad.tensor([labels], dtype=cygrad.int64).reshape(1, -1)
+    found = F.ctc_loss(cygrad.from_numpy(log_probs), targets, [steps], [len(labels)], reduction="none")
     np.testing.assert_allclose(found.numpy(), [by_enumeration(log_probs[:, 0], labels)], rtol=1e-12)
 
 
@@ -85,7 +85,8 @@ def test_no_alignment():
 def test_one_sample_and_the_module():
     log_probs = cygrad.from_numpy(probabilities(5, 1, 4))
     expected = F.ctc_loss(log_probs, cygrad.tensor([[1, 2]]), [5], [2])
-    single = nn.CTCLoss(reduction="none")(log_probs.squeeze(1), cygrad.tensor([1, 2]), cygrad.tensor(5), cygrad.tensor(2))
+    loss = nn.CTCLoss(reduction="none")
+    single = loss(log_probs.squeeze(1), cygrad.tensor([1, 2]), cygrad.tensor(5), cygrad.tensor(2))
     assert single.shape == ()
     assert single.item() / 2 == pytest.approx(expected.item())
 

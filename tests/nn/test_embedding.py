@@ -58,8 +58,8 @@ def test_gradients_divided_by_frequency():
 def test_weights_of_samples(padding):
     table, factors = both(RANDOM.standard_normal((5, 3))), both(RANDOM.standard_normal(7))
     index, offsets = both(INDEX, False), both(OFFSETS, False)
-    found, expected = (functional.embedding_bag(index[i], table[i], offsets[i], mode="sum", per_sample_weights=factors[i],
-                                                padding_idx=padding)
+    found, expected = (functional.embedding_bag(index[i], table[i], offsets[i], mode="sum", padding_idx=padding,
+                                                per_sample_weights=factors[i])
                        for i, functional in enumerate((F, torch.nn.functional)))
     agree(found, expected)
     gradients_agree((found, None), (expected, None), [table, factors])

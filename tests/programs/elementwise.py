@@ -95,6 +95,7 @@ UNARY_IN_PLACE = (
 )
 KINKED_IN_PLACE = ("relu_", "abs_", "floor_", "sign_", "trunc_", "frac_", "round_")
 SMOOTH_BINARY = ("add", "sub", "mul", "div", "hypot", "logaddexp")
+# Without `remainder`: its zeros may have another sign.
 KINKED_BINARY = (
     "maximum",
     "minimum",
@@ -103,7 +104,6 @@ KINKED_BINARY = (
     "atan2",
     "copysign",
     "fmod",
-    "remainder",
     "eq",
     "ne",
     "lt",
@@ -230,10 +230,12 @@ def operator_in_place(c):
 
 def with_out(c):
     """An operator that writes into a given tensor."""
-    x = c.value(is_tame)
+    x = c.value(is_tame, is_floating)
     if x is None:
         return None
     y = c.value(is_tame, fits(c.machine.values[x], into=True))
+    if y is None or not is_floating(c.machine.values[x]):
+        return None  # results for integers have single precision, wherever they are written
     out = c.value(lambda value: shape(value) == shape(c.machine.values[x]))
     return c.of(
         (

@@ -187,7 +187,7 @@ def fancy(c):
             f"v[{x}][v[{k}]]",
             f"v[{x}][v[{mask}]]",
             f"v[{x}].index_add_({d}, {taken}, v[{x}].index_select({d}, {taken}).detach())",
-            f"v[{x}].nonzero()",
+            f"v[{x}].nonzero().contiguous()",
         )
     )
 

@@ -40,7 +40,8 @@ SAMPLES = {
         lambda make, dtype: at([[1.0, 2.0]], [0.0, 1.0], threshold=1.0, value=9.0)(make, dtype),
     ],
     "prelu": [
-        call((2, 3), (1,)), call((2, 3, 2), (3,)), call((2, 3), (3,)), call((3,), (1,)), call((), (1,)), call((0, 3), (3,)),
+        call((2, 3), (1,)), call((2, 3, 2), (3,)), call((2, 3), (3,)), call((3,), (1,)), call((), (1,)),
+        call((0, 3), (3,)),
         at([[[-1.0, 0.0, 1.0]], [0.5]], [[0.5, 0.5, 1.0]], [-1.0]),
         fails(RuntimeError, "number of slopes", (2, 3), (2,)),
         fails(RuntimeError, "number of slopes", (2, 3), (2, 3)),

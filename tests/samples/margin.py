@@ -64,7 +64,9 @@ SAMPLES = {
         fails(RuntimeError, "same number of dimensions", (3, 4), (3, 4), (4,)),
         fails(ValueError, "margin must be greater", (3, 4), (3, 4), (3, 4), margin=0.0),
     ],
-    "triplet_margin_with_distance_loss": [*reduced((3, 4), (3, 4), (3, 4)), *reduced((3, 4), (3, 4), (3, 4), swap=True)],
+    "triplet_margin_with_distance_loss": [
+        *reduced((3, 4), (3, 4), (3, 4)), *reduced((3, 4), (3, 4), (3, 4), swap=True),
+    ],
     "multi_margin_loss": only_floating([
         *with_target([(3, 4)], integers([1, 3, 0])), *with_target([(3, 4)], integers([1, 3, 0]), p=2, margin=0.6),
         *with_target([(4,)], integers(2)),

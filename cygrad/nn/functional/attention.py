@@ -147,8 +147,8 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
                            "with Transformer.generate_square_subsequent_mask.")
     size = query.shape[-1]
     if size != embed_dim_to_check or size % num_heads:
-        raise AssertionError(f"multi_head_attention_forward: was expecting embedding dimension of {embed_dim_to_check}, "
-                             f"divisible by {num_heads} heads, but got {size}.")
+        raise AssertionError("multi_head_attention_forward: was expecting embedding dimension of "
+                             f"{embed_dim_to_check}, divisible by {num_heads} heads, but got {size}.")
     if key.shape[:2] != value.shape[:2] or (not use_separate_proj_weight and key.shape != value.shape):
         raise AssertionError(f"multi_head_attention_forward: key shape {tuple(key.shape)} does not match value shape "
                              f"{tuple(value.shape)}.")
@@ -191,7 +191,8 @@ def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
                              f"received {query.ndim}-D query tensor.")
     found = f"(got query {query.ndim}-D, key {key.ndim}-D and value {value.ndim}-D)"
     if key.ndim != query.ndim or value.ndim != query.ndim:
-        raise AssertionError(f"multi_head_attention_forward: query, key and value must have as many dimensions {found}.")
+        raise AssertionError("multi_head_attention_forward: query, key and value must have as many dimensions "
+                             f"{found}.")
     if key_padding_mask is not None and key_padding_mask.ndim != query.ndim - 1:
         raise AssertionError(f"multi_head_attention_forward: For {query.ndim}-D query, expected key_padding_mask to be "
                              f"{query.ndim - 1}-D (got {key_padding_mask.ndim}-D).")
@@ -238,7 +239,8 @@ class _Heads:
         q = self.split(linear(query, first, ours))
         if key is value:
             return q, *self._several(key, 2, rest, theirs)
-        (of_key, of_value), (key_bias, value_bias) = rest.chunk(2), theirs.chunk(2) if bias is not None else (None, None)
+        of_key, of_value = rest.chunk(2)
+        key_bias, value_bias = theirs.chunk(2) if bias is not None else (None, None)
         return q, self.split(linear(key, of_key, key_bias)), self.split(linear(value, of_value, value_bias))
 
     def _several(self, tensor, n, weights, bias):

@@ -1,10 +1,10 @@
 """
 Connectionist temporal classification: the probability of a sequence of labels, whatever their alignment.
 
-Labels stand with a blank before, between and after them. An alignment goes through these states from the first or second
-one to the last or last but one; at each step it stays, goes on to the next state, or leaves out a blank between two
-different labels (Graves et al., 2006). The recursion over steps is made of ordinary operations on logarithms, for all
-samples and states at once, so derivatives of any order are right.
+Labels stand with a blank before, between and after them. An alignment goes through these states from the first or
+second one to the last or last but one; at each step it stays, goes on to the next state, or leaves out a blank between
+two different labels (Graves et al., 2006). The recursion over steps is made of ordinary operations on logarithms, for
+all samples and states at once, so derivatives of any order are right.
 """
 
 import math
@@ -96,8 +96,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         targets = targets.reshape(1, -1) if targets.ndim == 1 else targets
     steps, count, classes = log_probs.shape
     if targets.is_floating_point() or targets.ndim not in (1, 2) or (targets.ndim == 2 and targets.shape[0] != count):
-        raise RuntimeError(f"ctc_loss: targets must be integers of shape ({count}, S) or one after the other (got shape "
-                           f"{tuple(targets.shape)} of {targets.dtype}).")
+        raise RuntimeError(f"ctc_loss: targets must be integers of shape ({count}, S) or one after the other (got "
+                           f"shape {tuple(targets.shape)} of {targets.dtype}).")
     if not 0 <= blank < classes:
         raise RuntimeError(f"ctc_loss: blank must be in label range (got {blank}, expected 0 to {classes - 1}).")
     input_lengths = [input_lengths] if isinstance(input_lengths, int) else input_lengths

@@ -1,5 +1,7 @@
 """Embeddings: rows of a table by index, and sums, means or maxima of bags of rows."""
 
+from itertools import pairwise
+
 import cygrad
 from cygrad.composite.forms import as_tensor_argument
 from cygrad.operators import OPERATORS
@@ -14,8 +16,8 @@ def _check_padding(operation, padding_idx, rows):
     if padding_idx is None:
         return -1
     if not -rows <= padding_idx < rows:
-        raise AssertionError(f"{operation}: padding_idx must be within the table (got {padding_idx}, expected less than "
-                             f"{rows}).")
+        raise AssertionError(f"{operation}: padding_idx must be within the table (got {padding_idx}, expected less "
+                             f"than {rows}).")
     return padding_idx % rows
 
 
@@ -136,8 +138,8 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
         raise ValueError("embedding_bag: max mode does not support scaling the gradient by the frequency, nor sparse.")
     if per_sample_weights is not None:
         if input.shape != per_sample_weights.shape:
-            raise ValueError(f"embedding_bag: If per_sample_weights ({tuple(per_sample_weights.shape)}) is not None, then "
-                             f"it must have the same shape as the input ({tuple(input.shape)}).")
+            raise ValueError("embedding_bag: per_sample_weights must have the same shape as the input (got "
+                             f"{tuple(per_sample_weights.shape)}, expected {tuple(input.shape)}).")
         if mode != "sum":
             raise NotImplementedError("embedding_bag: per_sample_weights is only supported for mode='sum' (got "
                                       f"mode={mode!r}).")
@@ -178,7 +180,7 @@ def _starts(input, offsets, include_last_offset):
 
 def _bags(rows, starts, kept, mode):
     """Rows reduced within bags; `kept` is False for those that are left out, None if all count."""
-    pairs = list(zip(starts, starts[1:], strict=False))
+    pairs = list(pairwise(starts))
     count, rows = len(pairs), rows[:starts[-1]]
     sizes = members = [stop - start for start, stop in pairs]
     if kept is not None:

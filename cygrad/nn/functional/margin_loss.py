@@ -129,8 +129,8 @@ def _check_margin(operation, margin, anchor, positive, negative):
                            f"negative {negative.ndim}D inputs.")
 
 
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None,
-                        reduction="mean"):
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
+                        reduce=None, reduction="mean"):
     """
     ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` with the distance `pairwise_distance`.
 

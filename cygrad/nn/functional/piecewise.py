@@ -153,8 +153,8 @@ def prelu(input, weight):
     """
     as_tensor_argument("prelu", "input", input)
     if as_tensor_argument("prelu", "weight", weight).dtype != input.dtype:
-        raise RuntimeError(f"prelu: input and weight must have one type (got {input.dtype} and {weight.dtype}). Convert "
-                           "one with to().")
+        raise RuntimeError(f"prelu: input and weight must have one type (got {input.dtype} and {weight.dtype}). "
+                           "Convert one with to().")
     if weight.numel() != 1 or (weight.ndim > 1 and weight.ndim != input.ndim):
         channels = input.shape[1] if input.ndim > 1 else 1
         if input.ndim == 0 or weight.ndim != 1 or weight.numel() != channels:
