@@ -54,9 +54,10 @@ def write(directory: Path) -> None:
 def stub_text(package, signatures: dict[str, str], methods: dict[str, str], tuples: list[str]) -> str:
     """The text for an imported package, with what the table says of functions and methods."""
     modules, values, classes, functions = [], [], [], []
-    for name, value in vars(package).items():
+    for name in dir(package):                  # also what is loaded when it is asked for
         if name.startswith("_"):
             continue
+        value = getattr(package, name)
         if inspect.ismodule(value):
             if value.__name__ == f"{package.__name__}.{name}":
                 modules.append(f"from {package.__name__} import {name} as {name}")

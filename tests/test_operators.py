@@ -332,7 +332,8 @@ def test_in_place(name, number, dtype):
     (expected,) = expected
     target = sample.args[0].clone()
     version = target._version
-    if expected.shape != target.shape or category(expected) > category(target):
+    fits = expected.shape == target.shape or f"{name}_" in cygrad.composite.geometry.METHODS
+    if not fits or category(expected) > category(target):
         with pytest.raises(RuntimeError):
             method(target, *sample.args[1:], **sample.kwargs)
         return

@@ -32,6 +32,9 @@ cdef extern from "pooling_windows.h" nogil:
         int64_t out[3]
         int64_t step[3]
         window_t *windows[3]
+        int64_t inner_first
+        int64_t inner_last
+        int64_t inner_stride
         double divisor
         int with_padding
     void maxima_float(const pooling_t *pooling, const float *plane, float *values, int64_t *indices)
@@ -99,6 +102,7 @@ cdef int _open(work_t *work, const char *name, int n, int ndim, const int64_t *s
         work.pooling.size[i] = 1 if i < 3 - n else shape[ndim - 3 + i]
         work.pooling.out[i] = work.pooling.step[i] = 1
         work.in_plane *= work.pooling.size[i]
+    work.pooling.inner_first = work.pooling.inner_last = work.pooling.inner_stride = 0
     work.pooling.divisor = 0
     work.pooling.with_padding = False
     return OK
@@ -171,6 +175,12 @@ cdef int _sliding(work_t *work, const value_t *arguments, bint dilated, bint cei
             window.begin = begin
             window.count = max(0, (end - begin + p.step[i] - 1) // p.step[i])
         work.window *= min(kernel[i], p.size[i])
+    if work.in_plane < (<int64_t>1 << 31):
+        p.inner_stride, p.inner_last = stride[2], p.out[2]
+        while p.inner_first < p.inner_last and p.windows[2][p.inner_first].count < kernel[2]:
+            p.inner_first += 1
+        while p.inner_last > p.inner_first and p.windows[2][p.inner_last - 1].count < kernel[2]:
+            p.inner_last -= 1
     return OK
 
 

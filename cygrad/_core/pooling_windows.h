@@ -7,6 +7,8 @@
 #include <string.h>
 #include "each_cpu.h"
 
+enum { LANES = 32 };
+
 typedef struct {
     int64_t begin;      /* first element inside of the image */
     int64_t count;      /* how many, `step` apart */
@@ -16,6 +18,7 @@ typedef struct {
 typedef struct {
     int64_t size[3], out[3], step[3];
     window_t *windows[3];
+    int64_t inner_first, inner_last, inner_stride;    /* windows of the last dimension that padding does not cut */
     double divisor;     /* of averages; 0: the number of elements */
     int with_padding;   /* ... counted with those in the padding */
 } pooling_t;

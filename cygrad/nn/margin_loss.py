@@ -1,6 +1,7 @@
 """Losses with a margin, of densities, and of aligned sequences, as modules."""
 
 from cygrad.nn import functional as F
+from cygrad.nn.distance import PairwiseDistance
 from cygrad.nn.loss import Loss, WeightedLoss
 from cygrad.nn.module import Module
 
@@ -147,7 +148,7 @@ class TripletMarginWithDistanceLoss(Loss):
         if margin <= 0:
             raise ValueError("TripletMarginWithDistanceLoss: expected margin to be greater than 0, got "
                              f"{margin} instead")
-        self.distance_function = F.pairwise_distance if distance_function is None else distance_function
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin = margin
         self.swap = swap
 

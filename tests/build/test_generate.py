@@ -95,7 +95,7 @@ def test_generated_module(ops, tmp_path):
     assert path == tmp_path / "out" / "functions_arithmetic.pyx"
     text = path.read_text()
     for line in [
-        "def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):",
+        "def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None):",
         "    cdef PyObject *arguments[4]",
         "    arguments[3] = <PyObject *>dtype",
         "    return call(_sum, arguments, out)",

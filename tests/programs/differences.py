@@ -67,6 +67,8 @@ def excuse(title, mine, other):
             return reason
     if isinstance(here, Refusal) and isinstance(there, Refusal) and two_mistakes(str(here.error), str(there.error)):
         return "of two mistakes in one line either may be told"
+    if isinstance(here, Refusal) and isinstance(there, str) and "history of such a view" in str(here.error):
+        return "a view without history is refused even by what gives the tensor itself"
     if isinstance(here, Refusal):
         return reason_for(here, ONLY_CYGRAD_REFUSES)
     if seen_through_base(here, there):

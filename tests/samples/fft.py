@@ -21,8 +21,8 @@ def blocks():
     return [
         call((3, 4)), call((2, 3, 4), dim=(0, 2)), call((3, 4), dim=(1, 0), norm="ortho"), call((2, 3), s=(3, 4)),
         call((2, 3, 4), s=(2, -1), dim=(1, 2), norm="forward"), call((2, 0, 3), dim=(2,)),
-        fails(RuntimeError, "same length", (3, 4), (2,), (0, 1)), fails(RuntimeError, "unique", (3, 4), None, (0, 0)),
-        fails(IndexError, "dim", (3, 4), None, (0, 2)),
+        fails(RuntimeError, "same length", (3, 4), s=(2,), dim=(0, 1)), fails(RuntimeError, "unique", (3, 4), dim=(0, 0)),
+        fails(IndexError, "dim", (3, 4), dim=(0, 2)),
     ]
 
 
@@ -38,9 +38,9 @@ SAMPLES = {
     **{f"fft.{name}": fitting(name, lines()) for name in LINES},
     **{f"fft.{name}": fitting(name, blocks()) for name in BLOCKS},
     **{f"fft.{name[:-1]}2": fitting(f"{name[:-1]}2", planes()) for name in BLOCKS},
-    "fft.fftshift": [call((5,)), call((2, 3, 4)), call((3, 4), 1), call((3, 4), (0, 1)), call((0, 2)),
+    "fft.fftshift": [call((5,)), call((2, 3, 4)), call((3, 4), 1), call((3, 4), dim=(0, 1)), call((0, 2)),
                      fails(IndexError, "dim", (3,), 1)],
-    "fft.ifftshift": [call((5,)), call((2, 3, 4)), call((3, 4), 1), call((3, 4), (0, 1)), call((0, 2)),
+    "fft.ifftshift": [call((5,)), call((2, 3, 4)), call((3, 4), 1), call((3, 4), dim=(0, 1)), call((0, 2)),
                       fails(IndexError, "dim", (3,), 1)],
 }
 COMPLEX = {name for name in SAMPLES if name.partition(".")[2] not in OF_REAL}

@@ -126,15 +126,15 @@ SAMPLES = {
     "linalg.diagonal": [call((2, 3)), call((2, 3, 2), offset=1), fails(IndexError, "dim", (3,))],
     "linalg.matmul": [call((2, 3), (3, 2))],
     "linalg.vector_norm": [*norms(2, 1, 0.5, 3, INF, -INF, 0), *only_floating([
-        call((2, 3), 2, 1), call((2, 3), 1, (0, 1), True), call((0, 3), 2)]),
+        call((2, 3), 2, 1), call((2, 3), 1, dim=(0, 1), keepdim=True), call((0, 3), 2)]),
         fails(RuntimeError, "identity", (0,), INF), fails(TypeError, "ord", (2,), "fro")],
     "linalg.matrix_norm": [*norms("fro", "nuc", 2, -2, 1, -1, INF, -INF), *only_floating([
-        call((2, 3, 2), "nuc", (0, 2), True), call((2, 3, 2), 1, (2, 0)), call((0, 3), "fro"), call((3, 0), 2)]),
-        fails(RuntimeError, "not supported", (2, 2), 3), fails(RuntimeError, "different", (2, 2), 1, (0, 0)),
-        fails(IndexError, "dim", (2, 2), 1, (0, 2))],
-    "linalg.norm": [*only_floating([call((2, 3)), call((2, 3), 1), call((3,), 1), call((2, 2, 3), None, (0, 1)),
+        call((2, 3, 2), "nuc", dim=(0, 2), keepdim=True), call((2, 3, 2), 1, dim=(2, 0)), call((0, 3), "fro"), call((3, 0), 2)]),
+        fails(RuntimeError, "not supported", (2, 2), 3), fails(RuntimeError, "different", (2, 2), 1, dim=(0, 0)),
+        fails(IndexError, "dim", (2, 2), 1, dim=(0, 2))],
+    "linalg.norm": [*only_floating([call((2, 3)), call((2, 3), 1), call((3,), 1), call((2, 2, 3), None, dim=(0, 1)),
                                     call((2, 3), "nuc"), call((2, 3, 2), 2, 1)]),
-                    fails(RuntimeError, "1D or 2D", (2, 2, 2), 2), fails(RuntimeError, "length", (2, 2, 2), 2, (0, 1, 2))],
+                    fails(RuntimeError, "1D or 2D", (2, 2, 2), 2), fails(RuntimeError, "length", (2, 2, 2), 2, dim=(0, 1, 2))],
     "linalg.cond": [*square(), *[builder for p in ("fro", "nuc", 1, INF, -1, -2) for builder in square(p=p)[:2]],
                     fails(RuntimeError, "norm type", (2, 2), "x"), NO_MATRIX],
 }

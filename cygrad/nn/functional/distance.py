@@ -29,7 +29,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     --------
     >>> import cygrad
     >>> cygrad.nn.functional.pairwise_distance(cygrad.zeros(1, 2), cygrad.tensor([[3.0, 4.0]]))
-    tensor([5.])
+    tensor([5.0000])
     """
     as_tensor_argument("pairwise_distance", "x1", x1)
     as_tensor_argument("pairwise_distance", "x2", x2)

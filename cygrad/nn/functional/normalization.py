@@ -98,11 +98,14 @@ def _with_statistics(input, mean, variance, weight, bias, eps):
     """Channels normalised by given statistics."""
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"batch_norm: needs float32 or float64 (got {input.dtype}). Convert with to() first.")
-    scale = cygrad.rsqrt(_per_channel(variance, input).to(input.dtype) + eps)
+    scale = cygrad.rsqrt(variance.to(input.dtype) + eps)
     if weight is not None:
-        scale = scale * _per_channel(weight, input)
-    centred = input - _per_channel(mean, input).to(input.dtype)
-    return centred * scale if bias is None else cygrad.addcmul(_per_channel(bias, input), centred, scale)
+        scale = scale * weight
+    shift = -mean.to(input.dtype) * scale
+    if bias is not None:
+        shift = shift + bias
+    # One pass over the images: channels are prepared before.
+    return cygrad.addcmul(_per_channel(shift, input), input, _per_channel(scale, input))
 
 
 def _row_dimensions(operation, input, normalized_shape, **parameters):
