@@ -151,7 +151,7 @@ def main():
     libraries = {name: library(name) for name in names}
     for line in circumstances(names, "as each row says"):
         print(line)
-    print(f"\n| ratio of medians | wanted | {' | '.join(names)} |\n|---|---|" + "---:|" * len(names))
+    print(f"\n| median of ratios | wanted | {' | '.join(names)} |\n|---|---|" + "---:|" * len(names))
     shares = [share_of_a_core()]
     for title, wanted, make in rows():
         if options.only not in title:

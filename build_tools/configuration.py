@@ -2,7 +2,7 @@
 
 CYGRAD_DEBUG=1                      bounds checks, assertions about locks, -O1 -g, -DCYGRAD_DEBUG
 CYGRAD_SANITIZE=address|undefined|thread
-CYGRAD_OPENMP=0                     serial build
+CYGRAD_OPENMP=0                     without OpenMP, whose limits are the default: one thread until told otherwise
 CYGRAD_JOBS=4                       parallel compilations (default: the cores we may use)
 """
 

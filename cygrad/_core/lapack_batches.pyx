@@ -112,6 +112,8 @@ cdef array_t *turned(array_t *array) noexcept nogil:
         shape[i], strides[i] = array.shape[i], array.strides[i]
     shape[n - 1], shape[n - 2] = shape[n - 2], shape[n - 1]
     strides[n - 1], strides[n - 2] = strides[n - 2], strides[n - 1]
+    if array.size == 0:
+        return array_empty(array.dtype, n, shape)
     return array_view(array, array.dtype, n, shape, strides, 0)
 
 

@@ -27,10 +27,10 @@ cdef extern from "normalization.h" nogil:
                          void *result, void *mean, void *rstd, void *variance)
     void normalize_double(const channels_t *c, int64_t channel, const void *x, const void *weight, const void *bias,
                           void *result, void *mean, void *rstd, void *variance)
-    void normalize_sums_float(const channels_t *c, int64_t channel, const void *grad, const void *x, const void *mean,
-                              const void *rstd, void *along, void *total)
+    void normalize_sums_float(const channels_t *c, int64_t channel, const void *grad, const void *x,
+                              const void *weight, const void *mean, const void *rstd, void *along, void *total)
     void normalize_sums_double(const channels_t *c, int64_t channel, const void *grad, const void *x,
-                               const void *mean, const void *rstd, void *along, void *total)
+                               const void *weight, const void *mean, const void *rstd, void *along, void *total)
     void normalize_columns_float(const channels_t *c, int64_t begin, int64_t end, const void *grad, const void *x,
                                  const void *mean, const void *rstd, void *result)
     void normalize_columns_double(const channels_t *c, int64_t begin, int64_t end, const void *grad, const void *x,
@@ -47,7 +47,7 @@ cdef enum:
 
 ctypedef enum task_t:
     NORMALIZE                  # x, weight, bias -> result, mean, rstd, variance
-    SUMS                       # grad, x, mean, rstd -> along, total
+    SUMS                       # grad, x, mean, rstd, no weight -> along, total
     COLUMNS                    # the same, over rows -> along
     BACKWARD                   # grad, x, weight, mean, rstd -> result
 
@@ -82,9 +82,9 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
                 normalize_double(c, channel, x[0], x[1], x[2], out[0], out[1], out[2], out[3])
         elif work.task == SUMS:
             if single:
-                normalize_sums_float(c, channel, x[0], x[1], x[2], x[3], out[0], out[1])
+                normalize_sums_float(c, channel, x[0], x[1], x[4], x[2], x[3], out[0], out[1])
             else:
-                normalize_sums_double(c, channel, x[0], x[1], x[2], x[3], out[0], out[1])
+                normalize_sums_double(c, channel, x[0], x[1], x[4], x[2], x[3], out[0], out[1])
         elif single:
             normalize_backward_float(c, channel, x[0], x[1], x[2], x[3], x[4], out[0])
         else:

@@ -200,6 +200,11 @@ def laid_out(Tensor tangent not None, Tensor tensor not None):
     """A copy of a tangent with the strides of its tensor."""
     if not tensor.numel():
         return _functions["zeros_like"](tensor)
+    for dim, (size, step) in enumerate(zip(tensor.shape, tensor.stride())):
+        if step == 0 and size > 1:           # expanded: all elements are one, and so are their tangents
+            narrow = _functions["narrow"]
+            found = laid_out(narrow(tangent, dim, 0, 1), narrow(tensor, dim, 0, 1))
+            return _functions["expand"](found, tuple(tensor.shape))
     return _zeros_over(tensor).copy_(tangent)
 
 

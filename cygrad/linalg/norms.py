@@ -250,7 +250,7 @@ def cond(A, p=None, *, out=None):
     if isinstance(p, str):
         square(operation, A)
     if A.numel() == 0:
-        return into(operation, operators.real(operators.sum(A, (-2, -1))), out)
+        return into(operation, operators.real(operators.sum(A.detach(), (-2, -1))), out)
     if p in (None, 2, -2):
         values, info = operators.linalg_svdvals(A)
         check_info(operation, info, not_converged)

@@ -1,6 +1,7 @@
 """Products, powers and exponentials of matrices, products of vectors."""
 
 from cygrad._core.tensor import Tensor
+from cygrad._core.creation import tensor
 from cygrad.composite import products
 from cygrad.composite.forms import into
 from cygrad.composite.table import operators
@@ -125,7 +126,7 @@ def matrix_power(A, n, *, out=None):
         n = -n
     if n == 0:
         if A.is_floating_point() or A.is_complex():
-            found = operators.identity_like(A.detach())
+            found = operators.where(tensor(False), A, operators.identity_like(A.detach()))
         else:
             found = operators.cast(operators.identity_like(operators.mul(A.detach(), 1.0)), A.dtype)
         return into("linalg.matrix_power", found, out)

@@ -20,6 +20,7 @@ from cygrad.nn.activation import (
     Softsign,
     Tanh,
 )
+from cygrad.nn.adaptive import AdaptiveLogSoftmaxWithLoss
 from cygrad.nn.attention import MultiheadAttention
 from cygrad.nn.container import ModuleDict, ModuleList, Sequential
 from cygrad.nn.convolution import (

@@ -48,6 +48,10 @@ ONLY_CYGRAD_REFUSES = (
 )
 
 
+# What both refuse, torch when it has already written or resized: nothing can be compared from there on.
+WRITTEN_IN_SPITE = ("Inplace update to inference tensor", "out has the wrong shape")
+
+
 def excuse(title, mine, other):
     """The reason why two notes differ; None if there is none.
 

@@ -50,13 +50,6 @@ NO_MATRIX = fails(RuntimeError, "at least 2", (3,))
 ERRORS = [NOT_SQUARE, NO_MATRIX]
 
 
-def singular(make, dtype):
-    """A matrix of rank 2, whose determinant has a derivative."""
-    if not (dtype.is_floating_point or dtype.is_complex):
-        return None
-    return Sample((cygrad.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.5, -1.0, 1.0]]).to(dtype),))
-
-
 def triangle(matrix, upper=False):
     """What is read of a matrix of which one triangle is."""
     return matrix.triu() if upper else matrix.tril()
@@ -85,7 +78,7 @@ SAMPLES = {
     "linalg.inv": [*square(), *ERRORS,
                    lambda make, dtype: Sample((make((2, 2)) * 0,), error=cygrad.linalg.LinAlgError, match="singular")],
     "linalg.inv_ex": [*square(), *ERRORS],
-    "linalg.det": [*square(), singular, *ERRORS],
+    "linalg.det": [*square(), *ERRORS],
     "linalg.slogdet": [*square(), *ERRORS],
     "logdet": [*square(), *ERRORS],
     "linalg.matrix_exp": [*square(), *ERRORS],
@@ -103,7 +96,7 @@ SAMPLES = {
                         *pairs(((3, 3), (3, 2)), adjoint=True), *pairs(((3, 3), (2, 3)), left=False),
                         *pairs(((3, 3), (2, 3)), left=False, adjoint=True)],
     "lu_unpack": [*square()],
-    "linalg.lu": [*square(), *matrices(), call((0, 3)), call((3, 0)), NO_MATRIX,
+    "linalg.lu": [*square(), *matrices(), *only_floating([call((0, 3)), call((3, 0))]), NO_MATRIX,
                   fails(RuntimeError, "pivoting", (2, 2), pivot=False)],
     "linalg.lu_factor": [*square(), *matrices(), NO_MATRIX],
     "cholesky_solve": [*with_real_diagonal((3, 2), (3, 3)), *with_real_diagonal((2, 1), (2, 2), upper=True),
@@ -129,7 +122,7 @@ SAMPLES = {
         call((2, 3), 2, 1), call((2, 3), 1, dim=(0, 1), keepdim=True), call((0, 3), 2)]),
         fails(RuntimeError, "identity", (0,), INF), fails(TypeError, "ord", (2,), "fro")],
     "linalg.matrix_norm": [*norms("fro", "nuc", 2, -2, 1, -1, INF, -INF), *only_floating([
-        call((2, 3, 2), "nuc", dim=(0, 2), keepdim=True), call((2, 3, 2), 1, dim=(2, 0)), call((0, 3), "fro"), call((3, 0), 2)]),
+        call((2, 3, 2), "nuc", dim=(0, 2), keepdim=True), call((2, 3, 2), 1, dim=(2, 0)), call((0, 3), "fro")]),
         fails(RuntimeError, "not supported", (2, 2), 3), fails(RuntimeError, "different", (2, 2), 1, dim=(0, 0)),
         fails(IndexError, "dim", (2, 2), 1, dim=(0, 2))],
     "linalg.norm": [*only_floating([call((2, 3)), call((2, 3), 1), call((3,), 1), call((2, 2, 3), None, dim=(0, 1)),
