@@ -164,3 +164,23 @@ def test_nan_is_not_lost():
     assert F.conv1d(x, cygrad.zeros(1, 1, 1)).isnan().tolist() == [[[False, True, False]]]
     assert F.max_pool1d(x, 3).isnan().item()
     assert F.avg_pool1d(x, 3).isnan().item()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int8, np.uint8])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_wide_windows(stride, dtype):
+    """Lines of many windows, with ties and nans: the first of the largest, or the last nan."""
+    random = np.random.default_rng(stride)
+    x = random.integers(0, 9, (2, 7, 131)).astype(dtype)
+    if x.dtype.kind == "f":
+        x.reshape(-1)[random.integers(0, x.size, 9)] = np.nan
+    values, places = F.max_pool2d(cygrad.tensor(x), (2, 3), stride, (1, 1), (1, 2), return_indices=True)
+    for (plane, line, column), found in np.ndenumerate(values.numpy()):
+        rows = [row for row in (line * stride - 1, line * stride) if 0 <= row < 7]
+        columns = [at for at in range(column * stride - 1, column * stride + 4, 2) if 0 <= at < 131]
+        window = np.array([x[plane, row, at] for row in rows for at in columns])
+        nans = np.flatnonzero(np.isnan(window))
+        best = nans[-1] if len(nans) else window.argmax()
+        np.testing.assert_equal(found, window[best])
+        place = rows[best // len(columns)] * 131 + columns[best % len(columns)]
+        assert places[plane, line, column].item() == place

@@ -80,6 +80,18 @@ def test_masks_of_any_layout():
         assert (F.scaled_dot_product_attention(query, key, key, other) == expected).all().item()
 
 
+def test_single_precision_masks_are_good_enough():
+    query = both(RANDOM.standard_normal((2, 4, 3)), False)
+    mask = both(RANDOM.standard_normal((4, 4)).astype(np.float32), False)
+    agree(*(module.scaled_dot_product_attention(query[i], query[i], query[i], mask[i])
+            for i, module in enumerate((F, torch.nn.functional))))
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, dropout=0.0).double(), 1)
+    x = cygrad.randn(4, 1, 6, dtype=cygrad.float64)
+    mask = nn.Transformer.generate_square_subsequent_mask(4)
+    assert model(x, mask, is_causal=False).dtype == cygrad.float64
+    assert cygrad.allclose(model(x, mask, is_causal=False), model(x, mask))
+
+
 def test_shared_heads():
     query, key = both(RANDOM.standard_normal((2, 6, 4, 3))), both(RANDOM.standard_normal((2, 2, 5, 3)))
     value = both(RANDOM.standard_normal((2, 3, 5, 3)))
@@ -116,6 +128,7 @@ ONE, BOTH = cygrad.ones(3), cygrad.ones(2, 3)
     ("at least 2 dimensional", (ONE, ONE, ONE)),
     ("same dtype", (BOTH, BOTH, BOTH.double())),
     ("must be bool or of the type of the query", (BOTH, BOTH, BOTH, cygrad.ones(2, 2, dtype=cygrad.int64))),
+    ("must be bool or of the type of the query", (BOTH, BOTH, BOTH, cygrad.ones(2, 2, dtype=cygrad.float64))),
     ("does not broadcast", (BOTH, BOTH, BOTH, cygrad.ones(3, 2, dtype=cygrad.bool))),
     ("between 0 and 1", (BOTH, BOTH, BOTH, None, 1.5)),
     ("must divide", (cygrad.ones(3, 2, 2), cygrad.ones(2, 2, 2), cygrad.ones(2, 2, 2), None, 0.0, False, None, True)),

@@ -22,7 +22,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     key : Tensor of shape (..., S, E)
     value : Tensor of shape (..., S, F)
     attn_mask : Tensor, optional
-        Broadcasts to (..., L, S): bool, False for what takes no part; or floating, added to the scores.
+        Broadcasts to (..., L, S): bool, False for what takes no part; or floating, added to the scores, of the type of
+        the query or float32.
     dropout_p : float, default 0.0
         Probability of `dropout` of the weights, whether training or not.
     is_causal : bool, default False
@@ -75,6 +76,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
 
 def _attend(query, key, value, mask, dropout_p, causal, scale):
     """The result, and the weights."""
+    if mask is not None and mask.dtype == cygrad.float32 and query.dtype == cygrad.float64:
+        mask = mask.to(query.dtype)
     weights = _weights(_matmul(query, key.transpose(-2, -1)), mask, scale, causal)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p)
