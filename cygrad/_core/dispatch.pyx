@@ -126,7 +126,7 @@ cdef NativeNode _record(Operator operator, frame_t *frame, uint32_t needed, int 
             edge += 1
     for i in range(op.n_saved):
         if op.saved[i].needed_by & needed and not op.saved[i].from_result:
-            _keep(node, i, &frame.values[op.saved[i].index], op.saved[i].meta)
+            _keep(node, i, &frame.values[op.saved[i].index], not op.saved[i].memory_by & needed)
     return node
 
 
@@ -144,7 +144,7 @@ cdef int _keep_results(NativeNode node, value_t *results) except -1:
     cdef int i
     for i in range(op.n_saved):
         if op.saved[i].from_result and op.saved[i].needed_by & node.c.needed:
-            _keep(node, i, &results[op.saved[i].index], op.saved[i].meta)
+            _keep(node, i, &results[op.saved[i].index], not op.saved[i].memory_by & node.c.needed)
     return 0
 
 
@@ -331,8 +331,7 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
                 operator.compile()
             for i in range(op.n_saved):
                 # The old value of the tensor is about to go: the formula gets a copy of it.
-                if (not op.saved[i].from_result and op.saved[i].index == 0 and not op.saved[i].meta
-                        and op.saved[i].needed_by & needed):
+                if not op.saved[i].from_result and op.saved[i].index == 0 and op.saved[i].memory_by & needed:
                     original = array_empty_like(own, -1)
                     if original == NULL:
                         check(MEMORY_ERROR)
@@ -509,7 +508,7 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
             source = result if op.saved[i].from_result else x.array if op.saved[i].index == 0 else y.array
             kept = &c.saved[i]
             kept.value.kind = ARRAY
-            if op.saved[i].meta:
+            if not op.saved[i].memory_by & needed:
                 kept.value.of.array = array_meta(source)
                 if kept.value.of.array == NULL:
                     kept.value.kind = NOTHING

@@ -1,9 +1,9 @@
 """
 Fourier transforms along dimensions, with the inner loops of NumPy's pocketfft.
 
-The loops are those of the generalised ufuncs in numpy.fft; as NumPy's other inner loops they run without the interpreter's
-lock. One call transforms lines that lie at equal distances with one plan. Lines are divided among threads in pieces that
-depend on their length alone.
+The loops are those of the generalised ufuncs in numpy.fft; as NumPy's other inner loops they run without the
+interpreter's lock. One call transforms lines that lie at equal distances with one plan. Lines are divided among threads
+in pieces that depend on their length alone.
 """
 
 cimport numpy as np
@@ -125,6 +125,14 @@ cdef int read_arguments(const char *operation, bint real, const value_t *argumen
     return OK
 
 
+cdef inline int last_of(int count, const int *axes) noexcept nogil:
+    """The last of the dimensions."""
+    cdef int i, last = 0
+    for i in range(min(count, MAX_DIMS)):
+        last = axes[i]
+    return last
+
+
 cdef array_t *with_length(const array_t *like, int dtype, int axis, int64_t length) noexcept nogil:
     """A new array of that shape, but for one size."""
     cdef int64_t shape[MAX_DIMS]
@@ -173,7 +181,7 @@ cdef int fft_r2c_kernel(const value_t *arguments, value_t *results) noexcept nog
     if count < 1:
         snprintf(message(), MESSAGE, b"rfft: at least one dimension is needed (got none).")
         return RUNTIME_ERROR
-    last = axes[count - 1]
+    last = last_of(count, axes)
     n = input.shape[last]
     source = as_contiguous(input, -1)
     result = with_length(input, complex_of(input.dtype), last, n // 2 + 1)
@@ -199,11 +207,11 @@ cdef int fft_c2r_kernel(const value_t *arguments, value_t *results) noexcept nog
     status = status or integer_argument(b"irfft", b"size", &arguments[3], &size)
     if status != OK:
         return status
-    if count < 1 or size < 1 or input.shape[axes[count - 1]] != size // 2 + 1:
+    if count < 1 or size < 1 or input.shape[last_of(count, axes)] != size // 2 + 1:
         snprintf(message(), MESSAGE, b"irfft: Invalid number of data points (%lld) specified (got shape %s).",
                  <long long>size, shape_text(input))
         return RUNTIME_ERROR
-    last = axes[count - 1]
+    last = last_of(count, axes)
     source = as_copy(input, input.dtype) if count > 1 else as_contiguous(input, -1)
     result = with_length(input, real_of(input.dtype), last, size)
     if source == NULL or result == NULL:

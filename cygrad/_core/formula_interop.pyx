@@ -97,7 +97,7 @@ def describe(str name):
     return {"node_name": op.node_name.decode(), "flags": op.flags, "n_required": op.n_required,
             "n_positional": op.n_positional, "differentiable_results": op.differentiable_results,
             "saved": [(op.saved[i].name.decode(), bool(op.saved[i].from_result), op.saved[i].index,
-                       bool(op.saved[i].meta), op.saved[i].needed_by) for i in range(op.n_saved)]}
+                       not op.saved[i].memory_by, op.saved[i].needed_by) for i in range(op.n_saved)]}
 
 
 def recorded(str name, str argument):

@@ -7,7 +7,7 @@ matrices are divided among threads elsewhere.
 """
 
 from libc.stdint cimport int32_t, int64_t
-import cygrad._core.blas  # noqa: F401  (sets the library to one thread per call)
+import cygrad._core.blas  # noqa: F401  # no-cython-lint
 
 cdef extern from "lapack_routines.h" nogil:
     int lapack_potrf(int dtype, char uplo, int n, void *a)

@@ -43,6 +43,8 @@ cdef int new_batch(const array_t *like, int drop, int dtype, int64_t rows, int64
 cdef int in_columns(array_t *array, array_t **copy) noexcept nogil
 # A view with the last two dimensions exchanged; NULL if memory is exhausted.
 cdef array_t *turned(array_t *array) noexcept nogil
+# The same in the place of what it is a view of; nothing is there if memory is exhausted.
+cdef int turn(array_t **columns) noexcept nogil
 # Seen the other way round: the last two dimensions exchanged. Takes over the reference.
 cdef int turned_result(array_t *columns, value_t *result) noexcept nogil
 # task.each for all matrices; `work` is the number of operations for one.

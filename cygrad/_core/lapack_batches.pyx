@@ -128,8 +128,16 @@ cdef int in_columns(array_t *array, array_t **copy) noexcept nogil:
     return OK if copy[0] != NULL else MEMORY_ERROR
 
 
-cdef int turned_result(array_t *columns, value_t *result) noexcept nogil:
+cdef int turn(array_t **columns) noexcept nogil:
     """What LAPACK has left, as rows and columns."""
+    cdef array_t *view = turned(columns[0])
+    release(columns[0])
+    columns[0] = view
+    return OK if view != NULL else MEMORY_ERROR
+
+
+cdef int turned_result(array_t *columns, value_t *result) noexcept nogil:
+    """The same as a result."""
     cdef array_t *view = turned(columns)
     release(columns)
     return array_result(view, result)

@@ -13,7 +13,7 @@ class Saved(NamedTuple):
     name: str
     from_result: bool
     index: int               # of the argument or result
-    meta: bool               # shape and dtype are enough
+    memory_by: int           # bit i: the formula of argument i uses more of it than shape and dtype
     needed_by: int           # bit i: the formula of argument i uses it
 
 
@@ -29,24 +29,24 @@ def saved_layout(row: dict) -> list[Saved]:
     """
     gradients = gradient_names(row)
     arguments = [argument[0] for argument in row["arguments"]]
-    uses = {}                # name -> [formulas that use it, are all uses for shape or dtype?]
+    uses = {}                # name -> [bits of the formulas that use it, of those that use more than shape and dtype]
     for number, argument in enumerate(arguments):
         text = row["formulas"].get(argument)
         if text is not None:
             for name, meta in used_names(parse(title(row, argument), text)):
                 if name in gradients:
                     continue
-                needed_by, all_meta = uses.get(name, (0, True))
-                uses[name] = (needed_by | 1 << number, all_meta and meta)
+                needed_by, memory_by = uses.get(name, (0, 0))
+                uses[name] = (needed_by | 1 << number, memory_by if meta else memory_by | 1 << number)
     layout = []
     for index, (name, kind, *_) in enumerate(row["arguments"]):
         if name in uses:
-            needed_by, meta = uses.pop(name)
-            layout.append(Saved(name, False, index, meta and kind in TENSOR_KINDS, needed_by))
+            needed_by, memory_by = uses.pop(name)
+            layout.append(Saved(name, False, index, memory_by if kind in TENSOR_KINDS else needed_by, needed_by))
     for index, name in enumerate(() if row["list"] else row["results"]):
         if name in uses:
-            needed_by, meta = uses.pop(name)
-            layout.append(Saved(name, True, index, meta, needed_by))
+            needed_by, memory_by = uses.pop(name)
+            layout.append(Saved(name, True, index, memory_by, needed_by))
     return layout
 
 

@@ -19,7 +19,7 @@ from cygrad._core.dtype cimport COMPLEX64, FLOAT32, FLOAT64, is_complex, itemsiz
 from cygrad._core.errors cimport MEMORY_ERROR, OK
 from cygrad._core.lapack cimport gesdd, getrf, getrs
 from cygrad._core.lapack_batches cimport (
-    all_finite, batch_count, check_pair, in_columns, new_batch, release_all, run_batch, square_argument, task_t,
+    all_finite, batch_count, check_pair, in_columns, new_batch, run_batch, square_argument, task_t,
 )
 from cygrad._core.linalg_solve cimport set_identity
 from cygrad._core.linalg_spectral cimport fill_nan
@@ -110,7 +110,8 @@ cdef int _det(task_t *task, int64_t i, char *scratch) noexcept nogil:
     return 0
 
 
-cdef int _determinants(const char *operation, bint logarithm, const value_t *arguments, value_t *results) noexcept nogil:
+cdef int _determinants(const char *operation, bint logarithm, const value_t *arguments,
+                       value_t *results) noexcept nogil:
     """Both kernels."""
     cdef array_t *input
     cdef array_t *made[3]

@@ -10,7 +10,7 @@ from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, messa
 from cygrad._core.lapack cimport geqrf, orgqr, potrf
 from cygrad._core.lapack_batches cimport (
     all_finite, batch_count, in_columns, matrix_argument, new_batch, release_all, run_batch, square_argument, task_t,
-    turned_result,
+    turn,
 )
 from cygrad._core.linalg_solve cimport set_identity
 from cygrad._core.value cimport is_true, register_kernel, set_array, value_t
@@ -59,11 +59,13 @@ cdef int linalg_cholesky_ex_kernel(const value_t *arguments, value_t *results) n
         task.uplo = b"U" if is_true(&arguments[1]) else b"L"
         task.a, task.info = made[0].data, <int32_t *>made[1].data
         status = run_batch(&task, batch_count(input), <double>n * n * n / 3)
+    status = status or turn(&made[0])
     if status != OK:
         release_all(2, made)
         return status
+    set_array(&results[0], made[0])
     set_array(&results[1], made[1])
-    return turned_result(made[0], &results[0])
+    return OK
 
 
 # ---- QR
@@ -96,11 +98,13 @@ cdef int linalg_geqrf_kernel(const value_t *arguments, value_t *results) noexcep
         task.a, task.b = made[0].data, made[1].data
         task.scratch = geqrf(task.dtype, task.m, task.n, NULL, NULL, NULL, 0, &info)
         status = run_batch(&task, batch_count(input), 2.0 * m * n * min(m, n))
+    status = status or turn(&made[0])
     if status != OK:
         release_all(2, made)
         return status
+    set_array(&results[0], made[0])
     set_array(&results[1], made[1])
-    return turned_result(made[0], &results[0])
+    return OK
 
 
 cdef int _qr(task_t *task, int64_t i, char *scratch) noexcept nogil:
@@ -170,18 +174,16 @@ cdef int linalg_qr_kernel(const value_t *arguments, value_t *results) noexcept n
         task.scratch += (min(m, n) * itemsize(task.dtype) + 63) // 64 * 64
         status = run_batch(&task, batch_count(input), 2.0 * m * max(n, k) * min(m, n))
     release(made[0])
+    made[0] = NULL
+    status = status or turn(&made[2])
+    if task.flag:
+        status = status or turn(&made[1])
     if status != OK:
-        release(made[1])
-        release(made[2])
+        release_all(3, made)
         return status
-    if not task.flag:
-        set_array(&results[0], made[1])
-        return turned_result(made[2], &results[1])
-    status = turned_result(made[1], &results[0])
-    if status != OK:
-        release(made[2])
-        return status
-    return turned_result(made[2], &results[1])
+    set_array(&results[0], made[1])
+    set_array(&results[1], made[2])
+    return OK
 
 
 register_kernel("linalg_cholesky_ex", linalg_cholesky_ex_kernel)

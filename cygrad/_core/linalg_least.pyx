@@ -194,8 +194,8 @@ cdef int linalg_pinv_kernel(const value_t *arguments, value_t *results) noexcept
         return RUNTIME_ERROR
     if limits != NULL:
         if limits.dtype != FLOAT64 or limits.size != 2 * batch_count(input):
-            snprintf(message(), MESSAGE, b"linalg.pinv: two float64 limits are needed for each matrix (got shape %s for "
-                     b"matrices of shape %s).", shape_text(limits), shape_text(input))
+            snprintf(message(), MESSAGE, b"linalg.pinv: two float64 limits are needed for each matrix (got shape %s "
+                     b"for matrices of shape %s).", shape_text(limits), shape_text(input))
             return RUNTIME_ERROR
         made[3] = as_contiguous(limits, -1)
         status = OK if made[3] != NULL else MEMORY_ERROR

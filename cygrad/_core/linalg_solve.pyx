@@ -12,7 +12,7 @@ from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, messa
 from cygrad._core.lapack cimport getrf, getrs, trsm
 from cygrad._core.lapack_batches cimport (
     batch_count, check_pair, in_columns, matrix_argument, new_batch, release_all, run_batch, square_argument, task_t,
-    turned, turned_result,
+    turn, turned, turned_result,
 )
 from cygrad._core.value cimport is_true, register_kernel, set_array, value_t
 
@@ -54,12 +54,14 @@ cdef int linalg_lu_factor_ex_kernel(const value_t *arguments, value_t *results) 
         task.each, task.dtype, task.m, task.n = _factor, input.dtype, <int>m, <int>n
         task.a, task.pivots, task.info = made[0].data, <int32_t *>made[1].data, <int32_t *>made[2].data
         status = run_batch(&task, batch_count(input), <double>m * n * min(m, n))
+    status = status or turn(&made[0])
     if status != OK:
         release_all(3, made)
         return status
+    set_array(&results[0], made[0])
     set_array(&results[1], made[1])
     set_array(&results[2], made[2])
-    return turned_result(made[0], &results[0])
+    return OK
 
 
 cdef int linalg_permute_rows_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -214,13 +216,15 @@ cdef int linalg_inv_ex_kernel(const value_t *arguments, value_t *results) noexce
         task.each, task.dtype, task.n, task.scratch = _invert, input.dtype, <int>n, n * sizeof(int)
         task.a, task.b, task.info = made[0].data, made[1].data, <int32_t *>made[2].data
         status = run_batch(&task, batch_count(input), 3.0 * n * n * n)
+    status = status or turn(&made[1])
     release(made[0])
     if status != OK:
         release(made[1])
         release(made[2])
         return status
+    set_array(&results[0], made[1])
     set_array(&results[1], made[2])
-    return turned_result(made[1], &results[0])
+    return OK
 
 
 # ---- triangular systems
@@ -349,8 +353,8 @@ cdef int check_phase_kernel(const value_t *arguments, value_t *results) noexcept
     release(arrays[0])
     release(arrays[1])
     if status != OK:
-        snprintf(message(), MESSAGE, b"%s: the vectors of a complex matrix are determined up to a factor of size 1, and "
-                 b"the function to be differentiated depends on this factor: its gradient has no meaning. Make it "
+        snprintf(message(), MESSAGE, b"%s: the vectors of a complex matrix are determined up to a factor of size 1, "
+                 b"and the function to be differentiated depends on this factor: its gradient has no meaning. Make it "
                  b"independent of the factor.", operation)
         return status
     set_array(&results[0], retain(arguments[0].of.array))

@@ -3,7 +3,7 @@
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
-from libc.string cimport memcpy, memset, strcmp
+from libc.string cimport memset
 from cygrad._core.arguments cimport new_zeros, text_argument
 from cygrad._core.array cimport array_t, release
 from cygrad._core.dtype cimport FLOAT32, FLOAT64, INT32, complex_of, itemsize, real_of
@@ -11,7 +11,7 @@ from cygrad._core.errors cimport MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.lapack cimport geev, gesdd, heevd
 from cygrad._core.lapack_batches cimport (
     all_finite, batch_count, in_columns, matrix_argument, new_batch, release_all, run_batch, square_argument, task_t,
-    turned_result,
+    turn,
 )
 from cygrad._core.linalg_solve cimport set_identity
 from cygrad._core.value cimport is_true, register_kernel, set_array, value_t
@@ -90,16 +90,15 @@ cdef int linalg_svd_kernel(const value_t *arguments, value_t *results) noexcept 
     status = svd_arrays(input, b"A" if is_true(&arguments[1]) else b"S", made)
     release(made[0])
     made[0] = NULL
+    status = status or turn(&made[1]) or turn(&made[3])
     if status != OK:
         release_all(5, made)
         return status
+    set_array(&results[0], made[1])
     set_array(&results[1], made[2])
+    set_array(&results[2], made[3])
     set_array(&results[3], made[4])
-    status = turned_result(made[1], &results[0])
-    if status == OK:
-        return turned_result(made[3], &results[2])
-    release(made[3])
-    return status
+    return OK
 
 
 cdef int linalg_svdvals_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -169,12 +168,14 @@ cdef int linalg_eigh_kernel(const value_t *arguments, value_t *results) noexcept
     cdef int status
     memset(made, 0, sizeof(made))
     status = _eigh_arrays(arguments, b"V", made)
+    status = status or turn(&made[0])
     if status != OK:
         release_all(3, made)
         return status
     set_array(&results[0], made[1])
+    set_array(&results[1], made[0])
     set_array(&results[2], made[2])
-    return turned_result(made[0], &results[1])
+    return OK
 
 
 cdef int linalg_eigvalsh_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -269,7 +270,8 @@ cdef int _eig_arrays(const value_t *arguments, char job, array_t **made) noexcep
     task.c = made[2].data if job == b"V" else NULL
     task.scratch = geev(task.dtype, job, task.n, NULL, NULL, NULL, NULL, 0, &info)
     if dtype != input.dtype:
-        task.scratch += (2 * n * itemsize(input.dtype) + 63) // 64 * 64 + (n * n * itemsize(input.dtype) + 63) // 64 * 64
+        task.scratch += (2 * n * itemsize(input.dtype) + 63) // 64 * 64
+        task.scratch += (n * n * itemsize(input.dtype) + 63) // 64 * 64
     return run_batch(&task, batch_count(input), 25.0 * n * n * n)
 
 
@@ -281,12 +283,14 @@ cdef int linalg_eig_kernel(const value_t *arguments, value_t *results) noexcept 
     status = _eig_arrays(arguments, b"V", made)
     release(made[0])
     made[0] = NULL
+    status = status or turn(&made[2])
     if status != OK:
         release_all(4, made)
         return status
     set_array(&results[0], made[1])
+    set_array(&results[1], made[2])
     set_array(&results[2], made[3])
-    return turned_result(made[2], &results[1])
+    return OK
 
 
 cdef int linalg_eigvals_kernel(const value_t *arguments, value_t *results) noexcept nogil:

@@ -44,7 +44,7 @@ ctypedef struct saved_t:
     const char *name          # "self", "other", "result", "dim" ... as in `_saved_<name>`
     int32_t from_result       # index below is of a result, not of an argument
     int32_t index
-    int32_t meta              # only shape and dtype are used: nothing of the memory is kept
+    uint32_t memory_by        # bit i: the formula of argument i uses more than shape and dtype: the memory is kept
     uint32_t needed_by        # bit i: the formula of argument i uses it
 
 ctypedef struct operator_t:

@@ -81,7 +81,7 @@ cdef class Operator:
             raise RuntimeError(f"{self.name}: the formulas use too many names (got {len(layout)}, "
                                f"at most {MAX_SAVED})")
         for i, entry in enumerate(layout):
-            saved[i] = saved_t(text(entry.name, self.keep), entry.from_result, entry.index, entry.meta,
+            saved[i] = saved_t(text(entry.name, self.keep), entry.from_result, entry.index, entry.memory_by,
                                entry.needed_by)
         for i in range(op.n_arguments):
             formulas[i] = NULL

@@ -3,7 +3,7 @@
 from cygrad.composite.forms import into
 from cygrad.fft.common import complex_n, half_n, whole_n
 
-__all__ = ["fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn"]
+__all__ = ["fftn", "hfftn", "ifftn", "ihfftn", "irfftn", "rfftn"]
 
 
 def fftn(input, s=None, dim=None, norm=None, *, out=None):

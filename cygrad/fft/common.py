@@ -6,7 +6,7 @@ from cygrad._core.dtype import get_default_dtype
 from cygrad._core.tensor import Tensor
 from cygrad.composite.table import operators
 
-__all__ = ["complex_n", "half_n", "whole_n"]
+__all__ = ["complex_n", "complex_tensor", "half_n", "whole_n"]
 
 
 # ---- arguments
@@ -28,7 +28,7 @@ def _real_tensor(operation, value):
     return value
 
 
-def _complex_tensor(operation, value):
+def complex_tensor(operation, value):
     """The same, complex."""
     value = _tensor(operation, value)
     return value if value.is_complex() else operators.complex(value, operators.cast(
@@ -89,7 +89,7 @@ def _resized(operation, input, sizes, dims):
 
 def complex_n(operation, input, s, dim, norm, forward):
     """Complex to complex."""
-    input = _complex_tensor(operation, input)
+    input = complex_tensor(operation, input)
     dims, s = _dims(operation, input, s, dim)
     input = _resized(operation, input, s, dims)
     scale = _scale(operation, norm, prod(input.shape[k] for k in dims), forward)
@@ -112,7 +112,7 @@ def half_n(operation, input, s, dim, norm, forward):
 
 def whole_n(operation, input, s, dim, norm, forward):
     """Half a spectrum to real numbers, or half of what has a real spectrum to that (forward)."""
-    input = _complex_tensor(operation, input)
+    input = complex_tensor(operation, input)
     dims, s = _dims(operation, input, s, dim)
     if not dims:
         raise RuntimeError(f"{operation}: must transform at least one axis.")

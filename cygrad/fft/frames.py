@@ -4,6 +4,7 @@ from math import sqrt
 
 from cygrad._core.tensor import Tensor
 from cygrad.composite.table import operators
+from cygrad.fft.common import complex_tensor
 
 __all__ = ["istft", "stft"]
 
@@ -13,8 +14,8 @@ def _window(operation, window, win_length, n_fft, like):
     if window is None:
         window = like.new_full((win_length,), 1.0)
     if window.ndim != 1 or window.shape[0] != win_length:
-        raise RuntimeError(f"{operation}: expected a 1D window tensor of size equal to win_length={win_length} (got size "
-                           f"{tuple(window.shape)}).")
+        raise RuntimeError(f"{operation}: expected a 1D window tensor of size equal to win_length={win_length} (got "
+                           f"size {tuple(window.shape)}).")
     if win_length < n_fft:
         before = (n_fft - win_length) // 2
         window = operators.pad(window, [before, n_fft - win_length - before])
@@ -85,8 +86,8 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
     if not isinstance(input, Tensor):
         raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(input).__name__}).")
     if not (input.is_floating_point() or input.is_complex()) or input.ndim not in (1, 2):
-        raise RuntimeError(f"{operation}: expected a 1D or 2D tensor of floating or complex values (got {input.dtype} of "
-                           f"shape {tuple(input.shape)}).")
+        raise RuntimeError(f"{operation}: expected a 1D or 2D tensor of floating or complex values (got {input.dtype} "
+                           f"of shape {tuple(input.shape)}).")
     if align_to_window is not None:
         raise RuntimeError(f"{operation}: align_to_window is not supported. Leave it out.")
     twofold = input.is_complex() or (window is not None and window.is_complex())
@@ -102,7 +103,8 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
     signal = operators.unsqueeze(input, 0) if input.ndim == 1 else input
     if center:
         # Signals have channels for padding.
-        signal = operators.squeeze(operators.pad(operators.unsqueeze(signal, 1), [n_fft // 2, n_fft // 2], pad_mode), (1,))
+        around = [n_fft // 2, n_fft // 2]
+        signal = operators.squeeze(operators.pad(operators.unsqueeze(signal, 1), around, pad_mode), (1,))
     if not 0 < n_fft <= signal.shape[-1]:
         raise RuntimeError(f"{operation}: expected 0 < n_fft <= {signal.shape[-1]} (got n_fft={n_fft}).")
     window = _window(operation, window, win_length, n_fft, signal)
@@ -112,7 +114,7 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
         found = operators.fft_r2c(frames, (2,), scale)
     else:
         if not frames.is_complex():
-            frames = operators.complex(frames, operators.cast(operators.logical_and(frames.detach(), False), frames.dtype))
+            frames = complex_tensor(operation, frames)
         found = operators.fft_c2c(frames, (2,), scale, True)
     found = operators.transpose(found, 1, 2)
     found = operators.squeeze(found, (0,)) if input.ndim == 1 else found
@@ -148,8 +150,8 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
 
     Notes
     -----
-    The least squares signal of D. W. Griffin and J. S. Lim, Signal estimation from modified short-time Fourier transform
-    (1984). It is composed of a transform, products and sums, and so is its derivative.
+    The least squares signal of D. W. Griffin and J. S. Lim, Signal estimation from modified short-time Fourier
+    transform (1984). It is composed of a transform, products and sums, and so is its derivative.
 
     Examples
     --------
@@ -170,9 +172,9 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
     onesided = spectra.shape[1] != n_fft if onesided is None else onesided
     expected = n_fft // 2 + 1 if onesided else n_fft
     if spectra.shape[1] != expected:
-        raise RuntimeError(f"{operation}: expected the frequency dimension (3rd to the last) of the input tensor to match "
-                           f"n_fft / 2 + 1 when onesided=True, and n_fft otherwise (got {spectra.shape[1]}, expected "
-                           f"{expected}).")
+        raise RuntimeError(f"{operation}: expected the frequency dimension (3rd to the last) of the input tensor to "
+                           f"match n_fft / 2 + 1 when onesided=True, and n_fft otherwise (got {spectra.shape[1]}, "
+                           f"expected {expected}).")
     if return_complex and onesided:
         raise RuntimeError(f"{operation}: complex signals need whole spectra. Say onesided=False.")
     if not return_complex and window is not None and window.is_complex():

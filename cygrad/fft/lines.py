@@ -3,7 +3,7 @@
 from cygrad.composite.forms import into
 from cygrad.fft.common import complex_n, half_n, whole_n
 
-__all__ = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
+__all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
 
 
 def fft(input, n=None, dim=-1, norm=None, *, out=None):

@@ -3,7 +3,7 @@
 from cygrad.composite.forms import into
 from cygrad.fft.common import complex_n, half_n, whole_n
 
-__all__ = ["fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2"]
+__all__ = ["fft2", "hfft2", "ifft2", "ihfft2", "irfft2", "rfft2"]
 
 
 def pair(operation, dim):

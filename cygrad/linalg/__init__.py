@@ -1,8 +1,8 @@
 """
 Linear algebra: factorisations, systems of equations, norms and functions of matrices.
 
-All functions take batches of matrices in the last two dimensions, of float32, float64, complex64 and complex128, compute
-them with LAPACK without the interpreter's lock, and are differentiable to any order, in forward mode too.
+All functions take batches of matrices in the last two dimensions, of float32, float64, complex64 and complex128,
+compute them with LAPACK without the interpreter's lock, and are differentiable to any order, in forward mode too.
 """
 
 from cygrad.linalg.checks import LinAlgError
@@ -43,7 +43,7 @@ __all__ = [
     "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]
 
-from cygrad.linalg import namespace  # noqa: E402  (names of the package itself, some with other arguments)
+from cygrad.linalg import namespace
 
 FUNCTIONS = {
     "det": det, "logdet": logdet, "slogdet": slogdet, "inverse": namespace.inverse, "pinverse": namespace.pinverse,

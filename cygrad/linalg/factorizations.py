@@ -372,8 +372,8 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
 
 
 def _zero_pivot(info):
-    return (f"U[{info},{info}] is zero and using it on lu_solve would result in a division by zero. If you still want to "
-            "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
+    return (f"U[{info},{info}] is zero and using it on lu_solve would result in a division by zero. If you still want "
+            "to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
 
 
 def lu_factor(A, *, pivot=True, out=None):

@@ -156,7 +156,8 @@ def lstsq(A, B, rcond=None, *, driver=None):
     B : Tensor
         Of shape (..., m, k), or vectors: of the shape of A without its last dimension.
     rcond : float, optional
-        Singular values below this part of the largest one count as zero; by default the larger size times the precision.
+        Singular values below this part of the largest one count as zero; by default the larger size times the
+        precision.
     driver : str, default 'gelsy'
         'gelsy': by a QR factorisation with exchanges of columns; 'gels': by one without, for matrices of full rank;
         'gelsd', 'gelss': by singular values.
@@ -164,9 +165,9 @@ def lstsq(A, B, rcond=None, *, driver=None):
     Returns
     -------
     (solution, residuals, rank, singular_values)
-        A named tuple. The solution is of shape (..., n, k), of all solutions the one of least norm. Residuals, the sums of
-        squares (..., k), are there if m > n, all ranks are n and the driver is not 'gelsy'; the ranks if it is not 'gels';
-        the singular values if it is 'gelsd' or 'gelss'. What is not there has no elements.
+        A named tuple. The solution is of shape (..., n, k), of all solutions the one of least norm. Residuals, the sums
+        of squares (..., k), are there if m > n, all ranks are n and the driver is not 'gelsy'; the ranks if it is not
+        'gels'; the singular values if it is 'gelsd' or 'gelss'. What is not there has no elements.
 
     Raises
     ------

@@ -16,11 +16,11 @@ def _as_dtype(operation, x, dtype):
     if dtype is None:
         return x
     if not (dtype.is_floating_point or dtype.is_complex) or (x.is_complex() and not dtype.is_complex):
-        raise RuntimeError(f"{operation}: dtype must be floating or complex, and complex for complex input (got {dtype} "
-                           f"for {x.dtype}).")
+        raise RuntimeError(f"{operation}: dtype must be floating or complex, and complex for complex input (got "
+                           f"{dtype} for {x.dtype}).")
     if dtype.itemsize < x.dtype.itemsize:
-        raise RuntimeError(f"{operation}: the dtype of the input should be convertible without narrowing to the specified "
-                           f"dtype (got {x.dtype} and {dtype}).")
+        raise RuntimeError(f"{operation}: the dtype of the input should be convertible without narrowing to the "
+                           f"specified dtype (got {x.dtype} and {dtype}).")
     if not x.is_complex() and dtype.is_complex:
         raise RuntimeError(f"{operation}: dtype must be real for real input (got {dtype} for {x.dtype}).")
     return operators.cast(x, dtype)

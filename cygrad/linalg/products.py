@@ -1,7 +1,7 @@
 """Products, powers and exponentials of matrices, products of vectors."""
 
-from cygrad._core.tensor import Tensor
 from cygrad._core.creation import tensor
+from cygrad._core.tensor import Tensor
 from cygrad.composite import products
 from cygrad.composite.forms import into
 from cygrad.composite.table import operators
@@ -160,8 +160,8 @@ def matrix_exp(A):
 
     Notes
     -----
-    Computed by scaling, a Padé approximant and squaring (N. J. Higham, 2005). Derivative: a block of the exponential of a
-    matrix of twice the size.
+    Computed by scaling, a Padé approximant and squaring (N. J. Higham, 2005). Derivative: a block of the exponential of
+    a matrix of twice the size.
 
     Examples
     --------

@@ -312,8 +312,8 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     if str(pivots.dtype).rpartition(".")[2] != "int32":
         raise RuntimeError(f"{operation}: pivots should be a Tensor of scalar type torch.int32 (got {pivots.dtype}).")
     if tuple(pivots.shape) != tuple(LU.shape[:-1]):
-        raise RuntimeError(f"{operation}: Number of pivots per batch should be same as the dimension of the matrix (got "
-                           f"shapes {tuple(pivots.shape)} and {tuple(LU.shape)}).")
+        raise RuntimeError(f"{operation}: Number of pivots per batch should be same as the dimension of the matrix "
+                           f"(got shapes {tuple(pivots.shape)} and {tuple(LU.shape)}).")
     if B.shape[-2 if left else -1] != LU.shape[-1]:
         raise RuntimeError(f"{operation}: Incompatible shapes of A and B for the equation "
                            f"{'AX = B' if left else 'XA = B'} (got shapes {tuple(LU.shape)} and {tuple(B.shape)}).")

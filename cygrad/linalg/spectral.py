@@ -27,8 +27,8 @@ class Eigenvalues(NamedTuple):
 
 def _check_driver(operation, driver):
     if driver is not None:
-        raise RuntimeError(f"{operation}: keyword argument `driver=` is only supported on CUDA inputs (got {driver!r}). "
-                           "Leave it out.")
+        raise RuntimeError(f"{operation}: keyword argument `driver=` is only supported on CUDA inputs (got "
+                           f"{driver!r}). Leave it out.")
 
 
 def svd(A, full_matrices=True, *, driver=None, out=None):

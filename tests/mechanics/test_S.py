@@ -161,6 +161,19 @@ def test_S3_only_what_the_formula_needs():
     assert kept((c / x).grad_fn) <= {"_saved_other", "_saved_self", "_saved_result"}
 
 
+@pytest.mark.parametrize("frozen", ["weight", "input"])
+def test_S3_memory_only_for_the_gradients_that_are_needed(frozen):
+    """Of the input of a convolution the weight's gradient needs the values, its own gradient only the shape."""
+    x, weight = cygrad.randn(1, 2, 8, 8), cygrad.randn(3, 2, 3, 3)
+    (x if frozen == "weight" else weight).requires_grad_()
+    y = cygrad.nn.functional.conv2d(x, weight)
+    kept = cygrad.autograd.graph.memory_report(y).by_name["ConvolutionBackward0"]
+    other = weight if frozen == "weight" else x
+    assert kept[1] == other.numel() * other.element_size()
+    y.sum().backward()
+    assert (x.grad is None) == (frozen == "input")
+
+
 def test_S3_nothing_for_parts_without_gradient():
     size = BLOCK
     frozen = cygrad.ones(size, dtype=FLOAT)

@@ -253,3 +253,16 @@ X = cygrad.ones(4, 2, 6)
 def test_errors_of_heads(error, match, run):
     with pytest.raises(error, match=match):
         run()
+
+
+def test_T6_same_bits_for_any_number_of_threads():
+    query, mask = cygrad.randn(2, 4, 100, 32, requires_grad=True), cygrad.randn(100, 100)
+    found = []
+    for threads in (1, 2, 3):
+        with cygrad.threads(threads):
+            query.grad = None
+            output = F.scaled_dot_product_attention(query, query, query, mask, is_causal=True)
+            output.sum().backward()
+            found.append([output.detach(), query.grad.clone()])
+    for other in found[1:]:
+        assert all(cygrad.equal(mine, theirs) for mine, theirs in zip(found[0], other, strict=True))

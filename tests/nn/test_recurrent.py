@@ -172,3 +172,30 @@ def test_starting_values():
 def test_errors(error, match, build):
     with pytest.raises(error, match=match):
         build()
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_T6_same_bits_for_any_number_of_threads(name):
+    layer = getattr(nn, name)(64, 128)
+    input = cygrad.randn(6, 150, 64)
+    found = []
+    for threads in (1, 2, 3):
+        with cygrad.threads(threads):
+            layer.zero_grad()
+            output = layer(input)[0]
+            output.sum().backward()
+            found.append([output.detach(), *(weight.grad.clone() for weight in layer.parameters())])
+    for other in found[1:]:
+        assert all(cygrad.equal(mine, theirs) for mine, theirs in zip(found[0], other, strict=True))
+
+
+def test_forward_mode_through_a_layer():
+    layer = nn.LSTM(2, 3, dtype=cygrad.float64)
+    input, direction = (cygrad.randn(4, 1, 2, dtype=cygrad.float64) for _ in range(2))
+    with cygrad.autograd.forward_ad.dual_level():
+        output = layer(cygrad.autograd.forward_ad.make_dual(input, direction))[0]
+        found = cygrad.autograd.forward_ad.unpack_dual(output).tangent
+    step = 1e-6
+    with cygrad.no_grad():
+        expected = (layer(input + step * direction)[0] - layer(input - step * direction)[0]) / (2 * step)
+    np.testing.assert_allclose(found.detach().numpy(), expected.numpy(), rtol=1e-6, atol=1e-9)

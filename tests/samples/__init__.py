@@ -4,9 +4,9 @@ Each module here has a dict ``SAMPLES``: name of a public function -> list of bu
 ``(make, dtype)`` and gives a `Sample`; ``make(shape, low=-2, high=2)`` gives a tensor of that dtype with random
 elements between the two bounds (both parts, if complex). The suite decides which of them require gradients.
 ``COMPLEX`` names the functions that take complex tensors, and ``HELPERS`` says for each operator without a public
-function whose samples exercise it. Names with a dot are those of modules: ``linalg.inv``. ``WRAPPED`` has for some names
-a function of the library, cygrad or the reference, that gives the function to be tested in the place of the one of that
-name: where results are not unique, what is unique of them.
+function whose samples exercise it. Names with a dot are those of modules: ``linalg.inv``. ``WRAPPED`` has for some
+names a function of the library, cygrad or the reference, that gives the function to be tested in the place of the one
+of that name: where results are not unique, what is unique of them.
 """
 
 from importlib import import_module

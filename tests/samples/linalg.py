@@ -102,11 +102,13 @@ SAMPLES = {
     "cholesky_solve": [*with_real_diagonal((3, 2), (3, 3)), *with_real_diagonal((2, 1), (2, 2), upper=True),
                        fails(RuntimeError, "square", (2, 2), (2, 3))],
     "cholesky_inverse": [*with_real_diagonal((3, 3)), *with_real_diagonal((2, 2, 2), upper=True), *ERRORS],
-    "linalg.tensorinv": [*only_floating([lambda make, dtype: Sample((regular(make, 4, 4).reshape(2, 2, 4),), {"ind": 2})]),
+    "linalg.tensorinv": [*only_floating([
+        lambda make, dtype: Sample((regular(make, 4, 4).reshape(2, 2, 4),), {"ind": 2})]),
                          fails(RuntimeError, "ind", (2, 2), 0), fails(RuntimeError, "requirement", (2, 3), 1)],
     "linalg.tensorsolve": only_floating([
         lambda make, dtype: Sample((regular(make, 6, 6).reshape(2, 3, 3, 2), make((2, 3)))),
-        lambda make, dtype: Sample((regular(make, 4, 4).reshape(2, 2, 4).permute(0, 2, 1), make((2, 2))), {"dims": (1,)})]),
+        lambda make, dtype: Sample((regular(make, 4, 4).reshape(2, 2, 4).permute(0, 2, 1), make((2, 2))),
+                                   {"dims": (1,)})]),
     "linalg.matrix_power": [*[builder for n in (-2, 0, 1, 2, 3, 5) for builder in only_floating([
         lambda make, dtype, n=n: Sample((regular(make, 2, 3, 3), n))])], call((2, 2), 3),
         fails(RuntimeError, "square", (2, 3), 2)],
@@ -127,7 +129,8 @@ SAMPLES = {
         fails(IndexError, "dim", (2, 2), 1, dim=(0, 2))],
     "linalg.norm": [*only_floating([call((2, 3)), call((2, 3), 1), call((3,), 1), call((2, 2, 3), None, dim=(0, 1)),
                                     call((2, 3), "nuc"), call((2, 3, 2), 2, 1)]),
-                    fails(RuntimeError, "1D or 2D", (2, 2, 2), 2), fails(RuntimeError, "length", (2, 2, 2), 2, dim=(0, 1, 2))],
+                    fails(RuntimeError, "1D or 2D", (2, 2, 2), 2),
+                    fails(RuntimeError, "length", (2, 2, 2), 2, dim=(0, 1, 2))],
     "linalg.cond": [*square(), *[builder for p in ("fro", "nuc", 1, INF, -1, -2) for builder in square(p=p)[:2]],
                     fails(RuntimeError, "norm type", (2, 2), "x"), NO_MATRIX],
 }
