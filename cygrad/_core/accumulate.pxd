@@ -8,5 +8,7 @@ cdef class AccumulateGrad(Node):
 
 # The node for a leaf, made if it has none at the moment. `gradient` is the leaf's.
 cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient)
+# The node of a leaf, or None if it has none at the moment.
+cdef AccumulateGrad known_accumulator(gradient_t *gradient)
 # gradient.value += array, under its lock; takes `array` over (keeps it if it can). No GIL needed.
 cdef int add_gradient(gradient_t *gradient, array_t *array) noexcept nogil

@@ -5,11 +5,14 @@ Adding is locked, so that concurrent backward calls on shared leaves lose nothin
 memory is added to, never while taking the GIL.
 """
 
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.stdio cimport snprintf
 from cygrad._core.array cimport array_empty_like, array_t, exclusive, release, same_shape, shape_text
 from cygrad._core.atomic cimport atomic_increment, lock_patiently, unlock
 from cygrad._core.elementwise cimport accumulate, copy_into
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.living cimport FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending
 from cygrad._core.node cimport Node, gradient_t, install_collector, node_new, node_t
 from cygrad._core.value cimport ARRAY, NOTHING, value_t
 from cygrad._core.versions cimport forget_place
@@ -69,17 +72,74 @@ cdef class AccumulateGrad(Node):
         return self.payload
 
 
-install_collector(AccumulateGrad)
+cdef AccumulateGrad known_accumulator(gradient_t *gradient):
+    cdef PyObject *found = NULL
+    if gradient.accumulator == NULL:
+        return None
+    if not FREE_THREADED:
+        return <AccumulateGrad>gradient.accumulator.object
+    # It may be dying in another thread: below this lock it is still whole, as `_dealloc` has to get by.
+    lock_lending(gradient)
+    if gradient.accumulator != NULL and take_if_alive(gradient.accumulator.object):
+        found = gradient.accumulator.object
+    unlock_lending(gradient)
+    return _taken(found)
+
+
+cdef AccumulateGrad _taken(PyObject *found):
+    """The node of which `take_if_alive` has given us a reference, or NULL."""
+    cdef AccumulateGrad node
+    if found == NULL:
+        return None
+    node = <AccumulateGrad>found
+    Py_DECREF(node)
+    return node
 
 
 cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient):
-    cdef AccumulateGrad node
-    if gradient.accumulator != NULL:
-        return <AccumulateGrad>gradient.accumulator.object
+    cdef AccumulateGrad node = known_accumulator(gradient)
+    cdef PyObject *other = NULL
+    if node is not None:
+        return node
     node = <AccumulateGrad>node_new(AccumulateGrad, 0, 1, 0)
     node.payload = leaf
     node.c.backward = _backward
     node.c.gradient = gradient
     atomic_increment(&gradient.count)
-    gradient.accumulator = node.c
-    return node
+    make_lendable(<PyObject *>node)
+    # Another thread may have made one meanwhile (with a GIL too: anomaly mode runs Python code in node_new). Hooks and
+    # `autograd.grad` take it for granted that a leaf has one node: ours is dropped.
+    lock_lending(gradient)
+    if gradient.accumulator != NULL and take_if_alive(gradient.accumulator.object):
+        other = gradient.accumulator.object
+    else:
+        gradient.accumulator = node.c
+    unlock_lending(gradient)
+    return node if other == NULL else _taken(other)
+
+
+cdef extern from "Python.h":
+    ctypedef struct _Type "PyTypeObject":
+        void (*tp_dealloc)(PyObject *) noexcept
+
+cdef void (*_node_dealloc)(PyObject *) noexcept
+
+
+cdef void _dealloc(PyObject *self) noexcept:
+    """
+    Without a GIL: erase the borrowed pointer to a node whose count is zero. This comes before Cython's own function, as
+    that one raises the count for a moment, and the node would seem to live.
+    """
+    cdef node_t *c = (<Node>self).c
+    if c != NULL and c.gradient != NULL:
+        lock_lending(c.gradient)
+        if c.gradient.accumulator == c:
+            c.gradient.accumulator = NULL
+        unlock_lending(c.gradient)
+    _node_dealloc(self)
+
+
+_node_dealloc = (<_Type *>AccumulateGrad).tp_dealloc
+if FREE_THREADED:
+    (<_Type *>AccumulateGrad).tp_dealloc = _dealloc
+install_collector(AccumulateGrad)

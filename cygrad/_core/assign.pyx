@@ -1,20 +1,22 @@
 """Writing into a tensor: copy_, fill_ and zero_; and set_, which gives it other memory."""
 
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from cygrad._core.array cimport MAX_DIMS, array_t, array_view, release, retain
 from cygrad._core.boxing cimport box_number
 from cygrad._core.creation cimport tensor_from
 from cygrad._core.dispatch cimport call_inplace
-from cygrad._core.dtype cimport dtype_name, is_complex
+from cygrad._core.dtype cimport BOOL, dtype_name, is_complex
 from cygrad._core.elementwise cimport copy_into, fill
 from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.inplace cimport bump_version, check_inplace
 from cygrad._core.modes cimport grad_enabled, thread_state
 from cygrad._core.operator cimport Operator, table
 from cygrad._core.storage cimport version_new, version_release
-from cygrad._core.tensor cimport Tensor, adopt, as_tensor, requires_grad
+from cygrad._core.tensor cimport Tensor, as_tensor, requires_grad
 from cygrad._core.value cimport INTEGERS, find_kernel, kernel_t, register_kernel, value_t
+from cygrad._core.wrapped cimport adopt
 
 from cygrad._core.inplace import functions
 import math
@@ -127,7 +129,7 @@ def fill_(Tensor input not None, value):
         if value.ndim:
             raise RuntimeError(f"fill_: the value must have no dimensions (got shape {tuple(value.shape)}). Use copy_.")
         return copy_(input, value)
-    if isinstance(value, complex) and not is_complex(array.dtype):
+    if isinstance(value, complex) and not is_complex(array.dtype) and array.dtype != BOOL:
         raise RuntimeError(f"fill_: a complex value does not fit (got {value}, expected one for "
                            f"{dtype_name(array.dtype).decode()}).")
     if thread_state().dual_level or (grad_enabled() and input.requires_grad):
@@ -179,6 +181,7 @@ def zero_(Tensor input not None):
     return fill_(input, 0)
 
 
+@cython.critical_section             # memory, base and version change one after the other
 def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride=None):
     """
     Let this tensor have the memory of another one, with its shape and strides.

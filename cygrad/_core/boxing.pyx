@@ -7,7 +7,6 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from cygrad._core.array cimport retain
 from cygrad._core.dtype cimport category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
 from cygrad._core.errors cimport check
 from cygrad._core.operator cimport (
@@ -17,6 +16,7 @@ from cygrad._core.tensor cimport Tensor, as_tensor
 from cygrad._core.value cimport (
     ARRAY, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
     value_t)
+from cygrad._core.wrapped cimport held_array
 
 import operator as _python_operator
 import numpy as np
@@ -79,7 +79,7 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
     if kind == TENSOR or kind == OPERAND:
         if isinstance(given, Tensor):
             value.kind = ARRAY
-            value.of.array = retain((<Tensor>given).array)
+            value.of.array = held_array(<Tensor>given)
             behind[0] = <PyObject *>given
             return made
         if kind == OPERAND and box_number(given, value):
@@ -89,7 +89,7 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
             given = as_tensor(given, operator.name)
             made.append(given)
             value.kind = ARRAY
-            value.of.array = retain((<Tensor>given).array)
+            value.of.array = held_array(<Tensor>given)
             behind[0] = <PyObject *>given
             return made
     elif kind == TENSORS:
@@ -152,7 +152,7 @@ cdef list _box_tensors(Operator operator, const argument_t *argument, object giv
                                 f"(got {type(item).__name__} at position {i}).")
             item = as_tensor(item, operator.name)
         tensors.append(item)
-        value.of.arrays[i] = retain((<Tensor>item).array)
+        value.of.arrays[i] = held_array(<Tensor>item)
     made.append(tensors)
     behind[0] = <PyObject *>tensors
     return made

@@ -5,6 +5,7 @@ From a Python call to a recorded operation: boxing, promotion, the kernel, the n
 what eager code does most: small contiguous tensors of one dtype and shape.
 """
 
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.array cimport array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text
@@ -24,6 +25,7 @@ from cygrad._core.saved cimport SavedHooks, saved_hooks
 from cygrad._core.tangents cimport InplaceStep, inplace_step, push_forward
 from cygrad._core.tensor cimport MULTI_OUTPUT_VIEW, Tensor, grad_fn_of, gradient_edge, requires_grad, wrap, wrap_view
 from cygrad._core.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, kernel_t, set_array, set_arrays, value_t
+from cygrad._core.wrapped cimport known_tensor
 
 from collections import namedtuple
 
@@ -240,9 +242,10 @@ cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, Nati
     cdef operator_t *op = &operator.descriptor
     cdef Tensor tensor, first
     if array.tensor != NULL:
-        tensor = <Tensor>array.tensor
-        release(array)
-        return tensor
+        tensor = known_tensor(array)
+        if tensor is not None:
+            release(array)
+            return tensor
     first = <Tensor>frame.objects[0] if op.flags & VIEW and op.arguments[0].kind != TENSORS else None
     if first is not None and array.storage == first.array.storage:
         tensor = wrap_view(array, first)
@@ -293,13 +296,25 @@ cdef object _result_type(Operator operator):
     found = _result_types.get(operator.name)
     if found is None:
         names = [operator.descriptor.result_names[i].decode() for i in range(operator.descriptor.n_results)]
-        found = _result_types[operator.name] = namedtuple(operator.name, names)
+        found = _result_types.setdefault(operator.name, namedtuple(operator.name, names))
     return found
 
 
 # ----------------------------------------------------------------------------------------------------------- in place
 
 cdef object call_inplace(Operator operator, PyObject **arguments):
+    cdef Tensor tensor
+    if not isinstance(<object>arguments[0], Tensor):
+        raise TypeError(f"{operator.name}_: can only change a Tensor in place (got "
+                        f"{type(<object>arguments[0]).__name__}).")
+    tensor = <Tensor>arguments[0]
+    # Values, version and history change one after the other, and those of a view's base with them: without a GIL, another
+    # operation in place has to wait. (As with it, only until a large kernel gives the thread free.)
+    with cython.critical_section(tensor, tensor if tensor.base is None else tensor.base):
+        return _change(operator, arguments, tensor)
+
+
+cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
     cdef frame_t frame
     cdef value_t[MAX_RESULTS] results
     cdef operator_t *op = &operator.descriptor
@@ -309,12 +324,8 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
     cdef InplaceStep step = None
     cdef array_t *original = NULL
     cdef array_t *own
-    cdef Tensor tensor
     cdef int64_t size
     cdef int i, status
-    if not isinstance(<object>arguments[0], Tensor):
-        raise TypeError(f"{name}: can only change a Tensor in place (got {type(<object>arguments[0]).__name__}).")
-    tensor = <Tensor>arguments[0]
     _keep_alive = box(operator, arguments, &frame)
     own = frame.values[0].of.array
     for i in range(MAX_RESULTS):

@@ -14,6 +14,7 @@ from cygrad._core.array cimport array_t, release, retain
 from cygrad._core.calls cimport remember_call, work_for, working_for
 from cygrad._core.edges cimport GradientEdge, edge_of, root_gradient
 from cygrad._core.errors cimport check
+from cygrad._core.gradients cimport set_gradient
 from cygrad._core.hook_calls cimport (
     call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, retain_gradients)
 from cygrad._core.modes cimport ANOMALY_NAN, thread_state, thread_state_t
@@ -26,8 +27,9 @@ from cygrad._core.run cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, add_part
 from cygrad._core.saved cimport SavedHooks, saved_hooks
 from cygrad._core.storage cimport has_pending, release_pending
 from cygrad._core.team cimport run_with_team, worth_a_team
-from cygrad._core.tensor cimport SLOT_ADD, Tensor, grad_fn_of, known_tensor, protocol, set_gradient, tensor_of, wrap
+from cygrad._core.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
 from cygrad._core.watched_run cimport run_watched_item
+from cygrad._core.wrapped cimport known_tensor, tensor_of
 
 from cygrad._core.node import set_evaluating
 from cygrad._core.saved import pop_hooks, push_hooks

@@ -18,9 +18,10 @@ from cygrad._core.native cimport fit_recorded
 from cygrad._core.node cimport HAS_PACKED_TENSORS, Node, kept_t, node_t, release_saved
 from cygrad._core.saved cimport PackedTensor, alias, attach, attach_edge, pack_tensor
 from cygrad._core.storage cimport deallocate
-from cygrad._core.tensor cimport Tensor, known_tensor, protocol, requires_grad, wrap
+from cygrad._core.tensor cimport Tensor, protocol, requires_grad, wrap
 from cygrad._core.value cimport ARRAY, INTEGER, clear, value_t
 from cygrad._core.versions cimport version_error
+from cygrad._core.wrapped cimport known_tensor
 
 from cygrad._core.saved import saved_tensor
 

@@ -1,14 +1,17 @@
 """Tensors that get another shape in place: the same memory, seen through another view of it."""
 
-from cygrad._core.array cimport array_t, array_view, release
+cimport cython
+from cygrad._core.array cimport array_t, array_view
 from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.inplace cimport bump_version, check_inplace, rebase_history
 from cygrad._core.modes cimport grad_enabled
 from cygrad._core.tensor cimport Tensor, requires_grad
+from cygrad._core.wrapped cimport replace_array
 
 from cygrad._core.inplace import functions
 
 
+@cython.critical_section             # memory and history change one after the other
 def change_geometry(Tensor tensor not None, str operation, *arguments):
     """
     Make a tensor what a view operation gives for it.
@@ -37,10 +40,7 @@ def change_geometry(Tensor tensor not None, str operation, *arguments):
     fresh = array_view(seen.array, seen.array.dtype, seen.array.ndim, seen.array.shape, seen.array.strides, 0)
     if fresh == NULL:
         check(MEMORY_ERROR)
-    tensor.array.tensor = NULL
-    release(tensor.array)
-    fresh.tensor = <void *>tensor
-    tensor.array = fresh
+    replace_array(tensor, fresh)
     bump_version(tensor)
     # A view of another tensor finds that the version has moved on, and takes its history from there.
     if recorded and tensor.base is None:

@@ -1,8 +1,9 @@
 """Calling the hooks of a node, and taking what they return in the place of gradients."""
 
 from cygrad._core.array cimport same_shape
+from cygrad._core.gradients cimport set_gradient
 from cygrad._core.node cimport Hooks, Node
-from cygrad._core.tensor cimport SLOT_ADD, Tensor, describe, protocol, set_gradient
+from cygrad._core.tensor cimport SLOT_ADD, Tensor, describe, protocol
 
 
 cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):

@@ -20,12 +20,12 @@ from libc.stdint cimport int64_t
 from cygrad._core.array cimport MAX_DIMS, array_t, array_view
 from cygrad._core.creation cimport full_tensor, plain_number, tensor_from
 from cygrad._core.dispatch cimport call, call_inplace
-from cygrad._core.dtype cimport BOOL, INT64, UINT8, is_integral
+from cygrad._core.dtype cimport BOOL, INT64, UINT8, is_complex, is_integral
 from cygrad._core.interop cimport array_from_numpy
 from cygrad._core.modes cimport grad_enabled, thread_state
 from cygrad._core.operator cimport Operator, table
 from cygrad._core.sequences cimport numpy_view
-from cygrad._core.tensor cimport Tensor, protocol, requires_grad, wrap, wrap_view
+from cygrad._core.tensor cimport Tensor, describe, protocol, requires_grad, wrap, wrap_view
 
 cnp.import_array()
 
@@ -368,7 +368,10 @@ cdef int setitem(Tensor self, object key, object value) except -1:
     cdef Tensor target = basic_view(self, as_entries(key), indices)
     cdef int i
     if indices:
-        # An assignment converts the elements, like copy_ does.
+        # An assignment converts the elements, like copy_ does; but imaginary parts do not get lost here.
+        if is_complex(source.array.dtype) and not is_complex(self.array.dtype) and self.array.dtype != BOOL:
+            raise RuntimeError(f"setitem: complex values cannot be written through masks and index tensors into a "
+                               f"{describe(self)}. Use their real part.")
         if source.array.dtype != self.array.dtype:
             source = source.to(self.dtype)
         put(target, indices, source, False)

@@ -7,6 +7,7 @@ through the operation and the rest to the old base; every view of the base, when
 that the version moved on and becomes a view of the new base.
 """
 
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t
 from cygrad._core.array cimport array_empty_like, array_over, array_t, array_view, overlaps_itself, release
 from cygrad._core.atomic cimport atomic_increment
@@ -22,7 +23,7 @@ from cygrad._core.saved cimport before_change
 from cygrad._core.storage cimport storage_new, storage_t
 from cygrad._core.tensor cimport (
     CUSTOM_VIEW, DIFFERENTIABLE_VIEW, INFERENCE_VIEW, MULTI_OUTPUT_VIEW, NO_GRAD_VIEW, Tensor, as_tensor,
-    describe, gradient_edge, is_inference, protocol, requires_grad)
+    describe, gradient_edge, is_inference, protocol, requires_grad, set_node)
 from cygrad._core.value cimport ARRAY, INTEGER, NOTHING, set_integers, value_t
 from cygrad._core.versions cimport remember_place
 
@@ -98,10 +99,9 @@ cdef int _move(Tensor tensor, Node node, int output_nr) except -1:
     if former is not None and former.hooks is not None and tensor.output_nr in former.hooks.retained:
         reference = former.hooks.retained[tensor.output_nr]
         if reference() is tensor:
-            del former.hooks.retained[tensor.output_nr]
+            former.hooks.retained.pop(tensor.output_nr, None)
             node.ensure_hooks().retained[output_nr] = reference
-    tensor.node = node
-    tensor.output_nr = output_nr
+    set_node(tensor, node, output_nr)
     tensor.leaf_requires_grad = False
     return 0
 
@@ -109,16 +109,17 @@ cdef int _move(Tensor tensor, Node node, int output_nr) except -1:
 cdef int _refresh_view(Tensor view) except -1:
     """
     Make `view` the output of an as_strided node on its base as it is now; where one of them is complex and the other
-    is not, of one on the real numbers of both.
+    is not, of one on the real numbers of both. If the base is out of the graph by now, the node leads nowhere.
     """
     cdef thread_state_t *state = thread_state()
     cdef int disabled = state.grad_disabled
     cdef bint from_complex = is_complex(view.base.array.dtype), to_complex = is_complex(view.array.dtype)
     state.grad_disabled = 0
+    cdef bint severed = not requires_grad(view.base)
     cdef Tensor fresh
     shape, strides, offset = view.shape, view.stride(), view.storage_offset()
     try:
-        base = view.base
+        base = view.base.detach().requires_grad_() if severed else view.base
         if from_complex and not to_complex:
             base = functions["view_as_real"](base)
         elif to_complex and not from_complex:
@@ -129,8 +130,16 @@ cdef int _refresh_view(Tensor view) except -1:
             fresh = functions["view_as_complex"](fresh)
     finally:
         state.grad_disabled = disabled
+    if severed:
+        _cut_edge(fresh.node.c)
     _move(view, fresh.node, fresh.output_nr)
     return 0
+
+
+cdef void _cut_edge(node_t *node) noexcept:
+    cdef node_t *target = node.edges[0].node
+    node.edges[0].node = NULL
+    Py_DECREF(<object>target.object)
 
 
 protocol.refresh_view = _refresh_view

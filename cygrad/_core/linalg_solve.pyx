@@ -245,7 +245,7 @@ cdef int linalg_solve_triangular_kernel(const value_t *arguments, value_t *resul
     cdef array_t *triangle
     cdef array_t *copy
     cdef task_t task
-    cdef bint upper = is_true(&arguments[2]), left = is_true(&arguments[3]), turn
+    cdef bint upper = is_true(&arguments[2]), left = is_true(&arguments[3]), flipped
     cdef int status = square_argument(b"linalg.solve_triangular", b"A", &arguments[0], &input)
     if status == OK:
         status = matrix_argument(b"linalg.solve_triangular", b"B", &arguments[1], &other)
@@ -261,8 +261,8 @@ cdef int linalg_solve_triangular_kernel(const value_t *arguments, value_t *resul
         return RUNTIME_ERROR
     # Whichever way round the triangle lies in memory, BLAS can read it.
     columns = turned(input)
-    turn = columns == NULL or not columns.contiguous
-    triangle = as_contiguous(input, -1) if turn else retain(columns)
+    flipped = columns == NULL or not columns.contiguous
+    triangle = as_contiguous(input, -1) if flipped else retain(columns)
     release(columns)
     status = in_columns(other, &copy)
     if triangle == NULL or status != OK:
@@ -271,8 +271,8 @@ cdef int linalg_solve_triangular_kernel(const value_t *arguments, value_t *resul
         return MEMORY_ERROR
     if other.size:
         task.each, task.dtype, task.job = _solve_triangle, other.dtype, b"L" if left else b"R"
-        task.uplo = b"U" if upper != turn else b"L"
-        task.trans, task.flag = b"T" if turn else b"N", is_true(&arguments[4])
+        task.uplo = b"U" if upper != flipped else b"L"
+        task.trans, task.flag = b"T" if flipped else b"N", is_true(&arguments[4])
         task.a, task.b = triangle.data, copy.data
         status = run_batch(&task, batch_count(other), <double>task.m * task.n * task.k)
     release(triangle)

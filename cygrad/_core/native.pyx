@@ -25,10 +25,11 @@ from cygrad._core.operator cimport (
     MAX_ARGUMENTS, MAX_SAVED, TENSORS, Operator, differentiate, operator_t, saved_t)
 from cygrad._core.saved cimport PackedTensor, alias, attach_edge, pack_tensor
 from cygrad._core.storage cimport allocate
-from cygrad._core.tensor cimport Tensor, known_tensor, protocol, tensor_of
+from cygrad._core.tensor cimport Tensor, protocol
 from cygrad._core.value cimport (
     ARRAY, ARRAYS, INTEGERS, NOTHING, clear, copy_value, find_kernel, kernel_t, set_array, set_arrays, value_t)
 from cygrad._core.versions cimport version_error
+from cygrad._core.wrapped cimport known_tensor, tensor_of
 
 from cygrad._core.saved import saved_tensor
 import cygrad._core.complex_view  # registers real_view

@@ -61,6 +61,7 @@ cdef class Hooks:
     cdef dict retained        # output_nr -> weak reference to the Tensor whose .grad is kept
     cdef dict after           # {id: hook(grad_inputs, grad_outputs)}
     cdef dict accumulated     # {id: hook(tensor)}: post-accumulate-grad hooks
+    cdef object replaced      # without a GIL: dicts that were here before, which another thread may be reading
 
 cdef class Node:
     cdef node_t *c

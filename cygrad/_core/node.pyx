@@ -41,6 +41,7 @@ cdef extern from "Python.h":
     void Py_SET_TYPE(PyObject *, _Type *)
 
 cdef int64_t _sequence = 0
+cdef int64_t _handles = 0
 cdef tuple _no_arguments = ()
 
 
@@ -203,11 +204,9 @@ class RemovableHandle:
     ``remove()`` takes the hook away (twice does no harm); as a context manager it does so on exit.
     """
 
-    _next_id = 0
-
     def __init__(self, hooks, hook):
-        self.id = RemovableHandle._next_id
-        RemovableHandle._next_id += 1
+        # One step, so that no two handles have one number where there is no GIL: it is the hook's key in its dict.
+        self.id = atomic_add(&_handles, 1)
         self.hooks = hooks
         hooks[self.id] = hook
 
@@ -248,9 +247,11 @@ cdef class Node:
         deallocate(c, c.nbytes)
 
     cdef Hooks ensure_hooks(self):
-        if self.hooks is None:
-            self.hooks = Hooks()
-        self.c.python |= HAS_HOOKS
+        # Without a GIL two threads may register first hooks at once: both have to get the same dicts.
+        with cython.critical_section(self):
+            if self.hooks is None:
+                self.hooks = Hooks()
+            self.c.python |= HAS_HOOKS
         return self.hooks
 
     cdef list apply(self, list grads, bint keep, bint recorded):
@@ -275,8 +276,9 @@ cdef class Node:
     @property
     def metadata(self):
         """A dict for whatever users want to remember of this node."""
-        if self.notes is None:
-            self.notes = {}
+        with cython.critical_section(self):          # one dict, also for two threads that ask first
+            if self.notes is None:
+                self.notes = {}
         return self.notes
 
     def _sequence_nr(self):
@@ -399,5 +401,4 @@ cdef type node_type(str name, type base):
     Py_SET_TYPE(<PyObject *>made, &PyType_Type)
     PyType_Ready(made)
     cdef type result = <type><object>made
-    _types[name] = result
-    return result
+    return <type>_types.setdefault(name, result)     # another thread may have been faster

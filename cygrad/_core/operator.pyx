@@ -6,6 +6,7 @@ turns them into steps, `assembler` into C structs), its recorded formulas when t
 (`recorded`).
 """
 
+cimport cython
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
 from cygrad._core.assembler cimport (
@@ -94,13 +95,14 @@ cdef class Operator:
                                      f"not the gradient of '{argument}': {self.formulas[argument]}")
                 formulas[i] = assemble_code(Lowering(value).lower(), title(row, argument), self.keep)
         # Another thread may have done the same meanwhile, and backward may be reading what it has found.
-        if not op.compiled:
-            for i in range(<int>len(layout)):
-                op.saved[i] = saved[i]
-            for i in range(op.n_arguments):
-                op.formulas[i] = formulas[i]
-            op.n_saved = len(layout)
-            op.compiled = True
+        with cython.critical_section(self):
+            if not op.compiled:
+                for i in range(<int>len(layout)):
+                    op.saved[i] = saved[i]
+                for i in range(op.n_arguments):
+                    op.formulas[i] = formulas[i]
+                op.n_saved = len(layout)
+                op.compiled = True
         return 0
 
     cdef int ensure_program(self) except -1:

@@ -7,8 +7,9 @@ The optimisers that scale each element by its own history are in `optimise_scale
 from libc.math cimport pow, sqrt
 from libc.stdint cimport int32_t
 from cygrad._core.dtype cimport FLOAT32
+from cygrad._core.gradients cimport set_gradient
 from cygrad._core.modes cimport thread_state
-from cygrad._core.tensor cimport Tensor, set_gradient
+from cygrad._core.tensor cimport Tensor
 from cygrad._core.update_batch cimport (ADAM_RULE, ADAMAX_RULE, NADAM_RULE, RADAM_RULE, SGD_RULE, count_step,
     prepare_t, read_number, rule_of, rule_t, run_step, state_array, state_number, update_t, write_number)
 

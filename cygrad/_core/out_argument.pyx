@@ -1,7 +1,7 @@
 """The argument out=: results written to tensors that are there."""
 
 from libc.stdint cimport uint32_t
-from cygrad._core.array cimport array_empty_like, array_t, release, same_shape, shape_text
+from cygrad._core.array cimport array_empty_like, array_t, same_shape, shape_text
 from cygrad._core.boxing cimport frame_t
 from cygrad._core.dtype cimport category, dtype_name
 from cygrad._core.elementwise cimport copy_into
@@ -12,6 +12,7 @@ from cygrad._core.operator cimport LIST_RESULT, Operator
 from cygrad._core.tangents cimport has_tangents
 from cygrad._core.tensor cimport Tensor, requires_grad
 from cygrad._core.value cimport value_t
+from cygrad._core.wrapped cimport replace_array
 
 
 cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t needed) except -1:
@@ -61,8 +62,5 @@ cdef int _replace_array(Tensor target, array_t *array) except -1:
     if fresh == NULL:
         check(MEMORY_ERROR)
     check(copy_into(fresh, array))
-    target.array.tensor = NULL
-    release(target.array)
-    fresh.tensor = <void *>target
-    target.array = fresh
+    replace_array(target, fresh)
     return 0

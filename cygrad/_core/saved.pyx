@@ -15,7 +15,8 @@ from cygrad._core.dtype cimport dtype_name
 from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.modes cimport thread_state, thread_state_t
 from cygrad._core.node cimport Node
-from cygrad._core.tensor cimport Tensor, describe, tensor_of
+from cygrad._core.tensor cimport Tensor, describe
+from cygrad._core.wrapped cimport tensor_of
 
 import threading
 

@@ -8,7 +8,8 @@ rule computes tangents the thread is in none, so that tangents have no tangents.
 Which tangent a result has is said by the rules of `tangent_rules`, from the operator's row.
 """
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
+from cygrad._core.atomic cimport atomic_add
 from cygrad._core.boxing cimport frame_t, plain_object
 from cygrad._core.dtype cimport is_complex, is_differentiable
 from cygrad._core.modes cimport thread_state, thread_state_t
@@ -17,7 +18,7 @@ from cygrad._core.operator cimport NO_GRADIENT, TENSORS, Operator, operator_t
 from cygrad._core.tensor cimport Tensor, protocol
 
 cdef dict _levels = {}              # number of a level -> {address of a dual tensor: its tangent}
-cdef int32_t _last = 0
+cdef int64_t _last = 0
 cdef dict _functions = {}           # names of operators -> Python functions, for what is done to tangents here
 cdef object _push = None            # of tangent_rules
 cdef object _fit = None
@@ -46,16 +47,16 @@ def enter_level():
     RuntimeError
         If the thread is in one already.
     """
-    global _last
+    cdef int32_t level
     cdef thread_state_t *state = thread_state()
     if state.dual_level:
         raise RuntimeError("enter_dual_level: nested forward mode is not supported (this thread is in a level "
                            "already). Leave the outer level first, or take second derivatives by backward through "
                            "forward mode.")
-    _last += 1
-    _levels[_last] = {}
-    state.dual_level = _last
-    return _last
+    level = <int32_t>(atomic_add(&_last, 1) + 1)         # in one step: no two threads are in one level
+    _levels[level] = {}
+    state.dual_level = level
+    return level
 
 
 def exit_level(level=None):

@@ -34,15 +34,8 @@ cdef Tensor wrap(array_t *array)
 # The same, for a view of `base` (keeps it, notes the grad mode).
 cdef Tensor wrap_view(array_t *array, Tensor base)
 
-# The Tensor of an array that is there already (a gradient, a saved value), made if it has none at the moment; takes
-# over the caller's reference. Unlike `wrap` it does not make an inference tensor in inference mode.
-cdef Tensor tensor_of(array_t *array)
-# The living Tensor that wraps the array, or None. One that is being destroyed does not count: the callbacks of weak
-# references run while the array still points to it.
-cdef inline Tensor known_tensor(const array_t *array):
-    if array.tensor != NULL and (<PyObject *>array.tensor).ob_refcnt > 0:
-        return <Tensor>array.tensor
-    return None
+# Make a Tensor that others may know an output of another node.
+cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept
 
 cdef inline bint requires_grad(Tensor tensor) noexcept:
     return tensor.leaf_requires_grad or tensor.node is not None
@@ -99,9 +92,5 @@ cdef struct protocol_t:
 cdef protocol_t protocol
 
 cdef Hooks hooks_of(Tensor tensor)
-# Give a Tensor the memory of another one, outside the graph.
-cdef object adopt(Tensor self, Tensor source)
 # "float32 tensor of shape (2, 3)", for messages.
 cdef str describe(Tensor tensor)
-# Replace what is collected in .grad; None empties it.
-cdef object set_gradient(Tensor leaf, Tensor value)

@@ -9,18 +9,18 @@ cimport cython
 from cpython.buffer cimport PyObject_GetBuffer
 from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject
 from cpython.ref cimport Py_XDECREF
-from libc.stdint cimport int64_t
-from cygrad._core.accumulate cimport accumulator_of
-from cygrad._core.array cimport array_t, array_view, release, retain, same_shape, shape_text
-from cygrad._core.atomic cimport lock_patiently, unlock
+from libc.stdint cimport int32_t, int64_t
+from cygrad._core.accumulate cimport accumulator_of, known_accumulator
+from cygrad._core.array cimport array_t, array_view, release, same_shape, shape_text
 from cygrad._core.dtype cimport dtype_name, dtype_object, is_differentiable
 from cygrad._core.errors cimport MEMORY_ERROR, check
+from cygrad._core.gradients cimport gradient_of, set_gradient, slot_of
+from cygrad._core.living cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
 from cygrad._core.modes cimport grad_enabled, thread_state
-from cygrad._core.node cimport Hooks, Node, gradient_new, gradient_release
-from cygrad._core.origins cimport DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT
+from cygrad._core.node cimport Hooks, Node, gradient_release
+from cygrad._core.origins cimport DATA, DETACHED, DETACHED_IN_PLACE
 from cygrad._core.storage cimport has_pending, release_pending, version_new, version_release
-
-import warnings
+from cygrad._core.wrapped cimport adopt
 
 cdef extern from "Python.h":
     void PyType_Modified(type)
@@ -28,12 +28,18 @@ cdef extern from "Python.h":
         PyObject *tp_dict
 
 
+cdef inline void _acquaint(Tensor tensor, array_t *array) noexcept:
+    """Tensor and array are new, and get to know each other."""
+    tensor.array = array
+    array.tensor = <void *>tensor
+    make_lendable(<PyObject *>tensor)
+
+
 cdef Tensor wrap(array_t *array):
     if array == NULL:
         check(MEMORY_ERROR)
     cdef Tensor tensor = Tensor.__new__(Tensor)
-    tensor.array = array
-    array.tensor = <void *>tensor
+    _acquaint(tensor, array)
     tensor.view_kind = -thread_state().grad_disabled         # UNTRACKED, if so
     if thread_state().inference:
         array.version = NULL
@@ -43,23 +49,11 @@ cdef Tensor wrap(array_t *array):
     return tensor
 
 
-cdef Tensor tensor_of(array_t *array):
-    cdef Tensor tensor = known_tensor(array)
-    if tensor is not None:
-        release(array)
-        return tensor
-    tensor = Tensor.__new__(Tensor)
-    tensor.array = array
-    array.tensor = <void *>tensor
-    return tensor
-
-
 cdef Tensor wrap_view(array_t *array, Tensor base):
     if array == NULL:
         check(MEMORY_ERROR)
     cdef Tensor tensor = Tensor.__new__(Tensor)
-    tensor.array = array
-    array.tensor = <void *>tensor
+    _acquaint(tensor, array)
     if array.version == NULL:          # a view of an inference tensor is nothing but memory
         return tensor
     tensor.base = base if base.base is None else base.base
@@ -75,18 +69,43 @@ cdef Tensor wrap_view(array_t *array, Tensor base):
     return tensor
 
 
+cdef inline bint _is_outdated(Tensor tensor) noexcept:
+    """A view whose base was changed in place since has another history now; cygrad._core.inplace makes it."""
+    return (tensor.base is not None and tensor.array.version != NULL
+            and tensor.array.version.value != tensor.view_version)
+
+
 cdef Node grad_fn_of(Tensor tensor):
-    # A view whose base was changed in place since has another history now; cygrad._core.inplace makes it.
-    if (tensor.base is not None and tensor.array.version != NULL
-            and tensor.array.version.value != tensor.view_version):
-        return _refreshed(tensor)
-    return tensor.node
+    cdef int64_t output_nr
+    if _is_outdated(tensor):
+        _refresh(tensor)
+    return _node_of(tensor, &output_nr)
 
 
-cdef Node _refreshed(Tensor tensor):
-    if tensor.view_kind == DIFFERENTIABLE_VIEW and requires_grad(tensor.base):
+cdef inline Node _node_of(Tensor tensor, int64_t *output_nr):
+    cdef Node node
+    lock_lending(<void *>tensor)             # node and number belong together, and neither may go meanwhile
+    node = tensor.node
+    output_nr[0] = tensor.output_nr
+    unlock_lending(<void *>tensor)
+    return node
+
+
+cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
+    cdef Node replaced                       # may be the last to know it, so it goes when the lock is free again
+    lock_lending(<void *>tensor)
+    replaced = tensor.node
+    tensor.node = node
+    tensor.output_nr = output_nr
+    unlock_lending(<void *>tensor)
+
+
+cdef int _refresh(Tensor tensor) except -1:
+    # Two threads may do this at once: each makes a node of its own for the same function, and one of them stays.
+    cdef bint follows = requires_grad(tensor.base)
+    if tensor.view_kind == DIFFERENTIABLE_VIEW and (follows or tensor.node is not None):
         protocol.refresh_view(tensor)
-    elif (tensor.node is not None or tensor.view_kind == MULTI_OUTPUT_VIEW) and requires_grad(tensor.base):
+    elif tensor.node is not None or (follows and tensor.view_kind == MULTI_OUTPUT_VIEW):
         maker = "grad_fn" if tensor.node is None else tensor.node.name()
         raise RuntimeError(f"{maker}: output {tensor.output_nr} is a view whose base, or another view of "
                            f"it, was changed in place since (got version {tensor.array.version.value}, expected "
@@ -94,22 +113,20 @@ cdef Node _refreshed(Tensor tensor):
                            "several outputs, or a custom Function made it. Use an operation that makes a new tensor, "
                            "or make the view again after the change.")
     tensor.view_version = tensor.array.version.value
-    return tensor.node
+    return 0
 
 
 cdef Node gradient_edge(Tensor tensor, int64_t *input_nr):
-    cdef Node node = grad_fn_of(tensor)
-    input_nr[0] = tensor.output_nr
+    cdef Node node
+    if _is_outdated(tensor):
+        _refresh(tensor)
+    node = _node_of(tensor, input_nr)
     if node is not None:
         return node
     if not tensor.leaf_requires_grad:
         return None
     input_nr[0] = 0
-    if tensor.gradient == NULL:
-        tensor.gradient = gradient_new()
-        if tensor.gradient == NULL:
-            raise MemoryError("backward: no memory for a gradient slot")
-    node = accumulator_of(tensor, tensor.gradient)
+    node = accumulator_of(tensor, slot_of(tensor, b"backward"))
     if tensor.leaf_hooks is not None:
         _share_hooks(tensor, node)
     return node
@@ -118,15 +135,22 @@ cdef Node gradient_edge(Tensor tensor, int64_t *input_nr):
 cdef int _share_hooks(Tensor leaf, Node accumulator) except -1:
     """Tensor hooks live with the leaf and outlast its accumulator; the node's own hooks die with the node."""
     cdef Hooks hooks = accumulator.ensure_hooks()
-    hooks.tensor = leaf.leaf_hooks.tensor
-    hooks.accumulated = leaf.leaf_hooks.accumulated
+    if hooks.tensor is leaf.leaf_hooks.tensor:
+        return 0
+    with cython.critical_section(hooks):
+        if FREE_THREADED:          # a backward of another thread may be about to read the former ones
+            hooks.replaced = (hooks.replaced, hooks.tensor, hooks.accumulated)
+        hooks.accumulated = leaf.leaf_hooks.accumulated
+        hooks.tensor = leaf.leaf_hooks.tensor
     return 0
 
 
-cdef void _note_requirement(Tensor leaf) noexcept:
+cdef int _note_requirement(Tensor leaf) except -1:
     """A graph that was recorded before may still lead to a leaf that requires no grad any more."""
-    if leaf.gradient != NULL and leaf.gradient.accumulator != NULL:
-        leaf.gradient.accumulator.released = not leaf.leaf_requires_grad
+    cdef Node accumulator = None if leaf.gradient == NULL else known_accumulator(leaf.gradient)
+    if accumulator is not None:
+        accumulator.c.released = not leaf.leaf_requires_grad
+    return 0
 
 
 cdef Hooks hooks_of(Tensor tensor):
@@ -134,10 +158,12 @@ cdef Hooks hooks_of(Tensor tensor):
     cdef Node node = grad_fn_of(tensor)
     if node is not None:
         return node.ensure_hooks()
-    if tensor.leaf_hooks is None:
-        tensor.leaf_hooks = Hooks()
-    if tensor.gradient != NULL and tensor.gradient.accumulator != NULL:
-        _share_hooks(tensor, <Node>tensor.gradient.accumulator.object)
+    with cython.critical_section(tensor):            # first hooks from two threads: both in the same dicts
+        if tensor.leaf_hooks is None:
+            tensor.leaf_hooks = Hooks()
+    node = None if tensor.gradient == NULL else known_accumulator(tensor.gradient)
+    if node is not None:
+        _share_hooks(tensor, node)
     return tensor.leaf_hooks
 
 
@@ -212,9 +238,13 @@ cdef class Tensor:
     @property
     def requires_grad(self):
         """Whether gradients are computed for this tensor."""
+        if (self.view_kind == MULTI_OUTPUT_VIEW and self.array.version.value != self.view_version
+                and requires_grad(self.base)):
+            return True                # a change of the base has given it a history, if one that cannot be told
         return requires_grad(self) or grad_fn_of(self) is not None
 
     @requires_grad.setter
+    @cython.critical_section             # asks first, and changes then
     def requires_grad(self, value):
         cdef bint wanted = bool(value)
         if grad_fn_of(self) is not None:
@@ -257,26 +287,7 @@ cdef class Tensor:
     @property
     def grad(self):
         """The gradient collected by backward, a tensor or None; only leaves and `retain_grad` tensors have one."""
-        if self.gradient == NULL:
-            _warn_of_missing_grad(self)
-            return None
-        cdef array_t *value
-        lock_patiently(&self.gradient.lock)
-        value = self.gradient.value
-        if value != NULL:
-            retain(value)
-        unlock(&self.gradient.lock)
-        if value == NULL:
-            self.grad_tensor = None
-            _warn_of_missing_grad(self)
-            return None
-        if self.grad_tensor is None or self.grad_tensor.array != value:
-            self.grad_tensor = tensor_of(value)
-            if self.grad_tensor.view_kind == NOT_A_VIEW:
-                self.grad_tensor.view_kind = GRADIENT
-        else:
-            release(value)
-        return self.grad_tensor
+        return gradient_of(self)
 
     @grad.setter
     def grad(self, value):
@@ -312,12 +323,13 @@ cdef class Tensor:
         tensor.base = None
         return tensor
 
+    @cython.critical_section             # several things change one after the other
     def detach_(self):
         """Take this tensor itself out of the graph: it becomes a leaf that requires no grad."""
         if self.base is not None:
             raise RuntimeError("detach_: cannot detach a view in place (got a view of another tensor, which keeps its "
                                "history). Use detach().")
-        self.node, self.output_nr = None, 0
+        set_node(self, None, 0)
         self.leaf_requires_grad = False
         self.view_kind = DETACHED_IN_PLACE
         _note_requirement(self)
@@ -337,6 +349,7 @@ cdef class Tensor:
         return tensor
 
     @data.setter
+    @cython.critical_section             # no in-place operation of another thread stands between question and change
     def data(self, value):
         cdef Tensor source = as_tensor(value, "data")
         if requires_grad(self) and not is_differentiable(source.array.dtype):
@@ -522,34 +535,6 @@ _comparisons[Py_GT] = SLOT_GT
 _comparisons[Py_GE] = SLOT_GE
 
 
-cdef object _warn_of_missing_grad(Tensor tensor):
-    if tensor.node is not None and not _retains_grad(tensor):
-        warnings.warn(f".grad of a non-leaf is not kept (got a tensor made by {tensor.node.name()}), so it is None. "
-                      "Call retain_grad() on it before backward, or ask autograd.grad for it.", stacklevel=2)
-
-
-cdef bint _retains_grad(Tensor tensor):
-    return (tensor.node is not None and tensor.node.hooks is not None
-            and tensor.output_nr in tensor.node.hooks.retained)
-
-
-cdef object set_gradient(Tensor leaf, Tensor value):
-    cdef array_t *replaced
-    if leaf.gradient == NULL:
-        if value is None:
-            return None
-        leaf.gradient = gradient_new()
-        if leaf.gradient == NULL:
-            raise MemoryError("grad: no memory for a gradient slot")
-    lock_patiently(&leaf.gradient.lock)
-    replaced = leaf.gradient.value
-    leaf.gradient.value = NULL if value is None else retain(value.array)
-    unlock(&leaf.gradient.lock)
-    leaf.grad_tensor = value
-    release(replaced)
-    return None
-
-
 cdef Tensor as_tensor(object value, str operation):
     if isinstance(value, Tensor):
         return <Tensor>value
@@ -565,21 +550,6 @@ cdef object initialise(Tensor self, tuple data, dict options):
                         "Use cygrad.tensor, cygrad.empty or cygrad.zeros for more.")
     source = protocol.convert(data[0] if data else [], "Tensor")
     adopt(self, source)
-
-
-cdef object adopt(Tensor self, Tensor source):
-    """Give a Tensor the memory of another one, outside the graph."""
-    cdef array_t *own = source.array
-    cdef array_t *replaced = self.array
-    cdef array_t *view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
-    if view == NULL:
-        check(MEMORY_ERROR)
-    view.tensor = <void *>self
-    self.array = view
-    if replaced != NULL:
-        if replaced.tensor == <void *>self:
-            replaced.tensor = NULL
-        release(replaced)
 
 
 def install(attributes):

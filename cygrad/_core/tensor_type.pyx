@@ -3,13 +3,16 @@ What Cython's extension types do not give Tensor: a dict of attributes made only
 never leaves a tensor without an array. Put into the type once, when this module is imported.
 """
 
+cimport cython
 from cpython.object cimport PyObject, visitproc
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t
-from cygrad._core.array cimport array_empty
+from cygrad._core.array cimport array_empty, array_t
 from cygrad._core.dtype cimport default_float
 from cygrad._core.errors cimport MEMORY_ERROR, check
-from cygrad._core.tensor cimport Tensor, adopt
+from cygrad._core.living cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
+from cygrad._core.tensor cimport Tensor
+from cygrad._core.wrapped cimport adopt
 
 from cygrad._core.tensor import install
 
@@ -19,6 +22,7 @@ cdef extern from "Python.h":
         int (*tp_traverse)(PyObject *, visitproc, void *) noexcept
         int (*tp_clear)(PyObject *) noexcept
         object (*tp_new)(_Type *, object, PyObject *)
+        void (*tp_dealloc)(PyObject *) noexcept
 
 
 # ------------------------------------------------------------------------------------------- attributes that users set
@@ -52,11 +56,31 @@ cdef int _clear(PyObject *self) noexcept:
 
 def attributes_of(Tensor tensor):
     """The dict of attributes that users set on the tensor."""
-    if tensor.attributes == NULL:
-        made = {}
-        Py_INCREF(made)
-        tensor.attributes = <PyObject *>made
+    with cython.critical_section(tensor):        # as CPython does where it fills the slot itself
+        if tensor.attributes == NULL:
+            made = {}
+            Py_INCREF(made)
+            tensor.attributes = <PyObject *>made
     return <dict>tensor.attributes
+
+
+# ------------------------------------------------------------------------------------------- the end of a tensor
+
+cdef void (*_tensor_dealloc)(PyObject *) noexcept
+
+
+cdef void _dealloc(PyObject *self) noexcept:
+    """
+    Without a GIL: erase the borrowed pointer to a Tensor whose count is zero. This comes before Cython's own function, as
+    that one raises the count for a moment, and the Tensor would seem to live.
+    """
+    cdef array_t *array = (<Tensor>self).array
+    if array != NULL:
+        lock_lending(array)
+        if array.tensor == <void *>self:
+            array.tensor = NULL
+        unlock_lending(array)
+    _tensor_dealloc(self)
 
 
 # --------------------------------------------------------------------------------------------- tensors from their type
@@ -72,6 +96,7 @@ cdef object _new(_Type *cls, object arguments, PyObject *options):
     if tensor.array == NULL:
         check(MEMORY_ERROR)
     tensor.array.tensor = <void *>tensor
+    make_lendable(<PyObject *>tensor)
     return tensor
 
 
@@ -89,9 +114,12 @@ def make_subclass(type cls not None, Tensor data not None, requires_grad=False):
 def _complete_type():
     cdef Tensor any_tensor = Tensor.__new__(Tensor)
     cdef _Type *cls = <_Type *>Tensor
-    global _tensor_traverse, _tensor_clear, _bare_new
+    global _tensor_traverse, _tensor_clear, _tensor_dealloc, _bare_new
     _tensor_traverse, _tensor_clear = cls.tp_traverse, cls.tp_clear
     cls.tp_traverse, cls.tp_clear = _traverse, _clear
+    _tensor_dealloc = cls.tp_dealloc
+    if FREE_THREADED:
+        cls.tp_dealloc = _dealloc
     cls.tp_dictoffset = <char *>&any_tensor.attributes - <char *><void *>any_tensor
     _bare_new, cls.tp_new = cls.tp_new, _new
     install({"__dict__": property(attributes_of)})

@@ -9,6 +9,8 @@ __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "column_stack
            "hstack", "row_stack", "tensor_split", "vsplit", "vstack"]
 METHODS = ["dsplit", "hsplit", "tensor_split", "vsplit"]
 
+MOST_PARTS = 1 << 31          # more Tensors than anybody can hold
+
 
 # ---- dimensions
 
@@ -305,6 +307,8 @@ def _split(operation, input, where, dim):
         count = where.__index__()
         if count <= 0:
             raise RuntimeError(f"{operation}: the number of parts must be positive (got {count}).")
+        if count > MOST_PARTS:
+            raise RuntimeError(f"{operation}: too many parts (got {count}, expected at most {MOST_PARTS}).")
         whole, larger = divmod(size, count)
         bounds = [part * whole + min(part, larger) for part in range(1, count)]
     else:

@@ -205,7 +205,8 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
         raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D (got "
                            f"{A.ndim}D).")
     if count == 2 or (count is None and A.ndim == 2) or isinstance(ord, str):
-        return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
+        dims = (-2, -1) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+        return matrix_norm(A, ord, dims, keepdim, dtype=dtype, out=out)
     return vector_norm(A, ord, dim, keepdim, dtype=dtype, out=out)
 
 

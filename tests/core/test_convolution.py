@@ -136,7 +136,7 @@ def test_frozen_kernels_save_nothing():
         assert inner.grad_fn is None
         assert not saved
         assert F.conv2d(inner, head).grad_fn.name() == "ConvolutionBackward0"
-    assert set(saved) == {(1, 2, 3, 3), (1, 2, 1, 1)}
+    assert saved == [(1, 2, 3, 3)]          # what the head's gradient needs; its own values are not among it
 
 
 @pytest.mark.parametrize(("call", "match"), [

@@ -121,8 +121,9 @@ def test_detach_in_place_of_views_and_bases():
     y.detach_()
     assert v.requires_grad
     y.mul_(2)
-    v.mul_(2)
-    assert y.tolist() == [4.0, 8.0, 8.0]
+    with pytest.raises(RuntimeError, match=r"detach_\(\) has taken its base out of the graph"):
+        v.mul_(2)
+    assert y.tolist() == [4.0, 4.0, 4.0]
 
 
 def parts(z):

@@ -58,8 +58,15 @@ class Chooser:
 
 
 def meets(value, conditions):
-    """Whether it meets all of them. Views that cannot be used any more meet none."""
+    """
+    Whether it meets all of them.
+
+    Views that cannot be used any more meet none, and neither do those that have no history though their base requires
+    grad: torch says of them that they require grad.
+    """
     try:
+        if value._base is not None and value._base.requires_grad and not value.requires_grad:
+            return False
         return all(test(value) for test in conditions)
     except RuntimeError:
         return False

@@ -16,6 +16,8 @@ ONLY_TORCH_REFUSES = (
     ("Expected both inputs to be Half, Float or Double", "operands of several dtypes are promoted by every operator"),
     ("Expected object of scalar type", "operands of several dtypes are promoted by every operator"),
     ("Found dtype", "out= takes every dtype that holds the result"),
+    ("cumprod_out_cpu", "products of masks are counts, and any count is true"),
+    ("old_fn INTERNAL ASSERT FAILED", "a failure of torch's own"),
     ("cumsum_out_cpu", "sums of masks are counts, and any count is true"),
     ("does not support automatic differentiation for outputs with complex dtype", "our formula is for them too"),
     ("backward through the graph a second time", "nothing was kept that could be missing"),
@@ -29,6 +31,9 @@ ONLY_TORCH_CANNOT_DIFFERENTIATE = (
     ("modified by an inplace operation", "our formula does not read what was changed"),
     ("moved into the graph interior", "a leaf that no longer requires grad may be changed in place"),
     ("view was created inside a custom Function", "our formula does not read what was changed"),
+    ("is a view and its base or another view", "our formula does not read what was changed"),
+    ("must have a stride divisible by 2", "a failure of torch's own: it takes a view of a gradient of any strides"),
+    ("can't be cast to the desired output type", "a failure of torch's own: its formula writes into a mask or integers"),
 )
 
 # What only cygrad refuses.
@@ -45,11 +50,13 @@ ONLY_CYGRAD_REFUSES = (
     ("DivBackward0: a tensor that backward needs was changed", "torch divides numbers by way of the reciprocal"),
     ("SincBackward0: a tensor that backward needs was changed", "the formula reads the result"),
     ("PolarBackward0: a tensor that backward needs was changed", "the formula reads the argument"),
+    ("polar: an inference tensor cannot be saved", "the formula reads the argument"),
+    ("softmax: needs float32 or float64", "torch looks at the dtype only where there are elements"),
 )
 
 
 # What both refuse, torch when it has already written or resized: nothing can be compared from there on.
-WRITTEN_IN_SPITE = ("Inplace update to inference tensor", "out has the wrong shape")
+WRITTEN_IN_SPITE = ("Inplace update to inference tensor", "out has the wrong shape", "index_put: index")
 
 
 def excuse(title, mine, other):
@@ -65,10 +72,14 @@ def excuse(title, mine, other):
     here, there = mine.get("outcome", mine.get("values")), other.get("outcome", other.get("values"))
     if isinstance(there, Refusal):
         reason = reason_for(there, ONLY_TORCH_REFUSES)
-        if reason is None and ("grad of" in title or title.startswith(("backward of", "m.grad", "m.backward"))):
+        if reason is None and ("grad of" in title or title.startswith(("backward of", "m.grad", "m.backward"))
+                               or title.endswith(".backward()")):
             reason = reason_for(there, ONLY_TORCH_CANNOT_DIFFERENTIATE)
         if reason is not None:
             return reason
+    if isinstance(there, Refusal) and isinstance(here, dict) and not here["requires_grad"] \
+            and "is a view and its base or another view" in str(there.error):
+        return "there is no derivative, so nobody asks for the history of the argument"
     if isinstance(here, Refusal) and isinstance(there, Refusal) and two_mistakes(str(here.error), str(there.error)):
         return "of two mistakes in one line either may be told"
     if isinstance(here, Refusal) and isinstance(there, str) and "history of such a view" in str(here.error):
@@ -80,11 +91,21 @@ def excuse(title, mine, other):
     return None
 
 
+# What messages blame, as far as one line can make several mistakes at once: the first that fits.
+BLAMED = (
+    ("a leaf Variable that requires grad", "a leaf that requires grad"),
+    ("shape mismatch", "number of dimensions", "shape of the mask"),
+    ("is out of bounds",),
+    ("imension", "reduction dim"),
+    ("dtype", "support", "implemented", "complex"),
+)
+
+
 def two_mistakes(here, there):
-    """Does one message blame a dimension and the other a dtype?"""
-    dim, dtype = ("imension", "reduction dim"), ("dtype", "support", "implemented", "complex")
-    return any(any(word in one for word in dim) and any(word in two for word in dtype)
-               for one, two in ((here, there), (there, here)))
+    """Do the messages blame different things?"""
+    mine, other = (next((words for words in BLAMED if any(word in text for word in words)), None)
+                   for text in (here, there))
+    return mine is not None and other is not None and mine != other
 
 
 def reason_for(refusal, table):

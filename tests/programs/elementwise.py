@@ -170,7 +170,7 @@ def kinked_binary(c):
     if y is None:
         return None
     name = c.of(KINKED_BINARY)
-    if name == "copysign" and has_zeros(c.machine.values[x]):
+    if name in ("copysign", "atan2") and has_zeros(c.machine.values[x]):
         return None  # second derivatives at zero are open
     return f"t.{name}(v[{x}], v[{y}])"
 
@@ -192,8 +192,8 @@ def power(c):
     if x is None:
         return None
     y = c.value(is_neat, is_tame, fits(c.machine.values[x]))
-    if y is None:
-        return None
+    if y is None or is_complex(c.machine.values[x]) and not is_tame(c.machine.values[x]):
+        return None  # powers of infinite complex numbers are open
     if has_zeros(c.machine.values[x]):
         return f"v[{x}] ** 2"  # second derivatives of other powers of zero are open
     return c.of(
@@ -214,8 +214,8 @@ def binary_in_place(c):
     # A tensor of integers that is given a history is of no use in torch.
     other = c.of((f"v[{y}]" if is_floating(c.machine.values[x]) else f"v[{y}].detach()", c.of(NUMBERS)))
     name = c.of(("add_", "mul_", "sub_", "div_", "copy_", "pow_", "fill_", "atan2_", "hypot_"))
-    if name == "pow_" and has_zeros(c.machine.values[x]):
-        name = "mul_"  # derivatives of powers of zero are open, and complex ones their values
+    if name in ("pow_", "atan2_") and has_zeros(c.machine.values[x]):
+        name = "mul_"  # derivatives of powers of zero are open, and complex ones their values; and those of angles
     return f"v[{x}].{name}({other})"
 
 

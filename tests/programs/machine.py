@@ -217,7 +217,7 @@ class Machine:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             self.note("at the end", values=[self.look(value) for value in self.values])
-            leaves = [value for value in self.values if observed(lambda: value.is_leaf and value.requires_grad) is True]
+            leaves = [value for value in self.values if observed(lambda: self.is_input(value)) is True]
             outputs = [(number, value) for number, value in enumerate(self.values)
                        if observed(lambda: value.requires_grad and not value.is_leaf) is True][-OUTPUTS:]
             firsts = [self.first(f"v[{number}]", output, leaves) for number, output in outputs] if leaves else []
@@ -231,6 +231,10 @@ class Machine:
             for (number, _), first in zip(outputs, firsts, strict=False):
                 if first is not None:
                     self.second(f"v[{number}]", first, leaves)
+
+    def is_input(self, value):
+        """Does it require grad, not by its base, and did no operation make it?"""
+        return value.is_leaf and value.requires_grad and not (value._is_view() and value._base.requires_grad)
 
     def first(self, name, output, leaves):
         """Gradients of one value, recorded; None if they are refused."""

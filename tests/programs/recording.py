@@ -79,7 +79,8 @@ def backward(c):
             f"m.grad(v[{x}], [v[{y}]], retain_graph=True)",
             f"m.grad(v[{x}], [v[{y}]], create_graph=True)",
             f"m.backward(v[{x}])",
-            f"m.backward(v[{x}], inputs=[v[{y}]], retain_graph=True)",
+            # Where there are several outputs, torch gives none of them its own gradient.
+            f"m.backward(v[{x}], {f'inputs=[v[{y}]], ' if y != x else ''}retain_graph=True)",
             f"v[{x}].backward()",
             f"m.grad(v[{x}], [v[{y}]])",
         )

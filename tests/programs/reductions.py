@@ -109,8 +109,8 @@ def loss(c):
         return None
     first = c.machine.values[x]
     y = c.value(is_real, is_neat, lambda value: shape(value) == shape(first) and value.dtype == first.dtype)
-    if y is None or c.machine.values[y].dtype != first.dtype:
-        return None  # what torch makes of several dtypes differs from loss to loss
+    if y is None or c.machine.values[y].dtype != first.dtype or not (is_neat(first) and is_neat(c.machine.values[y])):
+        return None  # what torch makes of several dtypes, and in second derivatives of nan, differs from loss to loss
     return f"F.{c.of(LOSSES)}(v[{x}], v[{y}])"
 
 

@@ -75,9 +75,19 @@ def part(c):
     )
 
 
+def lies_in_a_row(value):
+    """
+    Whether `as_strided` can be compared.
+
+    Of what is not contiguous, torch differentiates memory that was never written; and results with several
+    dimensions may have other strides there.
+    """
+    return value.is_contiguous() and (value if value._base is None else value._base).ndim < 2
+
+
 def strided(c):
     """`as_strided` within the memory of the tensor."""
-    x = c.value(lambda value: value.is_contiguous())  # of others torch differentiates memory that was never written
+    x = c.value(lies_in_a_row)
     if x is None:
         return None
     n = c.machine.values[x].numel()
@@ -195,7 +205,7 @@ def fancy(c):
 def joined(c):
     """Several tensors as one."""
     x = c.value(is_tame, lambda value: 0 < value.numel() <= 24)  # `cat` skips what is empty, and its gradient
-    if x is None:
+    if x is None or c.machine.values[x].numel() == 0:
         return None
     value = c.machine.values[x]
     y = c.value(is_tame, lambda other: shape(other) == shape(value))

@@ -1,0 +1,84 @@
+"""
+Which Tensor wraps an array, and which array a Tensor wraps.
+
+An array knows its Tensor by a borrowed pointer, so that the same memory is the same object for users. Without a GIL that
+Tensor may be dying in another thread, or another thread may be giving it another array: see `living`.
+"""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from cygrad._core.array cimport array_t, array_view, release
+from cygrad._core.errors cimport MEMORY_ERROR, check
+from cygrad._core.living cimport FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending
+from cygrad._core.tensor cimport Tensor
+
+
+cdef Tensor tensor_of(array_t *array):
+    cdef Tensor tensor = known_tensor(array)
+    if tensor is not None:
+        release(array)
+        return tensor
+    tensor = Tensor.__new__(Tensor)
+    if FREE_THREADED:
+        return _published(tensor, array)
+    tensor.array = array
+    array.tensor = <void *>tensor
+    return tensor
+
+
+cdef Tensor _published(Tensor made, array_t *array):
+    """The Tensor of an array that other threads may know too: `made`, or one that another thread made meanwhile."""
+    cdef PyObject *other = NULL
+    made.array = array
+    make_lendable(<PyObject *>made)
+    lock_lending(array)
+    if array.tensor != NULL and take_if_alive(<PyObject *>array.tensor):
+        other = <PyObject *>array.tensor
+    else:
+        array.tensor = <void *>made
+    unlock_lending(array)
+    return made if other == NULL else _taken(other)
+
+
+cdef Tensor _taken(PyObject *found):
+    """The Tensor of which `take_if_alive` has given us a reference."""
+    cdef Tensor tensor = <Tensor>found
+    Py_DECREF(tensor)
+    return tensor
+
+
+cdef Tensor living_tensor(const array_t *array):
+    cdef PyObject *found = NULL
+    # A dying Tensor erases the pointer below this lock before its memory goes (cygrad._core.tensor_type).
+    lock_lending(array)
+    if array.tensor != NULL and take_if_alive(<PyObject *>array.tensor):
+        found = <PyObject *>array.tensor
+    unlock_lending(array)
+    return None if found == NULL else _taken(found)
+
+
+cdef void replace_array(Tensor tensor, array_t *array) noexcept:
+    cdef array_t *replaced
+    array.tensor = <void *>tensor
+    make_lendable(<PyObject *>tensor)
+    lock_lending(<void *>tensor)             # who reads the pointer there gets a count of its own
+    replaced = tensor.array
+    tensor.array = array
+    unlock_lending(<void *>tensor)
+    if replaced == NULL:
+        return
+    lock_lending(replaced)
+    if replaced.tensor == <void *>tensor:
+        replaced.tensor = NULL
+    unlock_lending(replaced)
+    release(replaced)
+
+
+cdef object adopt(Tensor self, Tensor source):
+    """Give a Tensor the memory of another one, outside the graph."""
+    cdef array_t *own = held_array(source)
+    cdef array_t *view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
+    release(own)
+    if view == NULL:
+        check(MEMORY_ERROR)
+    replace_array(self, view)
