@@ -308,8 +308,8 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
         raise TypeError(f"{operator.name}_: can only change a Tensor in place (got "
                         f"{type(<object>arguments[0]).__name__}).")
     tensor = <Tensor>arguments[0]
-    # Values, version and history change one after the other, and those of a view's base with them: without a GIL, another
-    # operation in place has to wait. (As with it, only until a large kernel gives the thread free.)
+    # Values, version and history change one after the other, and those of a view's base with them: without a GIL,
+    # another operation in place has to wait. (As with it, only until a large kernel lets others run.)
     with cython.critical_section(tensor, tensor if tensor.base is None else tensor.base):
         return _change(operator, arguments, tensor)
 

@@ -369,7 +369,8 @@ cdef int setitem(Tensor self, object key, object value) except -1:
     cdef int i
     if indices:
         # An assignment converts the elements, like copy_ does; but imaginary parts do not get lost here.
-        if is_complex(source.array.dtype) and not is_complex(self.array.dtype) and self.array.dtype != BOOL:
+        if is_complex(source.array.dtype) and not is_complex(self.array.dtype) and self.array.dtype != BOOL \
+                and not (source.array.size == 1 and source.item().imag == 0):
             raise RuntimeError(f"setitem: complex values cannot be written through masks and index tensors into a "
                                f"{describe(self)}. Use their real part.")
         if source.array.dtype != self.array.dtype:

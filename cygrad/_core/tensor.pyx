@@ -92,9 +92,9 @@ cdef inline Node _node_of(Tensor tensor, int64_t *output_nr):
 
 
 cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
-    cdef Node replaced                       # may be the last to know it, so it goes when the lock is free again
+    cdef Node _replaced                      # may be the last to know it, so it goes when the lock is free again
     lock_lending(<void *>tensor)
-    replaced = tensor.node
+    _replaced = tensor.node
     tensor.node = node
     tensor.output_nr = output_nr
     unlock_lending(<void *>tensor)
@@ -103,6 +103,8 @@ cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
 cdef int _refresh(Tensor tensor) except -1:
     # Two threads may do this at once: each makes a node of its own for the same function, and one of them stays.
     cdef bint follows = requires_grad(tensor.base)
+    if tensor.node is None and not follows:
+        return 0                   # it stays out of date, for the base may require grad some day
     if tensor.view_kind == DIFFERENTIABLE_VIEW and (follows or tensor.node is not None):
         protocol.refresh_view(tensor)
     elif tensor.node is not None or (follows and tensor.view_kind == MULTI_OUTPUT_VIEW):

@@ -71,8 +71,8 @@ cdef void (*_tensor_dealloc)(PyObject *) noexcept
 
 cdef void _dealloc(PyObject *self) noexcept:
     """
-    Without a GIL: erase the borrowed pointer to a Tensor whose count is zero. This comes before Cython's own function, as
-    that one raises the count for a moment, and the Tensor would seem to live.
+    Without a GIL: erase the borrowed pointer to a Tensor whose count is zero. This comes before Cython's own function,
+    as that one raises the count for a moment, and the Tensor would seem to live.
     """
     cdef array_t *array = (<Tensor>self).array
     if array != NULL:

@@ -1,8 +1,8 @@
 """
 Which Tensor wraps an array, and which array a Tensor wraps.
 
-An array knows its Tensor by a borrowed pointer, so that the same memory is the same object for users. Without a GIL that
-Tensor may be dying in another thread, or another thread may be giving it another array: see `living`.
+An array knows its Tensor by a borrowed pointer, so that the same memory is the same object for users. Without a GIL
+that Tensor may be dying in another thread, or another thread may be giving it another array: see `living`.
 """
 
 from cpython.object cimport PyObject
@@ -12,13 +12,22 @@ from cygrad._core.errors cimport MEMORY_ERROR, check
 from cygrad._core.living cimport FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending
 from cygrad._core.tensor cimport Tensor
 
+cdef extern from "Python.h":
+    ctypedef struct _Type "PyTypeObject":
+        object (*tp_new)(_Type *, object, PyObject *)
+
+# A Tensor without an array. `tensor_type`, which imports this module, puts a function into the type that makes one.
+cdef object (*_bare_new)(_Type *, object, PyObject *)
+_bare_new = (<_Type *>Tensor).tp_new
+cdef tuple _nothing = ()
+
 
 cdef Tensor tensor_of(array_t *array):
     cdef Tensor tensor = known_tensor(array)
     if tensor is not None:
         release(array)
         return tensor
-    tensor = Tensor.__new__(Tensor)
+    tensor = <Tensor>_bare_new(<_Type *>Tensor, _nothing, NULL)
     if FREE_THREADED:
         return _published(tensor, array)
     tensor.array = array

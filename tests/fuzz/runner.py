@@ -12,6 +12,7 @@ import pickle
 import resource
 import signal
 import sys
+import tempfile
 import traceback
 import warnings
 
@@ -131,6 +132,15 @@ def main():
     faulthandler.enable()
     signal.signal(signal.SIGALRM, slow)
     warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:        # cases may write files under any name
+        os.chdir(folder)
+        failures = run_cases(options)
+        os.chdir("/")
+    sys.exit(1 if failures else 0)
+
+
+def run_cases(options):
+    """Runs the cases that were asked for; -> how many ended as none should."""
     limit_memory()
     if options.show:
         print("\n".join(Case(options.first).lines))
@@ -144,7 +154,7 @@ def main():
             failures += 1
             print(problem, file=out, flush=True)
     faulthandler.cancel_dump_traceback_later()
-    sys.exit(1 if failures else 0)
+    return failures
 
 
 if __name__ == "__main__":

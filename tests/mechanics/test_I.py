@@ -313,6 +313,48 @@ def test_I2_views_of_a_base_that_detach_took_out_of_the_graph():
     assert y.tolist() == [2.0, 2.0] and v.requires_grad
 
 
+def test_I3_views_of_a_base_that_left_the_graph_lose_their_gradient_with_its_next_change():
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    v, parts = y[:1], y.unbind(0)
+    y.detach_()
+    assert grad(v, x, cygrad.ones_like(v), retain_graph=True)[0].tolist() == [1.0, 0.0]
+    y.fill_(7)
+    assert v.requires_grad and not v.is_leaf and v.grad_fn.next_functions == ((None, 0),)
+    assert grad((v * x).sum(), x)[0].tolist() == [7.0, 7.0]
+    with pytest.raises(RuntimeError, match="the history of such a view cannot be rewritten"):
+        parts[0].grad_fn  # noqa: B018
+
+
+def test_I3_parts_of_a_base_that_got_a_history_require_grad_but_have_none_themselves():
+    y = cygrad.zeros(2, dtype=FLOAT)
+    part = y.unbind(0)[0]
+    y.add_(leaf(1.0, 2.0))
+    assert part.requires_grad
+    with pytest.raises(RuntimeError, match="the history of such a view cannot be rewritten"):
+        part * 2
+
+
+def test_I3_a_view_follows_a_base_that_requires_grad_only_after_its_change():
+    y = cygrad.zeros(2, dtype=FLOAT)
+    v = y[:1]
+    y.fill_(3)
+    assert v.is_leaf
+    y.requires_grad_()
+    assert grad((v * v).sum(), y)[0].tolist() == [6.0, 0.0]
+
+
+def test_I1_complex_values_do_not_lose_their_imaginary_parts_through_masks():
+    y, mask = cygrad.zeros(2, dtype=FLOAT), cygrad.tensor([True, False])
+    for index in (mask, [0]):
+        with pytest.raises(RuntimeError, match="complex values cannot be written"):
+            y[index] = cygrad.tensor(1 + 1j)
+    y[mask] = cygrad.tensor(2 + 0j)
+    assert y.tolist() == [2.0, 0.0]
+    mask.fill_(1j)
+    assert mask.tolist() == [True, True]
+
+
 def test_I1_set_gives_other_memory():
     x, source = cygrad.zeros(3, dtype=FLOAT), cygrad.arange(6, dtype=FLOAT)
     assert x.set_(source) is x and x.data_ptr() == source.data_ptr() and x._version == 1 and source._version == 0

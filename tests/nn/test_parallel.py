@@ -235,3 +235,8 @@ def test_shared_weights_have_gradients_of_their_own():
     assert all(parameter.grad is None for parameter in model.parameters())
     for twin in twins:
         assert cygrad.equal(twin.first.weight, model.first.weight)
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(TypeError, match="only a Module can be copied"):
+        nn.DataParallel(len, device_ids=2)(cygrad.ones(4, 3))

@@ -43,10 +43,16 @@ class Chooser:
         return self.number() >= RARE
 
     def value(self, *conditions):
-        """Index of a value that meets all conditions, the newest for zero; None if there is none."""
+        """
+        Index of a value that meets all conditions, the newest for zero; None if there is none.
+
+        Rarely only those conditions count that are about elements: it may have any shape and dtype.
+        """
         values = self.machine.values
         pick, anything = self.number(), self.rare()
-        found = [i for i in reversed(range(len(values))) if anything or meets(values[i], conditions)]
+        if anything:
+            conditions = [condition for condition in conditions if condition in (is_neat, is_tame)]
+        found = [i for i in reversed(range(len(values))) if meets(values[i], conditions)]
         return found[pick % len(found)] if found else None
 
     def dim(self, ndim):

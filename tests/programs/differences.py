@@ -8,6 +8,9 @@ ONLY_TORCH_REFUSES = (
     ("expected dtype", "operands of several dtypes are promoted by every operator"),
     ("In-place abs is not supported for complex", "real results fit into complex memory"),
     ("topk does not support bool", "masks are sorted as zeros and ones"),
+    ("view size is not compatible", "results are contiguous, whatever the strides of the arguments"),
+    ("value tensor of shape [1,", "leading dimensions of size 1 do not count, as in an assignment"),
+    ("on a bool tensor is not supported", "a mask counts as zeros and ones in arithmetic"),
     ("with a bool tensor is not supported", "a mask counts as zeros and ones in arithmetic"),
     ("refer to a single memory location", "operands that overlap the result are copied first"),
     ("where expected condition to be a boolean", "what is not zero is true, as for logical operators"),
@@ -33,12 +36,13 @@ ONLY_TORCH_CANNOT_DIFFERENTIATE = (
     ("view was created inside a custom Function", "our formula does not read what was changed"),
     ("is a view and its base or another view", "our formula does not read what was changed"),
     ("must have a stride divisible by 2", "a failure of torch's own: it takes a view of a gradient of any strides"),
-    ("can't be cast to the desired output type", "a failure of torch's own: its formula writes into a mask or integers"),
+    ("can't be cast to the desired output type", "a failure of torch's own: it writes into masks or integers"),
 )
 
 # What only cygrad refuses.
 ONLY_CYGRAD_REFUSES = (
     ("several elements of the tensor share one place in memory", "the result would depend on the order of writing"),
+    ("that is written share one memory location", "the result would depend on the order of writing"),
     ("as_strided: out of bounds of the memory", "torch reads memory that belongs to others"),
     ("out has the wrong shape", "torch resizes it and warns that it will not for long"),
     ("saved as 'indices'", "masks are kept as they are, not as the positions in them"),
@@ -50,6 +54,7 @@ ONLY_CYGRAD_REFUSES = (
     ("DivBackward0: a tensor that backward needs was changed", "torch divides numbers by way of the reciprocal"),
     ("SincBackward0: a tensor that backward needs was changed", "the formula reads the result"),
     ("PolarBackward0: a tensor that backward needs was changed", "the formula reads the argument"),
+    ("abs: not implemented for bool", "a mask is no weight"),
     ("polar: an inference tensor cannot be saved", "the formula reads the argument"),
     ("softmax: needs float32 or float64", "torch looks at the dtype only where there are elements"),
 )

@@ -119,6 +119,12 @@ KINKED_BINARY = (
 NUMBERS = ("2", "0.5", "-1", "1", "0", "3", "-0.25", "True", "1.5", "inf", "1j")
 
 
+def number_for(c, value):
+    """A number to combine with the value. What infinities make of complex numbers is open."""
+    number = c.of(NUMBERS)
+    return "2" if number == "inf" and is_complex(value) else number
+
+
 def unary(c):
     """A function of one tensor."""
     x = c.value(is_tame)
@@ -181,7 +187,7 @@ def symbol(c):
     if x is None:
         return None
     y = c.value(is_tame, fits(c.machine.values[x]))
-    other = c.of((f"v[{y}]", c.of(NUMBERS)))
+    other = c.of((f"v[{y}]", number_for(c, c.machine.values[x])))
     sign = c.of(("+", "*", "-", "/", "+", "*", "-"))
     return c.of((f"v[{x}] {sign} {other}", f"{other} {sign} v[{x}]"))
 
@@ -192,7 +198,7 @@ def power(c):
     if x is None:
         return None
     y = c.value(is_neat, is_tame, fits(c.machine.values[x]))
-    if y is None or is_complex(c.machine.values[x]) and not is_tame(c.machine.values[x]):
+    if y is None or (is_complex(c.machine.values[x]) and not is_tame(c.machine.values[x])):
         return None  # powers of infinite complex numbers are open
     if has_zeros(c.machine.values[x]):
         return f"v[{x}] ** 2"  # second derivatives of other powers of zero are open
@@ -212,7 +218,8 @@ def binary_in_place(c):
         return None
     y = c.value(is_tame, fits(c.machine.values[x], into=True))
     # A tensor of integers that is given a history is of no use in torch.
-    other = c.of((f"v[{y}]" if is_floating(c.machine.values[x]) else f"v[{y}].detach()", c.of(NUMBERS)))
+    tensor = f"v[{y}]" if is_floating(c.machine.values[x]) else f"v[{y}].detach()"
+    other = c.of((tensor, number_for(c, c.machine.values[x])))
     name = c.of(("add_", "mul_", "sub_", "div_", "copy_", "pow_", "fill_", "atan2_", "hypot_"))
     if name in ("pow_", "atan2_") and has_zeros(c.machine.values[x]):
         name = "mul_"  # derivatives of powers of zero are open, and complex ones their values; and those of angles
@@ -225,7 +232,8 @@ def operator_in_place(c):
     if x is None:
         return None
     y = c.value(is_tame, fits(c.machine.values[x], into=True))
-    return f"v[{x}].__{c.of(('iadd', 'imul', 'isub', 'itruediv'))}__({c.of((f'v[{y}]', c.of(NUMBERS)))})"
+    other = c.of((f"v[{y}]", number_for(c, c.machine.values[x])))
+    return f"v[{x}].__{c.of(('iadd', 'imul', 'isub', 'itruediv'))}__({other})"
 
 
 def with_out(c):
@@ -315,6 +323,8 @@ def make_complex(c):
     if x is None:
         return None
     y = c.value(is_real, is_neat, lambda value: value.dtype == c.machine.values[x].dtype, fits(c.machine.values[x]))
+    if y is None or not (is_neat(c.machine.values[x]) and is_neat(c.machine.values[y])):
+        return None
     # torch's derivative of polar is for positive lengths only.
     return c.of((f"t.complex(v[{x}], v[{y}])", f"t.polar(v[{x}].abs() + 1, v[{y}])"))
 

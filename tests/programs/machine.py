@@ -53,6 +53,7 @@ class Machine:
         self.events = []
         self.handles = []
         self.modes = []
+        self.recorded_again = False
         self.nowhere = library.zeros((), dtype=library.float64, requires_grad=True)
         self.functions = custom_functions(library)
         self.scope = {"t": library, "F": library.nn.functional, "v": self.values, "m": self, "inf": inf, "nan": nan}
@@ -209,6 +210,9 @@ class Machine:
         gradients = self.library.autograd.grad([output, self.nowhere], inputs,
                                                [self.weights(output), self.nowhere.detach()],
                                                allow_unused=True, **options)
+        if options.get("create_graph"):
+            self.remove_hooks_of_results()
+            self.recorded_again = True
         return [gradient if gradient is None else gradient + nothing for gradient in gradients]
 
     def finish(self):
@@ -224,13 +228,17 @@ class Machine:
             for number, output in outputs:
                 outcome = observed(lambda: self.backward(output, retain_graph=True))
                 self.note(f"backward of v[{number}]", outcome=outcome,
-                          grads=self.look_at_gradients([observed(lambda: value.grad) for value in self.values]))
+                          grads=self.look_at_gradients([observed(lambda: value.grad) for value in self.shown()]))
                 for value in self.values:
                     observed(lambda: setattr(value, "grad", None))
             self.remove_hooks_of_results()
             for (number, _), first in zip(outputs, firsts, strict=False):
                 if first is not None:
                     self.second(f"v[{number}]", first, leaves)
+
+    def shown(self):
+        """The values whose collected gradients are noted: of results not if formulas, which may read them, are too."""
+        return [value for value in self.values if not self.recorded_again or observed(lambda: value.is_leaf) is True]
 
     def is_input(self, value):
         """Does it require grad, not by its base, and did no operation make it?"""

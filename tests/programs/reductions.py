@@ -33,8 +33,8 @@ def reduction(c):
     if x is None:
         return None
     name, ndim = c.of(REDUCTIONS), c.machine.values[x].ndim
-    if name in ("std", "var") and c.machine.values[x].numel() < 2:
-        return None  # nan, and what its derivatives are is open
+    if name in ("std", "var") and len(set(numbers_in(c.machine.values[x]).ravel().tolist())) < 2:
+        return None  # of one, nan, and what its derivatives are is open; of equal ones, zero or what rounding leaves
     where = dims(c, ndim)
     if name == "logsumexp" and not where:
         where = str(c.dim(ndim))

@@ -1,5 +1,6 @@
 """Copies of a module that share its parameters."""
 
+from cygrad.nn.module import Module
 from cygrad.nn.registry import BUFFER, MODULE, TRANSIENT
 
 __all__ = ["replicate"]
@@ -22,7 +23,14 @@ def replicate(network, n):
     Returns
     -------
     list of Module
+
+    Raises
+    ------
+    TypeError
+        If `network` is not a Module.
     """
+    if not isinstance(network, Module):
+        raise TypeError(f"replicate: only a Module can be copied (got {type(network).__name__}).")
     return [_replica(network, first, {}) for first in [True, *[False] * (n - 1)]]
 
 

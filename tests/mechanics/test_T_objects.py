@@ -1,0 +1,165 @@
+"""T: objects that several threads use for the first time, change or let go of at the same moment."""
+
+import gc
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import cygrad
+from cygrad.autograd import forward_ad
+
+THREADS = 4
+
+
+def run_threads(function, n):
+    """What the function gives for each number below n, called in as many threads at the same moment."""
+    start = threading.Barrier(n)
+
+    def work(number):
+        start.wait()
+        return function(number)
+
+    with ThreadPoolExecutor(n) as pool:
+        return list(pool.map(work, range(n)))
+
+
+def test_T_first_hooks_of_a_node():
+    """Hooks that several threads register first are all called, and each can be removed by itself."""
+    for _ in range(100):
+        x = cygrad.ones(2, requires_grad=True)
+        y = x * 2
+        called = []
+
+        def register(number, node=y.grad_fn, tensor=y, called=called):
+            return [node.register_hook(lambda inputs, outputs: called.append(number)),
+                    tensor.register_hook(lambda grad: called.append(THREADS + number))]
+
+        handles = [handle for pair in run_threads(register, THREADS) for handle in pair]
+        assert len({handle.id for handle in handles}) == 2 * THREADS
+        y.sum().backward(retain_graph=True)
+        assert sorted(called) == list(range(2 * THREADS))
+        for handle in handles:
+            handle.remove()
+        y.sum().backward()
+        assert len(called) == 2 * THREADS
+
+
+def test_T_first_hooks_of_a_leaf():
+    for _ in range(100):
+        x = cygrad.ones(2, requires_grad=True)
+        called = []
+
+        def register(number, leaf=x, called=called):
+            leaf.register_hook(lambda grad: called.append(number))
+            leaf.register_post_accumulate_grad_hook(lambda leaf: called.append(THREADS + number))
+            (leaf * 1).sum()
+
+        run_threads(register, THREADS)
+        (x * 2).sum().backward()
+        assert sorted(called) == list(range(2 * THREADS))
+
+
+def test_T_first_use_of_a_leaf():
+    """A leaf has one slot and one AccumulateGrad, whoever comes first."""
+    for _ in range(100):
+        x = cygrad.ones(3, requires_grad=True)
+        results = run_threads(lambda number, x=x: x * float(number), THREADS)
+        ends = {id(result.grad_fn.next_functions[0][0]) for result in results}
+        assert len(ends) == 1
+        cygrad.stack(results).sum().backward()
+        assert x.grad.tolist() == [6.0, 6.0, 6.0]
+
+
+def test_T_end_and_return_of_an_accumulator():
+    """The AccumulateGrad dies with each graph, while other threads ask for it."""
+    rounds = 300
+    x = cygrad.zeros(2, requires_grad=True)
+
+    def work(number):
+        for _ in range(rounds):
+            (x * 1).sum().backward()
+
+    run_threads(work, THREADS)
+    assert x.grad.tolist() == [rounds * THREADS] * 2
+
+
+def test_T_end_of_a_saved_tensor():
+    """What a node has saved is asked for while the Tensor that was saved dies in another thread."""
+    for _ in range(100):
+        leaf = cygrad.ones(2, requires_grad=True)
+        held = [leaf * 3]
+        y = held[0] * held[0]
+
+        def work(number, held=held, node=y.grad_fn):
+            if number == 0:
+                held.clear()
+                return [3.0, 3.0]
+            return node._saved_self.tolist()
+
+        assert run_threads(work, THREADS) == [[3.0, 3.0]] * THREADS
+        del held
+        y.sum().backward()
+        assert leaf.grad.tolist() == [18.0, 18.0]
+
+
+def test_T_grad_is_one_object():
+    for _ in range(100):
+        x = cygrad.ones(2, requires_grad=True)
+        (x * 5).sum().backward()
+        seen = run_threads(lambda number, x=x: x.grad, THREADS)
+        assert len({id(grad) for grad in seen}) == 1
+        reference = weakref.ref(seen[0])
+        del seen
+        x.grad = None
+        gc.collect()
+        assert reference() is None
+
+
+def test_T_changes_in_place_of_one_tensor():
+    """Small operations in place follow each other: none is lost from values, version or history."""
+    rounds = 50
+    x = cygrad.ones(3, requires_grad=True)
+    y = x * 1
+    view = y[1:]
+
+    def work(number):
+        for _ in range(rounds):
+            (y if number % 2 else view).add_(1.0)
+
+    before = y._version
+    run_threads(work, THREADS)
+    half = rounds * THREADS // 2
+    assert y.tolist() == [1.0 + half] + [1.0 + 2 * half] * 2
+    assert y._version == before + 2 * half
+    node, length = y.grad_fn, 0
+    while node is not None and node.name() != "MulBackward0":
+        node, length = node.next_functions[0][0], length + 1
+    assert length == 2 * half
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_T_another_memory_while_others_compute():
+    """`.data =` in one thread: the others compute with the old memory or the new one."""
+    x = cygrad.ones(4)
+    sources = [cygrad.full((4,), float(value)) for value in (1, 2)]
+
+    def work(number):
+        for place in range(300):
+            if number == 0:
+                x.data = sources[place % 2]
+            else:
+                assert (x + 0.0).tolist() in ([1.0] * 4, [2.0] * 4)
+
+    run_threads(work, THREADS)
+
+
+def test_T_levels_of_forward_mode():
+    """No two threads are in one level."""
+    def work(number):
+        for _ in range(100):
+            with forward_ad.dual_level():
+                x = forward_ad.make_dual(cygrad.tensor(2.0), cygrad.tensor(float(number)))
+                assert forward_ad.unpack_dual(x * x).tangent.item() == 4.0 * number
+
+    run_threads(work, THREADS)
