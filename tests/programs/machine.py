@@ -92,10 +92,19 @@ class Machine:
         return self.look(result)
 
     def base(self, value):
-        """The number of the value that a view is of; None if the program cannot see it."""
+        """
+        The number of the value that a view is of; None if the program cannot see it.
+
+        Results of some of torch's operators are views of what nobody sees: they count as the base of their views.
+        """
         if not value._is_view():
             return None
-        return next((number for number, other in enumerate(self.values) if value._base is other), None)
+        for number, other in enumerate(self.values):
+            if other is value:
+                return None
+            if value._base is other or other._is_view() and value._base is other._base and self.base(other) is None:
+                return number
+        return None
 
     def look(self, value):
         """All that can be seen of a tensor."""

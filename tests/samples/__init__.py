@@ -69,7 +69,8 @@ for _family in FAMILIES:
     HELPERS.update(getattr(_module, "HELPERS", {}))
     WRAPPED.update(getattr(_module, "WRAPPED", {}))
     BEYOND.update(getattr(_module, "BEYOND", ()))
-    if _family in ("activation", "attention", "convolution", "losses", "margin", "normalization", "pooling", "resampling"):
+    if _family in ("activation", "attention", "convolution", "losses", "margin", "normalization", "pooling",
+                   "resampling"):
         FUNCTIONAL.update(_module.SAMPLES)
 
 __all__ = ["BEYOND", "COMPLEX", "FAMILIES", "HELPERS", "SAMPLES", "WRAPPED", "Sample", "find", "find_in"]
