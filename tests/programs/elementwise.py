@@ -130,7 +130,12 @@ def unary(c):
     x = c.value(is_tame)
     if x is not None and c.chance(12):
         return f"(v[{x}].abs() + 1.25).acosh()"  # outside its domain torch has gradients that are not nan
-    return None if x is None else c.of((f"v[{x}].{{}}()", f"t.{{}}(v[{x}])")).format(c.of(SMOOTH))
+    if x is None:
+        return None
+    text, name = c.of((f"v[{x}].{{}}()", f"t.{{}}(v[{x}])")), c.of(SMOOTH)
+    if name == "sinc" and not is_neat(c.machine.values[x]):
+        name = "sin"  # torch's second derivative is lost to rounding where elements are almost zero
+    return text.format(name)
 
 
 def kinked(c):

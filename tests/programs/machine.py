@@ -102,7 +102,7 @@ class Machine:
         for number, other in enumerate(self.values):
             if other is value:
                 return None
-            if value._base is other or other._is_view() and value._base is other._base and self.base(other) is None:
+            if value._base is other or (other._is_view() and value._base is other._base and self.base(other) is None):
                 return number
         return None
 
