@@ -123,18 +123,18 @@ def test_hooks_around_data_parallel_do_not():
             self.layer = nn.Linear(3, 2)
 
         def forward(self, x):
-            ran_in.add(threading.get_ident())
+            ran_in.add(threading.current_thread())
             return self.layer(x).tanh()
 
     def pack_hook(x):
-        packed_in.add(threading.get_ident())
+        packed_in.add(threading.current_thread())
         return x
     ran_in = set()
     net = nn.DataParallel(Model(), device_ids=[0, 1])
     with torch.autograd.graph.saved_tensors_hooks(pack_hook, lambda x: x):
         net(torch.randn(4, 3)).sum().backward()
     assert len(ran_in) == 2
-    assert not packed_in & (ran_in - {threading.get_ident()})
+    assert not packed_in & (ran_in - {threading.current_thread()})
 
 
 def test_identity_hooks_make_new_tensor_objects():
