@@ -30,6 +30,7 @@ cdef enum:
     MOST_CALLED = 1 << 10       # members called at once, at most
     WAIT = 64                   # rounds in which a member that finds nothing looks again before it leaves
     WORTHWHILE = 262144         # elements of work in the plan; opening a team costs some 10 microseconds
+    NODE_WORTHWHILE = 8192      # ... of a node on average; below, its turn in the queue costs more than a helper gains
 
 ctypedef struct team_t:
     plan_t *plan
@@ -49,7 +50,8 @@ ctypedef struct team_t:
 
 
 cdef bint worth_a_team(const plan_t *plan) noexcept nogil:
-    return plan.n_items > 2 and plan.work >= WORTHWHILE and thread_limit() > 1
+    return (plan.n_items > 2 and plan.work >= WORTHWHILE and plan.work >= plan.n_items * NODE_WORTHWHILE
+            and thread_limit() > 1)
 
 
 # ---------------------------------------------------------------------------------------------------- the ready queue

@@ -28,7 +28,7 @@ cdef extern from "optimise_rules.h" nogil:
     void apply_rule(const update_range_t *range, const rule_t *rule)
 
 cdef enum:
-    STEP_GRAIN = 1 << 16      # elements of one piece of a parallel step
+    STEP_GRAIN = 1 << 18      # elements of one piece of a parallel step; a helper comes late for less
     LARGE = 1 << 14           # elements from which the GIL is given up: getting it back takes a while
 
 
