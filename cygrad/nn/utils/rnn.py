@@ -109,7 +109,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 
     Parameters
     ----------
-    input : Tensor of shape (T, B, *), or (B, T, *) with `batch_first`
+    input : Tensor of shape ``(T, B, *)``, or ``(B, T, *)`` with `batch_first`
         Sequences, padded at their ends.
     lengths : Tensor or list of int
         The length of each.
@@ -168,7 +168,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     ----------
     sequence : PackedSequence
     batch_first : bool, default False
-        Return shape (B, T, *) instead of (T, B, *).
+        Return shape ``(B, T, *)`` instead of ``(T, B, *)``.
     padding_value : float, default 0
     total_length : int, optional
         T, which is that of the longest sequence if None.
@@ -212,9 +212,9 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     Parameters
     ----------
     sequences : iterable of Tensor
-        Of shape (length, *) each.
+        Of shape ``(length, *)`` each.
     batch_first : bool, default False
-        Return shape (B, T, *) instead of (T, B, *).
+        Return shape ``(B, T, *)`` instead of ``(T, B, *)``.
     padding_value : float, default 0
     padding_side : {"right", "left"}
 
@@ -253,7 +253,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
 
     Parameters
     ----------
-    padded_sequences : Tensor of shape (T, B, *), or (B, T, *) with `batch_first`
+    padded_sequences : Tensor of shape ``(T, B, *)``, or ``(B, T, *)`` with `batch_first`
     lengths : Tensor
         The length of each.
     batch_first : bool, default False
@@ -274,7 +274,7 @@ def pack_sequence(sequences, enforce_sorted=True):
     Parameters
     ----------
     sequences : list of Tensor
-        Of shape (length, *) each.
+        Of shape ``(length, *)`` each.
     enforce_sorted : bool, default True
         See `pack_padded_sequence`.
 
