@@ -1,5 +1,6 @@
 """
-Handwritten digits: train a small network with one thread, then one shared network with several (Hogwild).
+Handwritten digits: train a small network with one thread, with several that share its weights, each on batches of its
+own (Hogwild), and with several that share each batch (DataParallel).
 
 Writes the loss curves (losses.png) and the graph of the first batch (graph.svg) into the folder given by --out.
 Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[digits]``.
@@ -170,25 +171,33 @@ def draw_graph(model, images, classes, path):
     path.write_text(to_svg(loss, {**dict(model.named_parameters()), "loss": loss}))
 
 
+def ways(threads):
+    """(title, threads that take batches, parts of a batch) of each run."""
+    yield "1 thread", 1, 1
+    if threads > 1:
+        yield f"{threads} threads (Hogwild)", threads, 1
+        yield f"{threads} threads (DataParallel)", 1, threads
+
+
 def main():
-    """Train both ways, compare, draw."""
+    """Train in all ways, compare, draw."""
     options = arguments()
     train_images, test_images, train_classes, test_classes = load(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
     runs, results = {}, []
-    for n_threads in dict.fromkeys([1, options.threads]):
-        title = "1 thread" if n_threads == 1 else f"{n_threads} threads (Hogwild)"
-        cygrad.manual_seed(options.seed)       # both start with the same weights
+    for title, n_threads, n_parts in ways(options.threads):
+        cygrad.manual_seed(options.seed)       # all start with the same weights
         model = network()
         if not runs:
             first = slice(0, options.batch)
             draw_graph(model, train_images[first], train_classes[first], options.out / "graph.svg")
-        runs[title] = Training(model, train_images, train_classes, options, n_threads).run(title)
+        whole = nn.DataParallel(model, n_parts) if n_parts > 1 else model
+        runs[title] = Training(whole, train_images, train_classes, options, n_threads).run(title)
         results.append((title, runs[title].total / runs[title].seconds,
                         accuracy(model, test_images, test_classes)))
-    print(f"\n{'':24}{'images/s':>12}{'test accuracy':>16}")
+    print(f"\n{'':26}{'images/s':>12}{'test accuracy':>16}")
     for title, speed, share in results:
-        print(f"{title:24}{speed:12,.0f}{share:15.1%}")
+        print(f"{title:26}{speed:12,.0f}{share:15.1%}")
     draw_losses(runs, options.out / "losses.png")
     print(f"\nloss curves: {options.out / 'losses.png'}\ngraph of the first batch: {options.out / 'graph.svg'}")
 
