@@ -5,6 +5,8 @@ import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 import cygrad
 from cygrad.autograd import forward_ad
 
@@ -163,3 +165,40 @@ def test_T_levels_of_forward_mode():
                 assert forward_ad.unpack_dual(x * x).tangent.item() == 4.0 * number
 
     run_threads(work, THREADS)
+
+
+def test_T8_functions_and_hooks_need_no_locks():
+    """Each thread runs custom functions and hooks that all write to the same Python objects."""
+    class Twice(cygrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            calls.append("forward")
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            calls.append("backward")
+            assert ctx.saved_tensors[0] is not None
+            return grad * 2
+    calls, threads, rounds = [], 4, 100
+    shared = cygrad.ones(3, requires_grad=True)
+
+    def work():
+        for _ in range(rounds):
+            y = Twice.apply(shared)
+            y.register_hook(lambda grad: calls.append("hook"))
+            y.sum().backward()
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert {name: calls.count(name) for name in set(calls)} == dict.fromkeys(["forward", "backward", "hook"],
+                                                                            threads * rounds)
+    assert shared.grad.tolist() == [2.0 * threads * rounds] * 3
+
+
+def test_T8_modules_declare_that_they_do_not_need_the_gil():
+    configuration = pytest.importorskip("build_tools.configuration", reason="build_tools is only in the source tree")
+    assert configuration.DIRECTIVES["freethreading_compatible"] is True
