@@ -174,6 +174,13 @@ class TransformerDecoderLayer(_Layer):
             (self._feed_forward, self.norm3, self.dropout3)))
 
 
+def _copies(operation, layer, count):
+    """So many layers like the first, each with parameters of its own."""
+    if not isinstance(layer, Module):
+        raise TypeError(f"{operation}: the layer must be a Module (got {type(layer).__name__}).")
+    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+
+
 class TransformerEncoder(Module):
     """
     A stack of encoder layers.
@@ -191,7 +198,7 @@ class TransformerEncoder(Module):
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.layers = _copies("TransformerEncoder", encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -234,7 +241,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.layers = _copies("TransformerDecoder", decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 

@@ -119,3 +119,9 @@ def test_errors():
         model(cygrad.ones(3, 2, 5), cygrad.ones(3, 2, 5))
     with pytest.raises(RuntimeError, match="relu/gelu, not sine"):
         nn.TransformerEncoderLayer(4, 2, activation="sine")
+
+
+@pytest.mark.parametrize("stack", [nn.TransformerEncoder, nn.TransformerDecoder])
+def test_stacks_are_of_modules(stack):
+    with pytest.raises(TypeError, match="the layer must be a Module .got float"):
+        stack(1.0, 10**30)
