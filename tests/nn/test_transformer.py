@@ -123,5 +123,5 @@ def test_errors():
 
 @pytest.mark.parametrize("stack", [nn.TransformerEncoder, nn.TransformerDecoder])
 def test_stacks_are_of_modules(stack):
-    with pytest.raises(TypeError, match="the layer must be a Module .got float"):
+    with pytest.raises(TypeError, match=r"the layer must be a Module \(got float"):
         stack(1.0, 10**30)
