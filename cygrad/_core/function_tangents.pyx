@@ -5,7 +5,7 @@ Forward mode through custom functions: their `jvp` gets the tangents of the argu
 from cygrad._core.dtype cimport is_differentiable
 from cygrad._core.function_node cimport FunctionNode
 from cygrad._core.modes cimport thread_state
-from cygrad._core.tangents cimport set_tangent, tangent_of
+from cygrad._core.tangents cimport any_tangent, set_tangent, tangent_of
 from cygrad._core.tensor cimport Tensor, describe
 
 from cygrad._core.factories import zeros_like
@@ -19,7 +19,7 @@ cdef int push_custom(FunctionNode node, object function, tuple arguments, object
     cdef tuple results = outputs if isinstance(outputs, tuple) else (outputs,)
     cdef list known
     cdef Tensor tensor, own
-    if not _any(tangents):
+    if not any_tangent(tangents):
         return 0
     known = [tangent_of(<Tensor>item) if isinstance(item, Tensor) else None for item in saved or ()]
     with paused():
@@ -40,16 +40,9 @@ cdef int push_custom(FunctionNode node, object function, tuple arguments, object
         for before, after in zip(computed if isinstance(computed, tuple) else (computed,), results):
             if item is before and item is not None:
                 known[i] = tangent_of(<Tensor>after)
-    if _any(known):
+    if any_tangent(known):
         node.payload = (thread_state().dual_level, known)
     return 0
-
-
-cdef bint _any(list tangents):
-    for item in tangents:
-        if item is not None:
-            return True
-    return False
 
 
 cdef list _given(FunctionNode node, tuple arguments, list tangents):

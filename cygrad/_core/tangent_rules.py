@@ -12,6 +12,7 @@ transpose   Everything else, and always right: the derivative formulas are linea
 
 from .modes import enable_grad, inference_mode, is_grad_enabled
 from .saved import memory_of
+from .tangents import fitted
 from .tensor import Tensor
 
 namespace = {}                 # Python functions of operators, by name; cygrad/operators fills it
@@ -129,7 +130,7 @@ def transpose(operator, arguments, tangents, results):
                          else [(gradient, tangent, arguments[number])])
                 for gradient, tangent, argument in pairs:
                     if gradient is not None and tangent is not None:
-                        gradient = fit_gradient(gradient, argument)
+                        gradient = fitted(gradient, argument)
                         if gradient.requires_grad:
                             pulled.append(gradient)
                             directions.append(outside(tangent) if tangent.is_inference() else tangent)
@@ -138,15 +139,6 @@ def transpose(operator, arguments, tangents, results):
             return (None,) * len(results)
         found = iter(namespace["run_backward"]("jvp", pulled, directions, recorded, recorded, wanted, False, True))
     return tuple(None if place is None else next(found) for place in places)
-
-
-def fit_gradient(gradient, argument):
-    """What the engine does with a gradient before it goes to an argument."""
-    if gradient.dtype.is_complex and not argument.dtype.is_complex:
-        gradient = namespace["real"](gradient)
-    if tuple(gradient.shape) != tuple(argument.shape):
-        gradient = namespace["sum_to"](gradient, tuple(argument.shape))
-    return gradient if gradient.dtype == argument.dtype else namespace["cast"](gradient, argument.dtype)
 
 
 def differentiable(dtype):

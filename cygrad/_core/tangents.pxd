@@ -8,6 +8,8 @@ from cygrad._core.tensor cimport Tensor
 # The tangent that the level of this thread holds for a tensor, or None.
 cdef Tensor tangent_of(Tensor tensor)
 cdef int set_tangent(Tensor tensor, Tensor tangent) except -1
+# Is one of them not None?
+cdef bint any_tangent(list tangents)
 
 # To be called after an operator has run in a thread that is in a level: gives the results their tangents, and tells the
 # node of the operation those of what it has saved. `results` is what the user gets.

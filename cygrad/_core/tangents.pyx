@@ -13,7 +13,7 @@ from cygrad._core.atomic cimport atomic_add
 from cygrad._core.boxing cimport frame_t, plain_object
 from cygrad._core.dtype cimport is_complex, is_differentiable
 from cygrad._core.modes cimport thread_state, thread_state_t
-from cygrad._core.native cimport NativeNode
+from cygrad._core.native cimport NativeNode, fit_recorded
 from cygrad._core.operator cimport NO_GRADIENT, TENSORS, Operator, operator_t
 from cygrad._core.tensor cimport Tensor, protocol
 
@@ -103,22 +103,6 @@ cdef class paused:
         return False
 
 
-class resumed:
-    """For the length of a ``with`` block the thread is in a level that another thread has entered (None: in none)."""
-
-    def __init__(self, level):
-        self.level = level
-
-    def __enter__(self):
-        self.former = thread_state().dual_level
-        thread_state().dual_level = self.level if self.level in _levels else 0
-        return self
-
-    def __exit__(self, *exception):
-        thread_state().dual_level = self.former
-        return False
-
-
 # ------------------------------------------------------------------------------------------------------------ tangents
 
 cdef void _forget(Tensor dual) noexcept:
@@ -197,6 +181,11 @@ cdef Tensor _zeros_over(Tensor tensor):
         return _functions["as_strided"](zeros, shape, strides, 0)
 
 
+def fitted(Tensor gradient not None, Tensor argument not None):
+    """A gradient as the engine would hand it to the argument: its shape, its dtype, real if the argument is."""
+    return fit_recorded(argument.array, gradient)
+
+
 def laid_out(Tensor tangent not None, Tensor tensor not None):
     """A copy of a tangent with the strides of its tensor."""
     if not tensor.numel():
@@ -240,7 +229,7 @@ cdef list _arguments(Operator operator, frame_t *frame, list tangents):
     return arguments
 
 
-cdef bint _any(list tangents):
+cdef bint any_tangent(list tangents):
     for item in tangents:
         if item is not None:
             return True
@@ -255,7 +244,7 @@ cdef int push_forward(Operator operator, frame_t *frame, object results, NativeN
     if operator.descriptor.flags & NO_GRADIENT:
         return 0
     arguments = _arguments(operator, frame, tangents)
-    if not _any(tangents):
+    if not any_tangent(tangents):
         return 0
     outcomes = tuple(results) if isinstance(results, tuple) else (results,)     # plain ones, not named
     with paused():
@@ -280,7 +269,7 @@ cdef bint _holds(list arguments, object wanted):
 cdef bint has_tangents(Operator operator, frame_t *frame) except -1:
     cdef list tangents = []
     _arguments(operator, frame, tangents)
-    return _any(tangents)
+    return any_tangent(tangents)
 
 
 cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
@@ -290,7 +279,7 @@ cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
     cdef list known = []
     for i in range(op.n_saved):
         known.append(pushed[op.saved[i].index] if op.saved[i].from_result else tangents[op.saved[i].index])
-    if _any(known):
+    if any_tangent(known):
         node.payload = (thread_state().dual_level, known)
     return 0
 
@@ -321,7 +310,7 @@ cdef InplaceStep inplace_step(Operator operator, frame_t *frame, object (*outcom
     cdef list tangents = []
     cdef list arguments = _arguments(operator, frame, tangents)
     cdef Tensor tensor = <Tensor>arguments[0]
-    if not _any(tangents) or not is_differentiable(tensor.array.dtype):
+    if not any_tangent(tangents) or not is_differentiable(tensor.array.dtype):
         return None
     step = InplaceStep()
     step.tangents = tangents
