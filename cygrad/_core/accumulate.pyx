@@ -7,6 +7,7 @@ memory is added to, never while taking the GIL.
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
+from libc.stdint cimport uint32_t
 from libc.stdio cimport snprintf
 from cygrad._core.array cimport array_empty_like, array_t, exclusive, release, same_shape, shape_text
 from cygrad._core.atomic cimport atomic_increment, lock_patiently, unlock
@@ -53,7 +54,7 @@ cdef array_t *_copy(array_t *array) noexcept nogil:
     return copy
 
 
-cdef int _backward(node_t *node, value_t *grads, array_t **out, bint keep) noexcept nogil:
+cdef int _backward(node_t *node, value_t *grads, array_t **out, bint keep, uint32_t wanted) noexcept nogil:
     if grads[0].kind != ARRAY:
         return OK
     grads[0].kind = NOTHING

@@ -23,8 +23,9 @@ from cygrad._core.node cimport HAS_PACKED_TENSORS, Hooks, Node, node_t
 from cygrad._core.origins cimport GRADIENT
 from cygrad._core.plan cimport (
     buffer_t, item_t, plan_build, plan_find, plan_free, plan_restrict, plan_t, plans_of_thread)
-from cygrad._core.run cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, add_part, advance, deliver, run_node
+from cygrad._core.run cimport add_part, deliver, run_node, wanted_arguments
 from cygrad._core.saved cimport SavedHooks, saved_hooks
+from cygrad._core.serial cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, advance
 from cygrad._core.storage cimport has_pending, release_pending
 from cygrad._core.team cimport run_with_team, worth_a_team
 from cygrad._core.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
@@ -192,14 +193,12 @@ cdef class GraphTask:
             _accumulate(<Tensor>node.payload, grads[0])
             results = []
         elif self.recorded or c.backward == NULL or c.python & HAS_PACKED_TENSORS:
-            results = node.apply(grads, self.keep, self.recorded)
+            results = node.apply(grads, self.keep, self.recorded, wanted_arguments(&self.plan, item))
         else:
             results = self.run_native(item, grads)
         if hooks is not None and hooks.accumulated and c.gradient != NULL:
             call_accumulated(hooks, node.payload)
         if hooks is not None and hooks.after:
-            if c.op != NULL:                 # a native node computes what is needed, and nothing else
-                results = [self.wanted(c, i, results[i]) for i in range(c.n_edges)]
             results = call_posthooks(node, hooks, results, grads)
         del grads
         if thread_state().anomaly & ANOMALY_NAN:
@@ -212,10 +211,6 @@ cdef class GraphTask:
             else:
                 check(deliver(&self.plan, item, i, retain((<Tensor>results[i]).array)))
         return 0
-
-    cdef object wanted(self, node_t *node, int edge, object result):
-        cdef item_t *target = NULL if node.edges[edge].node == NULL else plan_find(&self.plan, node.edges[edge].node)
-        return result if target != NULL and target.needed else None
 
     cdef list run_native(self, item_t *item, list grads):
         """Run a native node whose gradients have been Tensors for its hooks."""

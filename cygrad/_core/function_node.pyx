@@ -6,7 +6,7 @@ those of other nodes: neither inputs nor outputs are kept alive as objects, and 
 """
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.array cimport array_empty_like, array_t, release, retain, same_shape, shape_text
 from cygrad._core.atomic cimport atomic_load, lock, unlock
 from cygrad._core.calls cimport freed_error, note_release
@@ -228,7 +228,7 @@ cdef class FunctionNode(Node):
 
     # ------------------------------------------------------------------------------------------------------- backward
 
-    cdef list apply(self, list grads, bint keep, bint recorded):
+    cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted):
         cdef int i
         if self.materialize and self.outputs != NULL:
             grads = list(grads)              # hooks that run after this see the gradients that arrived

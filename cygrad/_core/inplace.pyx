@@ -8,7 +8,7 @@ that the version moved on and becomes a view of the new base.
 """
 
 from cpython.ref cimport Py_DECREF
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.array cimport array_empty_like, array_over, array_t, array_view, overlaps_itself, release
 from cygrad._core.atomic cimport atomic_increment
 from cygrad._core.boxing cimport plain_object
@@ -17,7 +17,7 @@ from cygrad._core.elementwise cimport copy_into, fill
 from cygrad._core.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.node cimport (
-    HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, install_collector, kept_t, node_new, node_t, set_edge)
+    ALL_ARGUMENTS, HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, install_collector, kept_t, node_new, node_t, set_edge)
 from cygrad._core.origins cimport DETACHED_IN_PLACE
 from cygrad._core.saved cimport before_change
 from cygrad._core.storage cimport storage_new, storage_t
@@ -185,7 +185,7 @@ cdef inline void _set_integer(value_t *value, int64_t integer) noexcept nogil:
     value.of.integer = integer
 
 
-cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep) noexcept nogil:
+cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep, uint32_t wanted) noexcept nogil:
     cdef kept_t *kept = node.saved
     cdef int i, status, ndim = kept[BASE_SHAPE].value.count
     cdef const int64_t *shape = kept[BASE_SHAPE].value.of.integers
@@ -224,7 +224,7 @@ cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep)
         status = MEMORY_ERROR if slice_grad.of.array == NULL else copy_into(slice_grad.of.array, region)
         if status == OK:
             node.inner.task = node.task          # the call that runs it
-            status = node.inner.backward(node.inner, &slice_grad, gradients, keep)
+            status = node.inner.backward(node.inner, &slice_grad, gradients, keep, ALL_ARGUMENTS)
         else:
             release(slice_grad.of.array)
     if status == OK:
@@ -256,7 +256,7 @@ cdef array_t *_strided_empty(int dtype, int ndim, const int64_t *shape, const in
 cdef class CopySlices(Node):
     """The history of a base after one of its views was changed in place."""
 
-    cdef list apply(self, list grads, bint keep, bint recorded):
+    cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted):
         if grads[0] is None:
             return [None] * self.c.n_edges
         cdef kept_t *kept = self.c.saved
@@ -279,7 +279,7 @@ cdef class CopySlices(Node):
         flat = functions["reshape"](whole, (-1,))
         region = functions["reshape"](functions["index_select"](flat, 0, places), shape)
         cdef list gradients = (<Node>self.payload).apply(
-            [functions["view_as_complex"](region) if slice_in_pairs else region], keep, recorded)
+            [functions["view_as_complex"](region) if slice_in_pairs else region], keep, recorded, ALL_ARGUMENTS)
         outside = functions["masked_fill"](flat, as_tensor(mask, "CopySlices"), 0)
         if gradients[0] is not None:
             inner = functions["view_as_real"](gradients[0]) if slice_in_pairs else gradients[0]

@@ -6,7 +6,7 @@ versions, lets the operator's machine compute, and brings each gradient to the s
 the one place where broadcasting and complex-to-real are undone.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -22,7 +22,7 @@ from cygrad._core.nan_watch cimport nan_watchers, watch
 from cygrad._core.node cimport (
     HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved)
 from cygrad._core.operator cimport (
-    MAX_ARGUMENTS, MAX_SAVED, TENSORS, Operator, differentiate, operator_t, saved_t)
+    MAX_ARGUMENTS, MAX_SAVED, Operator, differentiate, first_edge, operator_t, saved_t)
 from cygrad._core.saved cimport PackedTensor, alias, attach_edge, pack_tensor
 from cygrad._core.storage cimport allocate
 from cygrad._core.tensor cimport Tensor, protocol
@@ -46,7 +46,7 @@ cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs):
         cls = _node_types[operator.name] = node_type(operator.descriptor.node_name.decode(), NativeNode)
     cdef NativeNode node = <NativeNode>node_new(<type>cls, n_edges, n_outputs, operator.descriptor.n_saved)
     node.c.op = &operator.descriptor
-    node.c.backward = _backward
+    node.c.backward = native_backward
     return node
 
 
@@ -159,12 +159,18 @@ cdef bint _has_memory(const value_t *value) noexcept nogil:
     return False
 
 
-cdef int _take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexcept nogil:
-    """
-    Move the saved values out of the node, or copy them if the graph is kept.
+cdef bint can_take(node_t *node) noexcept nogil:
+    cdef int i
+    cdef bint can
+    lock(&node.lock)
+    can = not (node.released or node.python & HAS_PACKED_TENSORS)
+    for i in range(node.op.n_saved):
+        can = can and version_of(&node.saved[i].value) == node.saved[i].version
+    unlock(&node.lock)
+    return can
 
-    `packed`: the caller unpacks what hooks have packed, and adds it.
-    """
+
+cdef int take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexcept nogil:
     cdef int i, status = OK, n = node.op.n_saved
     lock(&node.lock)
     if node.released:
@@ -202,27 +208,17 @@ cdef int _take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexc
 cdef int _scatter(node_t *node, value_t *out, array_t **gradients) noexcept nogil:
     """Hand the gradients of the arguments to the edges: one each, or one per entry of a list. Takes `out` over."""
     cdef const operator_t *op = node.op
-    cdef int i, j, edge = 0, status = OK, single = 0, listed
+    cdef int i, j, edge, status = OK
     for i in range(op.n_arguments):
-        if op.arguments[i].differentiable and op.arguments[i].kind != TENSORS:
-            single += 1
-    for i in range(op.n_arguments):
-        if not op.arguments[i].differentiable:
-            continue
-        if op.arguments[i].kind == TENSORS:
-            listed = node.n_edges - single
-            if out[i].kind == ARRAYS:
-                for j in range(listed):
-                    if j < out[i].count:
-                        gradients[edge + j] = out[i].of.arrays[j]
-                        out[i].of.arrays[j] = NULL
-                clear(&out[i])
-            edge += listed
-        else:
-            if out[i].kind == ARRAY:
-                gradients[edge] = out[i].of.array
-                out[i].kind = NOTHING
-            edge += 1
+        edge = first_edge(op, i, node.n_edges)
+        if i != op.listed and out[i].kind == ARRAY:
+            gradients[edge] = out[i].of.array
+            out[i].kind = NOTHING
+        elif i == op.listed and out[i].kind == ARRAYS:
+            for j in range(min(out[i].count, node.n_edges - op.n_single)):
+                gradients[edge + j] = out[i].of.arrays[j]
+                out[i].of.arrays[j] = NULL
+            clear(&out[i])
     for i in range(node.n_edges):
         if gradients[i] != NULL and node.edges[i].node == NULL:
             release(gradients[i])
@@ -232,18 +228,19 @@ cdef int _scatter(node_t *node, value_t *out, array_t **gradients) noexcept nogi
     return status
 
 
-cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep) noexcept nogil:
+cdef int native_backward(node_t *node, value_t *grads, array_t **gradients, bint keep, uint32_t wanted) noexcept nogil:
     cdef value_t[MAX_SAVED] saved
     cdef int i, status
-    status = _take_saved(node, saved, keep, False)
+    status = take_saved(node, saved, keep, False)
     if status != OK:
         for i in range(node.n_outputs):
             clear(&grads[i])
         return status
-    return _compute(node, saved, grads, gradients)
+    return _compute(node, saved, grads, gradients, wanted)
 
 
-cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradients) noexcept nogil:
+cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradients,
+                  uint32_t wanted) noexcept nogil:
     """Run the formulas on saved values and gradients, both of which are taken over. No gradient gives none."""
     cdef value_t[MAX_ARGUMENTS] out
     cdef int i, status = OK
@@ -253,7 +250,7 @@ cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradie
     for i in range(node.op.n_arguments):
         out[i].kind = NOTHING
     if defined:
-        status = differentiate(node.op, saved, grads, node.n_outputs, node.needed, out)
+        status = differentiate(node.op, saved, grads, node.n_outputs, node.needed & wanted, out)
     for i in range(node.op.n_saved):
         clear(&saved[i])
     if status == OK:
@@ -304,17 +301,9 @@ cdef object _meta_object(const array_t *array):
 
 cdef int _first_edge(const node_t *node, int argument) noexcept nogil:
     """The edge of a differentiable argument that is no list; -1 if it has none."""
-    cdef const operator_t *op = node.op
-    cdef int i, single = 0, edge = 0
-    if not op.arguments[argument].differentiable:
+    if not node.op.arguments[argument].differentiable:
         return -1
-    for i in range(op.n_arguments):
-        if op.arguments[i].differentiable and op.arguments[i].kind != TENSORS:
-            single += 1
-    for i in range(argument):
-        if op.arguments[i].differentiable:
-            edge += node.n_edges - single if op.arguments[i].kind == TENSORS else 1
-    return edge
+    return first_edge(node.op, argument, node.n_edges)
 
 
 cdef bint _is_at(Tensor tensor, const edge_t *edge):
@@ -403,7 +392,7 @@ cdef class NativeNode(Node):
             return [None if item is None else (<PackedTensor>item).unpack() for item in packed]
         return self.dual(self.placed((<PackedTensor>packed).unpack(), layout.from_result, layout.index, edge), position)
 
-    cdef list apply_natively(self, list grads, bint keep):
+    cdef list apply_natively(self, list grads, bint keep, uint32_t wanted):
         """The native execution of a node of which hooks have packed something."""
         cdef node_t *c = self.c
         cdef value_t[MAX_SAVED] saved
@@ -417,7 +406,7 @@ cdef class NativeNode(Node):
         try:
             if arrays == NULL or out == NULL:
                 raise MemoryError(f"{self.name()}: no memory for its gradients")
-            check(_take_saved(c, saved, keep, True))
+            check(take_saved(c, saved, keep, True))
             if not keep:
                 c.released = 1
                 note_release(c)
@@ -429,7 +418,7 @@ cdef class NativeNode(Node):
                 if grads[i] is not None:
                     set_array(&arrays[i], retain((<Tensor>grads[i]).array))
             with nogil:
-                status = _compute(c, saved, arrays, out)
+                status = _compute(c, saved, arrays, out, wanted)
             for i in range(c.n_outputs):
                 arrays[i].kind = NOTHING
             check(status)
@@ -446,14 +435,14 @@ cdef class NativeNode(Node):
             free(arrays)
             free(out)
 
-    cdef list apply(self, list grads, bint keep, bint recorded):
+    cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted):
         cdef node_t *c = self.c
         cdef const operator_t *op = c.op
-        cdef int i, j, edge = 0, single = 0, listed
+        cdef int i, j, edge
         if c.released:
             check(freed_error(c))
         if not recorded and self.packed is not None:
-            return self.apply_natively(grads, keep)
+            return self.apply_natively(grads, keep, wanted)
         cdef tuple saved = tuple([self.unpack(i) if c.saved[i].value.kind != NOTHING or self.packed is not None
                                   else None for i in range(op.n_saved)])
         if not keep and (self.packed is not None or _holds_arrays(c)):
@@ -465,20 +454,15 @@ cdef class NativeNode(Node):
         cdef Operator row = <Operator>op.object
         cdef list gradients = [None] * c.n_edges
         for i in range(op.n_arguments):
-            if op.arguments[i].differentiable and op.arguments[i].kind != TENSORS:
-                single += 1
-        for i in range(op.n_arguments):
-            if not op.arguments[i].differentiable:
+            if not (op.arguments[i].differentiable and c.needed & wanted & <uint32_t>1 << i):
                 continue
-            listed = c.n_edges - single if op.arguments[i].kind == TENSORS else 1
-            if c.needed >> i & 1:
-                result = row.recorded_function(i)(tuple(grads), saved)
-                if op.arguments[i].kind == TENSORS:
-                    for j, item in enumerate(result or ()):
-                        gradients[edge + j] = item
-                else:
-                    gradients[edge] = result
-            edge += listed
+            edge = first_edge(op, i, c.n_edges)
+            result = row.recorded_function(i)(tuple(grads), saved)
+            if i != op.listed:
+                gradients[edge] = result
+                continue
+            for j, item in enumerate(result or ()):
+                gradients[edge + j] = item
         for i in range(c.n_edges):
             if gradients[i] is not None and c.edges[i].node == NULL:
                 gradients[i] = None

@@ -28,8 +28,12 @@ ctypedef struct kept_t:
     value_t value
     int64_t version
 
-# Native backward: grads[n_outputs] are taken over; out[n_edges] are owned by the caller.
-ctypedef int (*backward_t)(node_t *node, value_t *grads, array_t **out, bint keep) noexcept nogil
+# Native backward: grads[n_outputs] are taken over; out[n_edges] are owned by the caller. Of the arguments of an operator
+# only those in `wanted` (bit i: argument i) need a gradient.
+ctypedef int (*backward_t)(node_t *node, value_t *grads, array_t **out, bint keep, uint32_t wanted) noexcept nogil
+
+cdef enum:
+    ALL_ARGUMENTS = 0xFFFFFFFF
 
 # One block of memory for everything that the engine needs of a node: the struct, then edges, then saved values.
 ctypedef struct node_t:
@@ -72,8 +76,8 @@ cdef class Node:
     cdef object __weakref__
     cdef Hooks ensure_hooks(self)
     # Recorded or Python execution, under the GIL: grads is a list of Tensor or None, one per output;
-    # returns a list of Tensor or None, one per edge.
-    cdef list apply(self, list grads, bint keep, bint recorded)
+    # returns a list of Tensor or None, one per edge. `wanted` as for backward_t.
+    cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted)
 
 # A node of type `type` (a subtype of Node, made by node_type) with room for edges and saved values, all zero.
 cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved)

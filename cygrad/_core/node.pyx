@@ -10,7 +10,7 @@ its thread, and the outermost dying node works that list off.
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 from cygrad._core.array cimport array_t, release
@@ -254,7 +254,7 @@ cdef class Node:
             self.c.python |= HAS_HOOKS
         return self.hooks
 
-    cdef list apply(self, list grads, bint keep, bint recorded):
+    cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted):
         raise NotImplementedError(f"{type(self).__name__}: this node cannot be run")
 
     def name(self):

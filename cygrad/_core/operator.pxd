@@ -39,6 +39,7 @@ ctypedef struct argument_t:
     int32_t kind
     int32_t optional          # None is allowed
     int32_t differentiable    # has a derivative formula
+    int32_t edge              # how many single ones with a formula come before it: see first_edge()
 
 ctypedef struct saved_t:
     const char *name          # "self", "other", "result", "dim" ... as in `_saved_<name>`
@@ -57,6 +58,8 @@ ctypedef struct operator_t:
     int32_t n_arguments
     int32_t n_required        # those without default
     int32_t n_positional      # those that may be given by position
+    int32_t n_single          # those with a formula that are no lists
+    int32_t listed            # the one with a formula that is a list; MAX_ARGUMENTS if there is none
     argument_t arguments[MAX_ARGUMENTS]
     value_t defaults[MAX_ARGUMENTS]
     int32_t n_results
@@ -67,6 +70,10 @@ ctypedef struct operator_t:
     void *formulas[MAX_ARGUMENTS]     # compiled derivative of each argument, or NULL (owned by operator.pyx)
     int32_t compiled                  # formulas are ready
     void *object                      # the Operator, borrowed
+
+cdef inline int first_edge(const operator_t *op, int argument, int n_edges) noexcept nogil:
+    """The edge of an argument with a formula; a list has one for each entry, from there on."""
+    return op.arguments[argument].edge + (n_edges - op.n_single if argument > op.listed else 0)
 
 cdef class Operator:
     """One row of the table."""

@@ -193,6 +193,7 @@ cdef int _describe(Operator made, dict row) except -1:
     op.name = text(row["name"], made.keep)
     op.node_name = text(row["node"], made.keep)
     op.n_arguments = len(row["arguments"])
+    op.listed = MAX_ARGUMENTS
     for i in range(op.n_arguments):
         _describe_argument(made, i, row["arguments"][i])
     op.flags = ((ELEMENTWISE if row["forward"] is not None else 0) | (VIEW if row["view"] else 0)
@@ -234,6 +235,11 @@ cdef int _describe_argument(Operator made, int i, object entry) except -1:
     argument.kind = kind
     argument.optional = optional
     argument.differentiable = name in made.formulas
+    argument.edge = op.n_single
+    if argument.differentiable and kind == TENSORS:
+        op.listed = i
+    elif argument.differentiable:
+        op.n_single += 1
     op.n_required += <bint>required
     op.n_positional += not keyword_only
     if argument.kind == INTS and isinstance(value, int):

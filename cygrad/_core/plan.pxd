@@ -10,6 +10,7 @@ ctypedef struct item_t:
     int32_t needed            # its gradient is asked for, or leads to one that is
     int32_t executed          # the node itself runs (false: only its captured gradient is wanted)
     int32_t python            # runs on the calling thread
+    int32_t swept             # it has run, in a sweep with others before it
     int32_t captured          # somebody wants to see its gradient: it is kept in buffer_t.captured
     int64_t buffers           # index of its first input buffer
     int64_t last_producer     # place of the last node that sends it a gradient
@@ -32,7 +33,9 @@ ctypedef struct plan_t:
     buffer_t *buffers
     int64_t work              # rough cost of all of it
     int32_t any_python
+    int32_t restricted        # some items are not needed
     int32_t *ranks            # in a team: rank of each edge among the contributions to its target; else NULL
+    int32_t *lock             # in a team: what guards item_t.waiting
     # Nodes claimed by another plan at the moment: their places here, by address (open addressing).
     int64_t table_size, table_used
     node_t **table_nodes

@@ -136,6 +136,7 @@ cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
     item.needed = 1
     item.executed = 1
     item.captured = 0
+    item.swept = 0
     item.python = node.backward == NULL or node.python
     item.buffers = plan.n_buffers
     item.last_producer = -1
@@ -242,6 +243,7 @@ cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint 
     cdef int j
     cdef item_t *item
     cdef item_t *target
+    plan.restricted = 1
     for i in range(plan.n_items):
         plan.items[i].needed = 0
         plan.items[i].executed = 0

@@ -1,13 +1,8 @@
 """Running a plan: nodes one after the other, gradients moved from each to the next. No GIL."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.array cimport array_t
 from cygrad._core.plan cimport item_t, plan_t
-
-cdef enum:
-    FINISHED = -1             # the plan is done
-    NEEDS_PYTHON = -2         # the item at *place has to run on the calling thread, under the GIL
-    LOOK_FOR_SIGNALS = -3     # some time has passed: the caller may want to be interrupted
 
 # When to look for signals next.
 ctypedef struct patience_t:
@@ -17,10 +12,10 @@ ctypedef struct patience_t:
 # Count a node that has run; True once in a few hundredths of a second.
 cdef bint run_out(patience_t *patience, int64_t work) noexcept nogil
 
-# Run from *place on; returns one of the above, or the status of what failed.
-cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil
 # Run an item and deliver what it gives.
 cdef int run_item(plan_t *plan, item_t *item, bint keep) noexcept nogil
+# The arguments of the item's operator whose gradients somebody behind them needs.
+cdef uint32_t wanted_arguments(plan_t *plan, const item_t *item) noexcept nogil
 # Run only its node, on the gradients in its buffers; out[n_edges] are the caller's.
 cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept nogil
 # Hand the gradient of an edge (taken over) to its target.

@@ -1,6 +1,6 @@
 """Running a plan: nodes one after the other, gradients moved from each to the next. No GIL."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset, strstr
 from cygrad._core.array cimport array_empty_like, array_t, exclusive, release, retain, same_shape, shape_text
@@ -8,7 +8,8 @@ from cygrad._core.atomic cimport atomic_load
 from cygrad._core.calls cimport note_release
 from cygrad._core.elementwise cimport accumulate, copy_into
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
-from cygrad._core.node cimport node_t
+from cygrad._core.node cimport ALL_ARGUMENTS, node_t
+from cygrad._core.operator cimport first_edge, operator_t
 from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
 from cygrad._core.storage cimport allocate, deallocate
 from cygrad._core.value cimport ARRAY, NOTHING, value_t
@@ -105,6 +106,24 @@ cdef void _name_node(const node_t *node) noexcept nogil:
         snprintf(message(), MESSAGE, b"%s: %s", name, text)
 
 
+cdef uint32_t wanted_arguments(plan_t *plan, const item_t *item) noexcept nogil:
+    cdef const node_t *node = item.node
+    cdef const operator_t *op = node.op
+    cdef uint32_t wanted = 0
+    cdef int i, k, edge, count
+    if not plan.restricted or op == NULL:
+        return ALL_ARGUMENTS
+    for i in range(op.n_arguments):
+        if not op.arguments[i].differentiable:
+            continue
+        edge = first_edge(op, i, node.n_edges)
+        count = node.n_edges - op.n_single if i == op.listed else 1
+        for k in range(edge, edge + count):
+            if node.edges[k].node != NULL and plan_find(plan, node.edges[k].node).needed:
+                wanted |= <uint32_t>1 << i
+    return wanted
+
+
 cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept nogil:
     cdef node_t *node = item.node
     cdef buffer_t *buffers = &plan.buffers[item.buffers]
@@ -128,7 +147,7 @@ cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept
                 release(buffers[i].sum)
             buffers[i].sum = NULL
     if item.executed:
-        status = node.backward(node, grads, out, keep)
+        status = node.backward(node, grads, out, keep, wanted_arguments(plan, item))
         if node.released and atomic_load(&node.task) != plan.id:
             note_release(node)          # the node took itself for part of another call, which has claimed it
         if status != OK:
@@ -156,21 +175,3 @@ cdef int run_item(plan_t *plan, item_t *item, bint keep) noexcept nogil:
     if node.n_edges > FEW:
         deallocate(out, node.n_edges * sizeof(array_t *))
     return status
-
-
-cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
-    cdef item_t *item
-    cdef patience_t patience = patience_t(0, 0)
-    cdef int status
-    while place[0] < plan.n_items:
-        item = &plan.items[plan.order[place[0]]]
-        if item.needed:
-            if item.python or item.node.python:      # a hook may have been registered since the plan was made
-                return NEEDS_PYTHON
-            status = run_item(plan, item, keep)
-            if status != OK:
-                return status
-        place[0] += 1
-        if run_out(&patience, item.node.work):
-            return LOOK_FOR_SIGNALS
-    return FINISHED

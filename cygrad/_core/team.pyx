@@ -21,6 +21,7 @@ from cygrad._core.parallel cimport (
     call_team, help_team, in_team, leave_team, run_team, thread_limit)
 from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
 from cygrad._core.run cimport add_part, patience_t, run_item, run_out
+from cygrad._core.sweep cimport sweep, sweep_from, swept_t
 
 cdef extern from "<sched.h>" nogil:
     int sched_yield()
@@ -190,7 +191,7 @@ cdef void _finish(team_t *team, item_t *item) noexcept nogil:
                 target = plan_find(plan, node.edges[j].node)
                 if target.needed:
                     target.waiting -= 1
-                    if target.waiting == 0 and not target.python:
+                    if target.waiting == 0 and not target.python and not target.swept:
                         _push(team, target.place)
     team.remaining -= 1
     ready = team.n_ready
@@ -199,9 +200,15 @@ cdef void _finish(team_t *team, item_t *item) noexcept nogil:
         call_team(<int>min(ready - 1, <int64_t>MOST_CALLED))
 
 
-cdef int _run_native(team_t *team, item_t *item) noexcept nogil:
+cdef int _run_native(team_t *team, item_t *item, swept_t *done) noexcept nogil:
+    """Run an item, and what may be swept with it."""
     cdef int status = _sum_parts(team.plan, item)
-    return run_item(team.plan, item, team.keep) if status == OK else status
+    done.count = 0
+    if status != OK or item.node.work >= sweep_from and sweep(team.plan, item.place, team.keep, &status, done):
+        return status
+    done.count = 1
+    done.items[0] = item
+    return run_item(team.plan, item, team.keep)
 
 
 cdef item_t *_next_python(team_t *team) noexcept nogil:
@@ -226,8 +233,9 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
     cdef patience_t patience = patience_t(0, 0)
     cdef int64_t work = 0           # of what this member ran last
     cdef int64_t ready
-    cdef int status, idle = 0
-    cdef bint done
+    cdef int i, status, idle = 0
+    cdef bint over
+    cdef swept_t done
     work_for(plan.id)
     while True:
         if rank == 0 and run_out(&patience, work) and team.python_item(team.task, NULL) != 0:
@@ -240,8 +248,8 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
         item = NULL
         place = -1
         lock(&team.lock)
-        done = team.status != OK or team.remaining == 0
-        if not done:
+        over = team.status != OK or team.remaining == 0
+        if not over:
             if rank == 0:
                 item = _next_python(team)
             if item == NULL:
@@ -252,7 +260,7 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
                     place = _pop(team)
         ready = team.n_ready
         unlock(&team.lock)
-        if done:
+        if over:
             return
         if item != NULL or place >= 0:
             idle = 0
@@ -269,12 +277,13 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
                 _finish(team, item)
         elif place >= 0:
             item = &plan.items[plan.order[place]]
-            status = _run_native(team, item)
-            work = item.node.work
+            status = _run_native(team, item, &done)
             if status != OK:
                 _fail(team, status)
-            else:
-                _finish(team, item)
+                continue
+            for i in range(done.count):
+                work += done.items[i].node.work
+                _finish(team, done.items[i])
         elif help_team():
             work = LONG
             idle = 0
@@ -294,6 +303,7 @@ cdef int run_with_team(plan_t *plan, bint keep, python_item_t python_item, void 
     team.keep = keep
     team.python_item = python_item
     team.task = task
+    plan.lock = &team.lock
     team.status = _set_up(&team)
     if team.status == OK:
         run_team(_member, &team, size)

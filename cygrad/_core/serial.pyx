@@ -1,0 +1,27 @@
+"""Running a plan on one thread: items in their order, large element-wise ones together where they may. No GIL."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.errors cimport OK
+from cygrad._core.plan cimport item_t, plan_t
+from cygrad._core.run cimport patience_t, run_item, run_out
+from cygrad._core.sweep cimport sweep, sweep_from, swept_t
+
+
+cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
+    cdef item_t *item
+    cdef patience_t patience = patience_t(0, 0)
+    cdef swept_t done
+    cdef int status
+    while place[0] < plan.n_items:
+        item = &plan.items[plan.order[place[0]]]
+        if item.needed and not item.swept:
+            if item.python or item.node.python:      # a hook may have been registered since the plan was made
+                return NEEDS_PYTHON
+            if item.node.work < sweep_from or not sweep(plan, place[0], keep, &status, &done):
+                status = run_item(plan, item, keep)
+            if status != OK:
+                return status
+        place[0] += 1
+        if run_out(&patience, item.node.work):
+            return LOOK_FOR_SIGNALS
+    return FINISHED

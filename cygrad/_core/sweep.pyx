@@ -1,0 +1,519 @@
+"""
+Backward of element-wise nodes that follow each other, in one sweep over memory.
+
+Node after node, a chain of k element-wise nodes costs k passes over memory, and as many again where gradients meet. The
+plan knows them all beforehand: here the formulas of consecutive nodes become one list of steps, which run on one
+tile after the other. Only what saved tensors hold is read, and only what leaves the sweep is written.
+
+Every element goes through the operations of the nodes one by one, and gradients meet in the same order: each bit is
+that of the run node by node. Taken are nodes whose formulas are element-wise (or hand the gradient on), of real numbers
+and one shape, with saved tensors without gaps; the first one that does not fit ends the sweep.
+
+In a team other members run nodes at the same time. A node may join there if all that it still waits for are nodes of the
+sweep: nobody else can get hold of it then.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+from cygrad._core.array cimport array_empty, array_t, exclusive, release, retain, same_shape
+from cygrad._core.atomic cimport atomic_add, atomic_load, lock, unlock
+from cygrad._core.calls cimport note_release
+from cygrad._core.dtype cimport itemsize
+from cygrad._core.errors cimport MEMORY_ERROR, OK
+from cygrad._core.machine cimport FUSED, code_t
+from cygrad._core.native cimport can_take, fit, native_backward, take_saved
+from cygrad._core.node cimport node_t
+from cygrad._core.operator cimport MAX_ARGUMENTS, MAX_SAVED, first_edge, operator_t
+from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
+from cygrad._core.program cimport MAX_INPUTS
+from cygrad._core.run cimport deliver
+from cygrad._core.specialise cimport MAX_CELLS, specialise, specialised_t
+from cygrad._core.sweep_tiles cimport (
+    MOST_CALLS, MOST_CELLS, MOST_FLOWS, MOST_STEPS, WIDEST, fits_tiles, flow_t, program_of_sweep_t, run_sweep,
+    sweep_step_t)
+from cygrad._core.tiles cimport place_cells, slots_t
+from cygrad._core.value cimport ARRAY, clear, is_number, value_t
+
+cdef enum:
+    MOST_DELIVERIES = 64
+    FAR = 8                   # places of the order to look at for the next node
+    SAVED_SPACE = 0           # of operands, as in machine.pyx
+    GRADS_SPACE = 1
+
+sweep_from = 65536
+cdef int64_t _sweeps = 0
+
+
+# What an edge hands on.
+ctypedef struct delivery_t:
+    item_t *source
+    int32_t edge
+    int64_t buffer            # where it leads
+    int32_t flow
+    int32_t waits             # it is not yet part of anything else
+    int32_t to_fit            # it has to be brought to another shape or dtype
+    int32_t rank              # in a team: of its first part among the contributions to the target
+    int32_t count             # parts that it is the sum of
+
+ctypedef struct sweep_t:
+    plan_t *plan
+    bint keep
+    const array_t *like       # the gradient that came first: all have its shape
+    int32_t n_deliveries
+    swept_t nodes
+    value_t saved[MOST_NODES][MAX_SAVED]
+    delivery_t deliveries[MOST_DELIVERIES]
+    program_of_sweep_t program
+
+
+# ------------------------------------------------------------------------------------------------------- what fits
+
+cdef bint _may_join(const item_t *item) noexcept nogil:
+    """Could this node be part of a sweep, as far as can be told without its gradient?"""
+    cdef const node_t *node = item.node
+    cdef const operator_t *op = node.op
+    cdef const code_t *code
+    cdef int i
+    if (node.work < sweep_from or node.backward != native_backward or item.python or node.python or item.captured
+            or not item.executed or node.n_outputs != 1 or op.listed != MAX_ARGUMENTS or not op.compiled):
+        return False
+    for i in range(op.n_arguments):
+        if op.formulas[i] != NULL and node.needed >> i & 1:
+            code = <const code_t *>op.formulas[i]
+            if not (code.n_steps == 0 and code.result >> 8 == GRADS_SPACE
+                    or code.n_steps == 1 and code.steps.kind == FUSED):
+                return False
+    return True
+
+
+cdef int64_t _step_of(const sweep_t *sweep, const array_t *array) noexcept nogil:
+    """Bytes from one element of an operand to the next; -1 if it does not lie evenly in a sweep's shape."""
+    cdef int d
+    if array.storage == NULL or array.ndim > sweep.like.ndim or itemsize(array.dtype) > WIDEST:
+        return -1
+    if array.size == 1:
+        return 0
+    if not same_shape(array, sweep.like):
+        return -1
+    if array.contiguous:
+        return itemsize(array.dtype)
+    for d in range(array.ndim):
+        if array.strides[d] != 0 and array.shape[d] != 1:
+            return -1
+    return 0
+
+
+cdef bint _part_fits(const sweep_t *sweep, const array_t *part, int *dtype) noexcept nogil:
+    if part == NULL:
+        return True
+    if not same_shape(part, sweep.like) or _step_of(sweep, part) < 0 or dtype[0] >= 0 and dtype[0] != part.dtype:
+        return False
+    dtype[0] = part.dtype
+    return True
+
+
+cdef bint _gradient_fits(sweep_t *sweep, const item_t *item, int *dtype) noexcept nogil:
+    """Is there a gradient for the item, and of the shape of all? Its dtype."""
+    cdef const buffer_t *buffer = &sweep.plan.buffers[item.buffers]
+    cdef const delivery_t *delivery
+    cdef int i
+    dtype[0] = -1
+    if sweep.like == NULL:
+        sweep.like = buffer.sum
+    if not _part_fits(sweep, buffer.sum, dtype):
+        return False
+    if buffer.parts != NULL:
+        for i in range(buffer.n_parts):
+            if not _part_fits(sweep, buffer.parts[i], dtype):
+                return False
+    for i in range(sweep.n_deliveries):
+        delivery = &sweep.deliveries[i]
+        if not delivery.waits or delivery.buffer != item.buffers:
+            continue
+        if delivery.to_fit or dtype[0] >= 0 and dtype[0] != sweep.program.flows[delivery.flow].dtype:
+            return False
+        dtype[0] = sweep.program.flows[delivery.flow].dtype
+    return dtype[0] >= 0
+
+
+cdef specialised_t *_formula(sweep_t *sweep, const code_t *code, const value_t *saved, int dtype) noexcept nogil:
+    """The formula made ready for these saved values and a gradient of this dtype; NULL if it cannot be swept."""
+    cdef value_t[MAX_INPUTS] inputs
+    cdef array_t gradient
+    cdef specialised_t *program
+    cdef int i, space, status = OK
+    gradient.dtype = dtype
+    gradient.ndim = sweep.like.ndim
+    for i in range(code.steps.n_inputs):
+        space = code.steps.inputs[i] >> 8
+        if space == GRADS_SPACE:
+            inputs[i].kind = ARRAY
+            inputs[i].of.array = &gradient
+            continue
+        inputs[i] = saved[code.steps.inputs[i] & 255] if space == SAVED_SPACE else code.constants[
+            code.steps.inputs[i] & 255]
+        if inputs[i].kind == ARRAY:
+            if _step_of(sweep, inputs[i].of.array) < 0:
+                return NULL
+        elif not is_number(&inputs[i]):
+            return NULL
+    program = specialise(code.steps.program, inputs, &status)
+    if program == NULL or program.temporary or not fits_tiles(program):
+        return NULL
+    return program
+
+
+cdef bint _formulas_fit(sweep_t *sweep, node_t *node, int dtype, specialised_t **programs) noexcept nogil:
+    """Can all formulas of the node be swept? programs[argument]: made ready, NULL where the gradient is handed on."""
+    cdef const code_t *code
+    cdef value_t[MAX_SAVED] saved
+    cdef int i, calls = sweep.program.n_calls + node.op.n_arguments + sweep.n_deliveries
+    cdef bint fits
+    lock(&node.lock)            # another thread may be about to release what is looked at
+    fits = not node.released
+    for i in range(node.op.n_saved):
+        saved[i] = node.saved[i].value
+    for i in range(node.op.n_arguments):
+        programs[i] = NULL
+        code = <const code_t *>node.op.formulas[i]
+        if fits and code != NULL and code.n_steps and node.needed >> i & 1:
+            programs[i] = _formula(sweep, code, saved, dtype)
+            fits = programs[i] != NULL
+            calls += programs[i].n_steps if fits else 0
+    unlock(&node.lock)
+    return fits and calls <= MOST_CALLS
+
+
+cdef bint _has_room(const sweep_t *sweep, const operator_t *op) noexcept nogil:
+    """For the worst that a node may add: a flow for each saved value, and a formula and two sums for each argument."""
+    cdef int more = 3 * op.n_arguments + sweep.n_deliveries
+    return (sweep.nodes.count < MOST_NODES and sweep.n_deliveries + op.n_arguments <= MOST_DELIVERIES
+            and sweep.program.n_flows + op.n_saved + 1 + more <= MOST_FLOWS
+            and sweep.program.n_steps + more <= MOST_STEPS
+            and sweep.program.n_cells + op.n_arguments * MAX_CELLS <= MOST_CELLS)
+
+
+# --------------------------------------------------------------------------------------------------- making the steps
+
+cdef int _new_flow(sweep_t *sweep, array_t *array, int dtype) noexcept nogil:
+    cdef int i = sweep.program.n_flows
+    cdef flow_t *flow = &sweep.program.flows[i]
+    sweep.program.n_flows += 1
+    flow.array = array
+    flow.step = itemsize(dtype) if array == NULL else _step_of(sweep, array)
+    flow.dtype = dtype
+    flow.last = -1
+    flow.deliveries = 0
+    flow.owned = False
+    flow.computed = array == NULL
+    return i
+
+
+cdef sweep_step_t *_new_step(sweep_t *sweep, specialised_t *program, int dtype) noexcept nogil:
+    cdef sweep_step_t *step = &sweep.program.steps[sweep.program.n_steps]
+    sweep.program.n_steps += 1
+    sweep.program.n_calls += program.n_steps if program != NULL else 1
+    step.program = program
+    step.n_inputs = 0
+    step.first_cell = sweep.program.n_cells
+    step.out = _new_flow(sweep, NULL, dtype)
+    return step
+
+
+cdef void _read(sweep_t *sweep, sweep_step_t *step, int flow) noexcept nogil:
+    """Let a flow be the next input of the step."""
+    step.inputs[step.n_inputs] = flow
+    step.n_inputs += 1
+    if flow >= 0:
+        sweep.program.flows[flow].last = sweep.program.n_steps - 1
+
+
+cdef int _sum(sweep_t *sweep, int first, int second) noexcept nogil:
+    cdef sweep_step_t *step = _new_step(sweep, NULL, sweep.program.flows[first].dtype)
+    _read(sweep, step, first)
+    _read(sweep, step, second)
+    return step.out
+
+
+cdef int _arrived(sweep_t *sweep, array_t **part, int flow) noexcept nogil:
+    """Take over a part that was there before the sweep; the flow of the sum with it."""
+    cdef int other
+    if part[0] == NULL:
+        return flow
+    other = _new_flow(sweep, part[0], part[0].dtype)
+    sweep.program.flows[other].owned = True
+    part[0] = NULL
+    return other if flow < 0 else _sum(sweep, flow, other)
+
+
+cdef int _gradient(sweep_t *sweep, item_t *item) noexcept nogil:
+    """The flow of an item's gradient: what has arrived, and what was computed for it here, in that order."""
+    cdef buffer_t *buffer = &sweep.plan.buffers[item.buffers]
+    cdef delivery_t *delivery
+    cdef int i, rank, flow = -1
+    flow = _arrived(sweep, &buffer.sum, flow)
+    for rank in range(buffer.n_parts if buffer.parts != NULL else 1):
+        if buffer.parts != NULL:
+            flow = _arrived(sweep, &buffer.parts[rank], flow)
+        for i in range(sweep.n_deliveries):
+            delivery = &sweep.deliveries[i]
+            if delivery.waits and delivery.buffer == item.buffers and (buffer.parts == NULL or delivery.rank == rank):
+                delivery.waits = False
+                flow = delivery.flow if flow < 0 else _sum(sweep, flow, delivery.flow)
+    return flow
+
+
+cdef int _compute(sweep_t *sweep, const code_t *code, specialised_t *program, const value_t *saved, int *saved_flows,
+                  int gradient) noexcept nogil:
+    """The flow of a formula's result."""
+    cdef program_of_sweep_t *whole = &sweep.program
+    cdef sweep_step_t *step = _new_step(sweep, program, program.dtype)
+    cdef value_t[MAX_INPUTS] inputs
+    cdef slots_t slots
+    cdef int i, space, place
+    for i in range(code.steps.n_inputs):
+        space, place = code.steps.inputs[i] >> 8, code.steps.inputs[i] & 255
+        inputs[i].kind = ARRAY
+        if space == GRADS_SPACE:
+            _read(sweep, step, gradient)
+            continue
+        inputs[i] = saved[place] if space == SAVED_SPACE else code.constants[place]
+        if inputs[i].kind != ARRAY:
+            _read(sweep, step, -1)
+            continue
+        if saved_flows[place] < 0:
+            saved_flows[place] = _new_flow(sweep, inputs[i].of.array, inputs[i].of.array.dtype)
+        _read(sweep, step, saved_flows[place])
+    place_cells(program, inputs, &slots, &whole.numbers[whole.n_cells])
+    for i in range(program.n_cells):
+        whole.cells[whole.n_cells + i] = slots.data[program.n_inputs + i]
+    whole.n_cells += program.n_cells
+    return step.out
+
+
+cdef void _hand_on(sweep_t *sweep, item_t *item, int edge, int flow) noexcept nogil:
+    """An edge leads somewhere: to a node of the sweep, or out of it; what goes to one place is summed at once."""
+    cdef node_t *node = item.node
+    cdef item_t *target = plan_find(sweep.plan, node.edges[edge].node)
+    cdef int64_t buffer = target.buffers + node.edges[edge].input_nr
+    cdef const array_t *meta = NULL if node.metas == NULL else node.metas[edge]
+    cdef bint to_fit = meta != NULL and not (same_shape(meta, sweep.like)
+                                             and meta.dtype == sweep.program.flows[flow].dtype)
+    cdef delivery_t *delivery
+    cdef int i
+    cdef delivery_t *first = NULL
+    cdef int waiting = 0, rank = 0 if sweep.plan.ranks == NULL else sweep.plan.ranks[item.first_edge + edge]
+    for i in range(sweep.n_deliveries):
+        if sweep.deliveries[i].waits and sweep.deliveries[i].buffer == buffer:
+            first = &sweep.deliveries[i]
+            waiting += 1
+    # Where something else comes first, the sum begins with that: then the parts stay apart until they meet there.
+    if (waiting == 1 and not to_fit and not first.to_fit and sweep.plan.buffers[buffer].sum == NULL
+            and sweep.program.flows[first.flow].dtype == sweep.program.flows[flow].dtype
+            and (sweep.plan.ranks == NULL or first.rank == 0 and rank == first.count)):
+        first.flow = _sum(sweep, first.flow, flow)
+        first.count += 1
+        return
+    delivery = &sweep.deliveries[sweep.n_deliveries]
+    sweep.n_deliveries += 1
+    delivery.source, delivery.edge, delivery.buffer, delivery.flow = item, edge, buffer, flow
+    delivery.waits, delivery.to_fit, delivery.rank, delivery.count = True, to_fit, rank, 1
+
+
+cdef bint _join(sweep_t *sweep, item_t *item, int *status) noexcept nogil:
+    """Add a node to the sweep if it fits."""
+    cdef specialised_t *programs[MAX_ARGUMENTS]
+    cdef int[MAX_SAVED] saved_flows
+    cdef node_t *node = item.node
+    cdef const operator_t *op = node.op
+    cdef value_t *saved
+    cdef int i, edge, gradient, flow, dtype
+    if not (_may_join(item) and _has_room(sweep, op) and _gradient_fits(sweep, item, &dtype) and can_take(node)
+            and _formulas_fit(sweep, node, dtype, programs)):
+        return False
+    saved = sweep.saved[sweep.nodes.count]
+    status[0] = take_saved(node, saved, sweep.keep, False)
+    if status[0] != OK:
+        return False
+    sweep.nodes.items[sweep.nodes.count] = item
+    sweep.nodes.count += 1
+    gradient = _gradient(sweep, item)
+    for i in range(op.n_saved):
+        saved_flows[i] = -1
+    for i in range(op.n_arguments):
+        if op.formulas[i] == NULL or not node.needed >> i & 1:
+            continue
+        edge = first_edge(op, i, node.n_edges)
+        if node.edges[edge].node == NULL or not plan_find(sweep.plan, node.edges[edge].node).needed:
+            continue
+        flow = gradient
+        if programs[i] != NULL:
+            flow = _compute(sweep, <const code_t *>op.formulas[i], programs[i], saved, saved_flows, gradient)
+        _hand_on(sweep, item, edge, flow)
+    return True
+
+
+# ---------------------------------------------------------------------------------------------------- what comes of it
+
+cdef int _make_room(sweep_t *sweep) noexcept nogil:
+    """Memory for the gradients that leave the sweep: that of one which ends here, or new."""
+    cdef program_of_sweep_t *program = &sweep.program
+    cdef flow_t *flow
+    cdef flow_t *ending
+    cdef int i, k
+    for i in range(sweep.n_deliveries):
+        if sweep.deliveries[i].waits:
+            program.flows[sweep.deliveries[i].flow].deliveries += 1
+    for i in range(program.n_steps):
+        flow = &program.flows[program.steps[i].out]
+        if flow.deliveries == 0:
+            continue
+        for k in range(program.n_flows):
+            ending = &program.flows[k]
+            if (ending.owned and not ending.computed and ending.deliveries == 0 and ending.last <= i
+                    and ending.dtype == flow.dtype and ending.step == flow.step and exclusive(ending.array)):
+                flow.array = ending.array
+                ending.owned = False
+                break
+        else:
+            flow.array = array_empty(flow.dtype, sweep.like.ndim, sweep.like.shape)
+            if flow.array == NULL:
+                return MEMORY_ERROR
+        flow.owned = True
+    return OK
+
+
+cdef int _leave(sweep_t *sweep) noexcept nogil:
+    """Hand the gradients to the nodes outside, in the order in which node by node would."""
+    cdef delivery_t *delivery
+    cdef flow_t *flow
+    cdef array_t *array
+    cdef int i, status = OK, failed
+    for i in range(sweep.n_deliveries):
+        delivery = &sweep.deliveries[i]
+        if not delivery.waits:
+            continue
+        flow = &sweep.program.flows[delivery.flow]
+        array = flow.array
+        flow.deliveries -= 1
+        if flow.deliveries == 0 and flow.owned:        # the last one gets our own reference
+            flow.owned = False
+            flow.array = NULL
+        else:
+            retain(array)
+        failed = fit(delivery.source.node.metas[delivery.edge], &array) if delivery.to_fit else OK
+        if failed == OK:
+            failed = deliver(sweep.plan, delivery.source, delivery.edge, array)
+        else:
+            release(array)
+        status = status if status != OK else failed
+    return status
+
+
+cdef void _end(sweep_t *sweep) noexcept nogil:
+    cdef flow_t *flow
+    cdef node_t *node
+    cdef int i, k
+    for i in range(sweep.program.n_flows):
+        flow = &sweep.program.flows[i]
+        if flow.owned:
+            release(flow.array)
+    for i in range(sweep.nodes.count):
+        node = sweep.nodes.items[i].node
+        for k in range(node.op.n_saved):
+            clear(&sweep.saved[i][k])
+        if node.released and atomic_load(&node.task) != sweep.plan.id:
+            note_release(node)
+
+
+cdef bint _is_free(const sweep_t *sweep, item_t *item) noexcept nogil:
+    """Does the item wait for nodes of the sweep only? Without a team that is the order of the plan."""
+    cdef const node_t *node
+    cdef int i, k, edges = 0
+    cdef bint free
+    if sweep.plan.lock == NULL:
+        return True
+    for i in range(sweep.nodes.count):
+        node = sweep.nodes.items[i].node
+        for k in range(node.n_edges):
+            edges += node.edges[k].node == item.node
+    lock(sweep.plan.lock)
+    free = 0 < item.waiting == edges
+    unlock(sweep.plan.lock)
+    return free
+
+
+cdef item_t *_next(const sweep_t *sweep, int64_t *place) noexcept nogil:
+    """The next item that may run, behind the leaves, which take what they get afterwards; NULL if there is none."""
+    cdef const plan_t *plan = sweep.plan
+    cdef item_t *item
+    cdef int looked = 0
+    while place[0] < plan.n_items and looked < FAR:
+        item = &plan.items[plan.order[place[0]]]
+        place[0] += 1
+        looked += 1
+        if not item.needed or item.swept:
+            continue
+        if item.python or item.node.python:
+            return NULL
+        if item.node.gradient == NULL and _is_free(sweep, item):
+            return item
+    return NULL
+
+
+cdef bint sweep(plan_t *plan, int64_t place, bint keep, int *status, swept_t *done) noexcept nogil:
+    cdef item_t *item = &plan.items[plan.order[place]]
+    cdef sweep_t *sweep
+    cdef bint ran
+    cdef int i
+    status[0] = OK
+    done.count = 0
+    if item.node.work < sweep_from or not _may_join(item) or not _has_company(plan, place):
+        return False
+    sweep = <sweep_t *>malloc(sizeof(sweep_t))
+    if sweep == NULL:
+        return False
+    sweep.plan, sweep.keep, sweep.like = plan, keep, NULL
+    sweep.nodes.count = sweep.n_deliveries = 0
+    sweep.program.n_flows = sweep.program.n_steps = sweep.program.n_cells = sweep.program.n_calls = 0
+    place += 1
+    while item != NULL and _join(sweep, item, status):
+        item = _next(sweep, &place)
+    if sweep.nodes.count and status[0] == OK:
+        for i in range(sweep.nodes.count):
+            sweep.nodes.items[i].swept = True
+        sweep.program.size = sweep.like.size
+        atomic_add(&_sweeps, 1)
+        status[0] = _make_room(sweep)
+        if status[0] == OK:
+            status[0] = run_sweep(&sweep.program)
+        if status[0] == OK:
+            status[0] = _leave(sweep)
+    _end(sweep)
+    done[0] = sweep.nodes
+    ran = done.count > 0 or status[0] != OK
+    free(sweep)
+    return ran
+
+
+cdef bint _has_company(const plan_t *plan, int64_t place) noexcept nogil:
+    """Is there another node close behind that might join?"""
+    cdef const item_t *item
+    cdef int64_t k
+    for k in range(place + 1, min(place + 1 + FAR, plan.n_items)):
+        item = &plan.items[plan.order[k]]
+        if item.needed and not item.swept and item.node.gradient == NULL:
+            return _may_join(item)
+    return False
+
+
+def count_sweeps():
+    """How many sweeps have been run, for tests."""
+    return _sweeps
+
+
+def set_sweep_from(int64_t elements):
+    """Sweep nodes of so many elements and more; -> the former number."""
+    global sweep_from
+    former, sweep_from = sweep_from, elements
+    return former
