@@ -36,7 +36,7 @@ from cygrad._core.value cimport ARRAY, clear, is_number, value_t
 
 cdef enum:
     MOST_DELIVERIES = 64
-    FAR = 8                   # places of the order to look at for the next node
+    FAR = 8                   # nodes that are passed over at most; no more than MOST_NODES
     SAVED_SPACE = 0           # of operands, as in machine.pyx
     GRADS_SPACE = 1
 
@@ -61,6 +61,7 @@ ctypedef struct sweep_t:
     const array_t *like       # the gradient that came first: all have its shape
     int32_t n_deliveries
     swept_t nodes
+    swept_t passed            # items between them that could not join
     value_t saved[MOST_NODES][MAX_SAVED]
     delivery_t deliveries[MOST_DELIVERIES]
     program_of_sweep_t program
@@ -81,32 +82,55 @@ cdef bint _may_join(const item_t *item) noexcept nogil:
         if op.formulas[i] != NULL and node.needed >> i & 1:
             code = <const code_t *>op.formulas[i]
             if not (code.n_steps == 0 and code.result >> 8 == GRADS_SPACE
-                    or code.n_steps == 1 and code.steps.kind == FUSED):
+                    or code.n_steps == 1 and code.steps.kind == FUSED and code.reads & 1):
                 return False
     return True
 
 
-cdef int64_t _step_of(const sweep_t *sweep, const array_t *array) noexcept nogil:
-    """Bytes from one element of an operand to the next; -1 if it does not lie evenly in a sweep's shape."""
-    cdef int d
-    if array.storage == NULL or array.ndim > sweep.like.ndim or itemsize(array.dtype) > WIDEST:
-        return -1
-    if array.size == 1:
-        return 0
-    if not same_shape(array, sweep.like):
-        return -1
-    if array.contiguous:
-        return itemsize(array.dtype)
-    for d in range(array.ndim):
-        if array.strides[d] != 0 and array.shape[d] != 1:
-            return -1
-    return 0
+cdef bint _lies_evenly(const sweep_t *sweep, const array_t *array, int64_t *step, int64_t *row) noexcept nogil:
+    """Can the tiles read an operand that broadcasts to the sweep's shape? How: see flow_t."""
+    cdef const array_t *like = sweep.like
+    cdef int64_t size, stride, covered = 1, trailing = 1
+    cdef int64_t nbytes = itemsize(array.dtype)
+    cdef bint over = False                   # the dimensions that are walked through have ended
+    cdef int d, own
+    step[0] = row[0] = 0
+    if array.storage == NULL or array.ndim > like.ndim or nbytes > WIDEST:
+        return False
+    for d in range(like.ndim - 1, -1, -1):
+        own = d - (like.ndim - array.ndim)
+        size = like.shape[d]
+        if own >= 0 and array.shape[own] != size and array.shape[own] != 1:
+            return False
+        stride = 0 if own < 0 or array.shape[own] == 1 else array.strides[own] * nbytes
+        if size == 1:
+            continue
+        if stride == 0 and step[0] == 0:
+            trailing *= size
+        elif stride == 0:
+            over = True
+        elif over or step[0] and stride != step[0] * covered:
+            return False
+        else:
+            if step[0] == 0:
+                step[0] = stride
+            covered *= size
+    if step[0] == 0:
+        return True
+    if trailing > 1:
+        row[0] = trailing
+        return not over
+    if over:
+        row[0] = -covered
+    return step[0] == nbytes
 
 
 cdef bint _part_fits(const sweep_t *sweep, const array_t *part, int *dtype) noexcept nogil:
     if part == NULL:
         return True
-    if not same_shape(part, sweep.like) or _step_of(sweep, part) < 0 or dtype[0] >= 0 and dtype[0] != part.dtype:
+    cdef int64_t step, row
+    if (not same_shape(part, sweep.like) or not _lies_evenly(sweep, part, &step, &row)
+            or dtype[0] >= 0 and dtype[0] != part.dtype):
         return False
     dtype[0] = part.dtype
     return True
@@ -141,6 +165,7 @@ cdef specialised_t *_formula(sweep_t *sweep, const code_t *code, const value_t *
     cdef value_t[MAX_INPUTS] inputs
     cdef array_t gradient
     cdef specialised_t *program
+    cdef int64_t step, row
     cdef int i, space, status = OK
     gradient.dtype = dtype
     gradient.ndim = sweep.like.ndim
@@ -153,7 +178,7 @@ cdef specialised_t *_formula(sweep_t *sweep, const code_t *code, const value_t *
         inputs[i] = saved[code.steps.inputs[i] & 255] if space == SAVED_SPACE else code.constants[
             code.steps.inputs[i] & 255]
         if inputs[i].kind == ARRAY:
-            if _step_of(sweep, inputs[i].of.array) < 0:
+            if not _lies_evenly(sweep, inputs[i].of.array, &step, &row):
                 return NULL
         elif not is_number(&inputs[i]):
             return NULL
@@ -200,7 +225,9 @@ cdef int _new_flow(sweep_t *sweep, array_t *array, int dtype) noexcept nogil:
     cdef flow_t *flow = &sweep.program.flows[i]
     sweep.program.n_flows += 1
     flow.array = array
-    flow.step = itemsize(dtype) if array == NULL else _step_of(sweep, array)
+    flow.step, flow.row = itemsize(dtype), 0
+    if array != NULL:
+        _lies_evenly(sweep, array, &flow.step, &flow.row)
     flow.dtype = dtype
     flow.last = -1
     flow.deliveries = 0
@@ -371,7 +398,8 @@ cdef int _make_room(sweep_t *sweep) noexcept nogil:
         for k in range(program.n_flows):
             ending = &program.flows[k]
             if (ending.owned and not ending.computed and ending.deliveries == 0 and ending.last <= i
-                    and ending.dtype == flow.dtype and ending.step == flow.step and exclusive(ending.array)):
+                    and ending.dtype == flow.dtype and ending.step == flow.step and ending.row == 0
+                    and exclusive(ending.array)):
                 flow.array = ending.array
                 ending.owned = False
                 break
@@ -426,12 +454,27 @@ cdef void _end(sweep_t *sweep) noexcept nogil:
             note_release(node)
 
 
+cdef bint _leads_to(const item_t *item, const node_t *target) noexcept nogil:
+    cdef int k
+    for k in range(item.node.n_edges):
+        if item.node.edges[k].node == target:
+            return True
+    return False
+
+
 cdef bint _is_free(const sweep_t *sweep, item_t *item) noexcept nogil:
-    """Does the item wait for nodes of the sweep only? Without a team that is the order of the plan."""
+    """Does the item wait for nodes of the sweep only?"""
     cdef const node_t *node
     cdef int i, k, edges = 0
     cdef bint free
     if sweep.plan.lock == NULL:
+        # Everything before it has run but what was passed over; and none of that may come before it in a sum.
+        for i in range(sweep.passed.count):
+            if _leads_to(sweep.passed.items[i], item.node):
+                return False
+            for k in range(item.node.n_edges):
+                if item.node.edges[k].node != NULL and _leads_to(sweep.passed.items[i], item.node.edges[k].node):
+                    return False
         return True
     for i in range(sweep.nodes.count):
         node = sweep.nodes.items[i].node
@@ -443,22 +486,35 @@ cdef bint _is_free(const sweep_t *sweep, item_t *item) noexcept nogil:
     return free
 
 
-cdef item_t *_next(const sweep_t *sweep, int64_t *place) noexcept nogil:
-    """The next item that may run, behind the leaves, which take what they get afterwards; NULL if there is none."""
-    cdef const plan_t *plan = sweep.plan
+cdef int _collect(sweep_t *sweep, int64_t place) noexcept nogil:
+    """Let the item at `place` and those behind it join that can, and pass over some that cannot."""
+    cdef plan_t *plan = sweep.plan
     cdef item_t *item
-    cdef int looked = 0
-    while place[0] < plan.n_items and looked < FAR:
-        item = &plan.items[plan.order[place[0]]]
-        place[0] += 1
-        looked += 1
-        if not item.needed or item.swept:
-            continue
+    cdef int status = OK
+    while place < plan.n_items and sweep.passed.count < FAR:
+        item = &plan.items[plan.order[place]]
+        place += 1
+        if not item.needed or item.swept or item.node.gradient != NULL and not item.python and not item.node.python:
+            continue                         # leaves take what they get afterwards
         if item.python or item.node.python:
-            return NULL
-        if item.node.gradient == NULL and _is_free(sweep, item):
-            return item
-    return NULL
+            break                            # as its hooks might look at anything
+        if not ((sweep.nodes.count == 0 or _is_free(sweep, item)) and _join(sweep, item, &status)):
+            if status != OK or sweep.nodes.count == 0:
+                break
+            sweep.passed.items[sweep.passed.count] = item
+            sweep.passed.count += 1
+    return status
+
+
+cdef bint _has_company(plan_t *plan, const item_t *item, int64_t place) noexcept nogil:
+    """Is there a node close behind that this one leads to and that might join it?"""
+    cdef const item_t *other
+    cdef int64_t k
+    for k in range(place + 1, min(place + 1 + 2 * FAR, plan.n_items)):
+        other = &plan.items[plan.order[k]]
+        if other.needed and not other.swept and _leads_to(item, other.node) and _may_join(other):
+            return True
+    return False
 
 
 cdef bint sweep(plan_t *plan, int64_t place, bint keep, int *status, swept_t *done) noexcept nogil:
@@ -468,17 +524,15 @@ cdef bint sweep(plan_t *plan, int64_t place, bint keep, int *status, swept_t *do
     cdef int i
     status[0] = OK
     done.count = 0
-    if item.node.work < sweep_from or not _may_join(item) or not _has_company(plan, place):
+    if item.node.work < sweep_from or not _may_join(item) or not _has_company(plan, item, place):
         return False
     sweep = <sweep_t *>malloc(sizeof(sweep_t))
     if sweep == NULL:
         return False
     sweep.plan, sweep.keep, sweep.like = plan, keep, NULL
-    sweep.nodes.count = sweep.n_deliveries = 0
+    sweep.nodes.count = sweep.passed.count = sweep.n_deliveries = 0
     sweep.program.n_flows = sweep.program.n_steps = sweep.program.n_cells = sweep.program.n_calls = 0
-    place += 1
-    while item != NULL and _join(sweep, item, status):
-        item = _next(sweep, &place)
+    status[0] = _collect(sweep, place)
     if sweep.nodes.count and status[0] == OK:
         for i in range(sweep.nodes.count):
             sweep.nodes.items[i].swept = True
@@ -494,17 +548,6 @@ cdef bint sweep(plan_t *plan, int64_t place, bint keep, int *status, swept_t *do
     ran = done.count > 0 or status[0] != OK
     free(sweep)
     return ran
-
-
-cdef bint _has_company(const plan_t *plan, int64_t place) noexcept nogil:
-    """Is there another node close behind that might join?"""
-    cdef const item_t *item
-    cdef int64_t k
-    for k in range(place + 1, min(place + 1 + FAR, plan.n_items)):
-        item = &plan.items[plan.order[k]]
-        if item.needed and not item.swept and item.node.gradient == NULL:
-            return _may_join(item)
-    return False
 
 
 def count_sweeps():

@@ -6,6 +6,7 @@
 #define CYGRAD_SWEEP_LOOPS_H
 
 #include <stdint.h>
+#include <string.h>
 #include "each_cpu.h"
 
 typedef void (*short_loop_t)(const void *a, const void *b, void *out, int64_t n);
@@ -50,5 +51,36 @@ static const short_loop_t short_loops[][2][3] = {
     {VARIANTS(add, float), VARIANTS(add, double)}, {VARIANTS(sub, float), VARIANTS(sub, double)},
     {VARIANTS(mul, float), VARIANTS(mul, double)}, {VARIANTS(div, float), VARIANTS(div, double)},
     {{neg_float, 0, 0}, {neg_double, 0, 0}}};
+
+/* n elements from `position` on of an operand that is broadcast: see flow_t.row. */
+#define SPREAD(type)                                                                              \
+    static void spread_##type(type *to, const char *data, int64_t step, int64_t row,              \
+                              int64_t position, int64_t n) {                                      \
+        while (n > 0) {                                                                           \
+            int64_t length = row > 0 ? row : -row, first = position % length, i;                  \
+            int64_t count = n < length - first ? n : length - first;                              \
+            if (row > 0) {                                                                        \
+                type value = *(const type *)(data + position / length * step);                    \
+                for (i = 0; i < count; i++)                                                       \
+                    to[i] = value;                                                                \
+            } else {                                                                              \
+                memcpy(to, data + first * step, count * sizeof(type));                            \
+            }                                                                                     \
+            to += count, position += count, n -= count;                                           \
+        }                                                                                         \
+    }
+SPREAD(uint8_t)
+SPREAD(uint16_t)
+SPREAD(uint32_t)
+SPREAD(uint64_t)
+
+static void spread(void *to, const char *data, int64_t size, int64_t step, int64_t row, int64_t position, int64_t n) {
+    switch (size) {
+    case 1: spread_uint8_t((uint8_t *)to, data, step, row, position, n); break;
+    case 2: spread_uint16_t((uint16_t *)to, data, step, row, position, n); break;
+    case 4: spread_uint32_t((uint32_t *)to, data, step, row, position, n); break;
+    default: spread_uint64_t((uint64_t *)to, data, step, row, position, n);
+    }
+}
 
 #endif

@@ -29,6 +29,7 @@ from cygrad._core.tiles cimport WORK
 cdef extern from "sweep_loops.h" nogil:
     ctypedef void (*short_loop_t)(const void *, const void *, void *, int64_t) noexcept nogil
     short_loop_t short_loops[5][2][3]
+    void spread(void *to, const char *data, int64_t size, int64_t step, int64_t row, int64_t position, int64_t n)
 
 cdef extern from * nogil:
     """
@@ -60,11 +61,17 @@ ctypedef struct call_t:
     int64_t moving[4]         # the operands that move
     int64_t ahead[4]          # ... and bytes of the next tile to be fetched: those that no call before this one touches
 
+# An operand that is broadcast, spread over each tile before its calls.
+ctypedef struct broadcast_t:
+    const flow_t *flow
+    char *place
+
 ctypedef struct calls_t:
     program_of_sweep_t *sweep
     char *workspace
-    int32_t n_calls
+    int32_t n_calls, n_broadcasts
     call_t calls[MOST_CALLS]
+    broadcast_t broadcasts[MOST_FLOWS]
 
 
 ctypedef struct run_t:
@@ -110,6 +117,11 @@ cdef int _assign_places(program_of_sweep_t *sweep) noexcept nogil:
     cdef bint[MOST_FLOWS] taken
     cdef int i, k, place, count = 0
     cdef flow_t *flow
+    for i in range(sweep.n_flows):
+        if sweep.flows[i].row:
+            sweep.flows[i].slot = count
+            taken[count] = True
+            count += 1
     for i in range(sweep.n_steps):
         flow = &sweep.flows[sweep.steps[i].out]
         if flow.array == NULL:
@@ -147,7 +159,7 @@ cdef void _operand(call_t *call, int k, char *pointer, int64_t step, bint moves)
 
 
 cdef void _flow_operand(call_t *call, int k, const flow_t *flow, char *workspace, int64_t start) noexcept nogil:
-    if flow.array != NULL:
+    if flow.array != NULL and flow.row == 0:
         _operand(call, k, flow.array.data + start * flow.step, flow.step, True)
     else:
         _operand(call, k, workspace + flow.slot * PLACE, itemsize(flow.dtype), False)
@@ -172,7 +184,12 @@ cdef void _flatten(calls_t *calls, int n_places, int64_t start) noexcept nogil:
     cdef call_t *call
     cdef char *buffers = calls.workspace + n_places * PLACE
     cdef int i, j, k, slot
-    calls.n_calls = 0
+    calls.n_calls = calls.n_broadcasts = 0
+    for i in range(sweep.n_flows):
+        if sweep.flows[i].row:
+            calls.broadcasts[calls.n_broadcasts].flow = &sweep.flows[i]
+            calls.broadcasts[calls.n_broadcasts].place = calls.workspace + sweep.flows[i].slot * PLACE
+            calls.n_broadcasts += 1
     for i in range(sweep.n_steps):
         step = &sweep.steps[i]
         program = step.program
@@ -226,7 +243,8 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef calls_t calls
     cdef call_t *call
     cdef char *pointers[4]
-    cdef int64_t n, rest = min(end * TILE, run.sweep.size) - begin * TILE
+    cdef int64_t n, end_of = min(end * TILE, run.sweep.size), rest = end_of - begin * TILE
+    cdef const flow_t *flow
     cdef int i
     cdef int64_t k, operand
     cdef char *memory = <char *>malloc((run.n_places + run.n_buffers) * PLACE + 64)
@@ -238,6 +256,9 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     _flatten(&calls, run.n_places, begin * TILE)
     while rest > 0:
         n = min(rest, <int64_t>TILE)
+        for i in range(calls.n_broadcasts):
+            flow = calls.broadcasts[i].flow
+            spread(calls.broadcasts[i].place, flow.array.data, itemsize(flow.dtype), flow.step, flow.row, end_of - rest, n)
         rest -= n
         for i in range(calls.n_calls):
             call = &calls.calls[i]

@@ -202,3 +202,30 @@ def test_interrupted_calls_leave_the_thread_as_it_was():
         (x * 2).backward()
     assert cygrad.is_grad_enabled()
     assert (x * 2).requires_grad
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_inputs_leave_out_the_formulas_of_other_arguments(create_graph):
+    x = cygrad.ones(2, 1500, requires_grad=True)
+    w = cygrad.ones(1500, 1500, requires_grad=True)
+
+    def blocks(inputs):
+        """Large blocks that backward takes: gradients, and what they are computed in."""
+        loss = (x @ w).sum()
+        before = cygrad.memory_stats()
+        cygrad.autograd.grad(loss, inputs, create_graph=create_graph)
+        after = cygrad.memory_stats()
+        return after["reused"] + after["fresh"] - before["reused"] - before["fresh"]
+
+    assert blocks([x]) < blocks([x, w])
+    assert blocks([w]) < blocks([x, w])
+
+
+def test_inputs_behind_lists_and_hooks():
+    x, y, z = (cygrad.full((3,), float(i), requires_grad=True) for i in (1, 2, 3))
+    product = cygrad.cat([x * y, z]) * cygrad.cat([z, x])
+    product.register_hook(lambda grad: grad * 2)
+    everything = cygrad.autograd.grad(product.sum(), [x, y, z], retain_graph=True)
+    for place, leaf in enumerate((x, y, z)):
+        alone, = cygrad.autograd.grad(product.sum(), [leaf], retain_graph=True)
+        assert alone.equal(everything[place])
