@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BUILD_REQUIRES := import tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
 
-.PHONY: build train test programs fuzz stress bench lint docs clean
+.PHONY: build train test programs fuzz stress bench bench-compare bench-publish lint docs clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -37,13 +37,25 @@ programs: $(VENV)/.extra-test $(VENV)/.torch build
 fuzz: $(VENV)/.extra-test build
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-# With CYGRAD_WITH_TORCH=1, PyTorch is measured as well.
+# With CYGRAD_WITH_TORCH=1, PyTorch is measured as well, and other peers that are installed (`pip install -e '.[peers]'`).
 bench: $(VENV)/.extra-bench $(if $(filter 1,$(CYGRAD_WITH_TORCH)),$(VENV)/.torch) build
 	$(BIN)/python -c 'import cygrad; cygrad.show_config()'
 	env | grep OPENBLAS_ || true
 	$(BIN)/asv machine --yes > /dev/null
 	ASV_PYTHONPATH=$(CURDIR) CYGRAD_BENCH_PEERS=$(filter 1,$(CYGRAD_WITH_TORCH)) $(BIN)/asv run --quick --python=same \
 		--set-commit-hash=$$(git rev-parse HEAD) $(ARGS)
+
+# What got slower from BASE to HEAD by more than FACTOR; fails if anything did. Both commits are built in environments of
+# their own, which takes minutes. ARGS='--bench Backward' measures these benchmarks alone, FACTOR=1.3 is less strict.
+FACTOR := 1.15
+bench-compare: $(VENV)/.bench
+	$(if $(BASE),,$(error BASE=<commit> says what to compare with))
+	$(BIN)/asv machine --yes > /dev/null
+	CYGRAD_BENCH_PEERS= $(BIN)/asv continuous --factor $(FACTOR) --interleave-rounds --split $(ARGS) $(BASE) HEAD
+
+# All results so far as web pages, in .asv/html.
+bench-publish: $(VENV)/.bench
+	$(BIN)/asv publish $(ARGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -73,10 +85,10 @@ $(VENV)/.extra-%: pyproject.toml $(VENV)/.build-requires
 	$(PIP) --no-build-isolation --editable '.[$*]'
 	touch $@
 
-# Linting needs no compiler, so it does not install the package.
-$(VENV)/.lint: pyproject.toml | $(BIN)/python
+# Tools alone, without the package and hence without a compiler.
+$(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -c 'import tomllib; \
-		print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["lint"], sep="\n")' \
+		print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$*"], sep="\n")' \
 		| xargs $(PIP)
 	touch $@
 

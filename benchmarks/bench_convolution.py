@@ -46,28 +46,64 @@ class Networks:
         self.lib.relu(self.block(self.large) + self.large).sum().backward()
 
 
+# name: channels of images and results, size of images and kernels, stride, groups; padding keeps sizes with stride 1
+LAYERS = {
+    "stem": (3, 64, 224, 7, 2, 1), "64 at 56": (64, 64, 56, 3, 1, 1), "256 at 14": (256, 256, 14, 3, 1, 1),
+    "512 at 7": (512, 512, 7, 3, 1, 1), "128 at 28, stride 2": (64, 128, 56, 3, 2, 1), "1 x 1": (64, 256, 56, 1, 1, 1),
+    "depthwise at 56": (128, 128, 56, 3, 1, 128), "depthwise at 14, stride 2": (512, 512, 14, 3, 2, 512),
+    "groups of 4": (128, 128, 28, 3, 1, 32),
+}
+
+
 class Convolution:
-    """One convolution of 64 channels, kernel of 3 x 3, and what goes back through it."""
+    """Layers of residual and mobile nets with 8 images: all forms of computing one, and what goes back through it."""
 
-    params = (LIBRARIES, (14, 56), THREADS)
-    param_names = ("library", "size", "threads")
+    params = (LIBRARIES, tuple(LAYERS), THREADS)
+    param_names = ("library", "layer", "threads")
 
-    def setup(self, name, size, threads):
+    def setup(self, name, layer, threads):
         self.lib = library(name, threads)
-        self.x, self.weight = images(self.lib, 8, 64, size, size), images(self.lib, 64, 64, 3, 3, seed=1)
+        channels, results, size, kernel, stride, groups = LAYERS[layer]
+        self.options = {"stride": stride, "padding": kernel // 2, "groups": groups}
+        self.x = images(self.lib, 8, channels, size, size)
+        self.weight = images(self.lib, results, channels // groups, kernel, kernel, seed=1)
         self.leaves = [self.x.detach().clone().requires_grad_(), self.weight.detach().clone().requires_grad_()]
-        self.y = self.lib.nn.functional.conv2d(*self.leaves, padding=1)
+        self.y = self.lib.nn.functional.conv2d(*self.leaves, **self.options)
         self.grad = images(self.lib, *self.y.shape, seed=2)
 
-    def time_forward(self, name, size, threads):
-        self.lib.nn.functional.conv2d(self.x, self.weight, padding=1)
+    def time_forward(self, name, layer, threads):
+        self.lib.nn.functional.conv2d(self.x, self.weight, **self.options)
 
-    def time_backward(self, name, size, threads):
-        self.lib.autograd.grad(self.y, self.leaves, self.grad, retain_graph=True)
+    def time_input_gradient(self, name, layer, threads):
+        self.lib.autograd.grad(self.y, self.leaves[0], self.grad, retain_graph=True)
+
+    def time_weight_gradient(self, name, layer, threads):
+        self.lib.autograd.grad(self.y, self.leaves[1], self.grad, retain_graph=True)
+
+
+class Pooling:
+    """Pooling of 8 images of 56 x 56 with 64 channels, and what goes back through it."""
+
+    params = (LIBRARIES, ("max_pool2d", "avg_pool2d"), ((2, 2, 0), (3, 1, 1)), THREADS)
+    param_names = ("library", "function", "window", "threads")
+
+    def setup(self, name, function, window, threads):
+        self.lib = library(name, threads)
+        self.x = images(self.lib, 8, 64, 56, 56)
+        self.pool = getattr(self.lib.nn.functional, function)
+        self.leaf = self.x.detach().clone().requires_grad_()
+        self.y = self.pool(self.leaf, *window)
+        self.grad = images(self.lib, *self.y.shape, seed=2)
+
+    def time_forward(self, name, function, window, threads):
+        self.pool(self.x, *window)
+
+    def time_backward(self, name, function, window, threads):
+        self.lib.autograd.grad(self.y, self.leaf, self.grad, retain_graph=True)
 
 
 class Pieces:
-    """Pooling, normalisation and resampling of 8 images of 56 x 56 with 64 channels."""
+    """Normalisation and resampling of 8 images of 56 x 56 with 64 channels."""
 
     params = (LIBRARIES, THREADS)
     param_names = ("library", "threads")
@@ -76,12 +112,6 @@ class Pieces:
         self.lib = library(name, threads)
         self.x = images(self.lib, 8, 64, 56, 56)
         self.functional = self.lib.nn.functional
-
-    def time_max_pool(self, name, threads):
-        self.functional.max_pool2d(self.x, 2)
-
-    def time_avg_pool(self, name, threads):
-        self.functional.avg_pool2d(self.x, 2)
 
     def time_batch_norm(self, name, threads):
         self.functional.batch_norm(self.x, None, None, training=True)

@@ -1,17 +1,9 @@
-"""Large tensors: forward and backward of ``(((a*b).tanh()+a).exp()).sum()``."""
+"""Element-wise chains: forward and backward of ``(((a*b).tanh()+a).exp()).sum()``."""
 
-from .workloads import LIBRARIES, elementwise_chain, library
+from . import suite
 
 
-class ElementwiseChain:
-    """From what fits into a cache to what does not; with one thread and with two."""
+class ElementwiseChain(suite.Scenarios):
+    """From what fits into a cache to what does not."""
 
-    params = (LIBRARIES, (10_000, 100_000, 1_000_000, 10_000_000), (1, 2))
-    param_names = ("library", "elements", "threads")
-
-    def setup(self, name, elements, threads):
-        self.step = elementwise_chain(library(name, threads), elements)
-        self.step()
-
-    def time_forward_and_backward(self, name, elements, threads):
-        self.step()
+    params = suite.over("chain-1e3", "chain-1e4", "chain-1e5", "chain-1e6", "chain-1e7")

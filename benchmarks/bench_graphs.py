@@ -1,8 +1,17 @@
 """Graphs by shape and size: building, running and destroying them, each apart; and what a node weighs."""
 
-from .workloads import GRAPHS, LIBRARIES, library, resident_bytes
+from .measuring import resident_bytes
+from .suite import THREADS
+from .workloads import EAGER, GRAPHS, LIBRARIES, Graph, library
 
 NODES = 10_000
+
+
+def graph(name, shape, threads=1):
+    """A graph of 10,000 nodes."""
+    if shape == "fan-out" and name not in LIBRARIES:
+        raise NotImplementedError("compiles the stack of all results, for minutes, or needs quadratic time for it")
+    return Graph(library(name, threads), shape, NODES)
 
 
 class Phases:
@@ -11,50 +20,45 @@ class Phases:
     number = 1
     warmup_time = 0
 
-    def prepare(self, name, shape, nodes):
-        self.lib = library(name)
-        self.make, self.nodes = GRAPHS[shape], nodes
-        self.leaf = self.lib.ones(4, requires_grad=True)
 
-    def build(self):
-        self.root = self.make(self.lib, self.leaf, self.nodes)
+class Build(Phases):
+    """The forward part of 10,000 nodes."""
 
-
-class Shapes(Phases):
-    """Graphs of 10,000 nodes."""
-
-    params = (LIBRARIES, tuple(GRAPHS))
+    params = (EAGER, tuple(GRAPHS))
     param_names = ("library", "shape")
 
     def setup(self, name, shape):
-        self.prepare(name, shape, NODES)
-
-
-class Build(Shapes):
-    """The forward part."""
+        self.graph = graph(name, shape)
 
     def time_build(self, name, shape):
-        self.build()
+        self.graph.build()
 
 
-class Backward(Shapes):
-    """The backward part."""
+class Backward(Phases):
+    """The backward part of 10,000 nodes."""
+
+    params = (EAGER, tuple(GRAPHS), THREADS)
+    param_names = ("library", "shape", "threads")
+
+    def setup(self, name, shape, threads):
+        self.graph = graph(name, shape, threads)
+        self.graph.build()
+
+    def time_backward(self, name, shape, threads):
+        self.graph.run()
+
+
+class Destroy(Build):
+    """Dropping 10,000 nodes that no backward has run through."""
 
     def setup(self, name, shape):
         super().setup(name, shape)
-        self.build()
-
-    def time_backward(self, name, shape):
-        self.root.backward()
-
-
-class Destroy(Backward):
-    """Dropping a graph that no backward has run through."""
+        self.graph.build()
 
     def time_destroy(self, name, shape):
-        self.root = None
+        self.graph.destroy()
 
-    time_backward = None
+    time_build = None
 
 
 class Chain(Phases):
@@ -64,14 +68,14 @@ class Chain(Phases):
     param_names = ("library", "nodes")
 
     def setup(self, name, nodes):
-        self.prepare(name, "chain", nodes)
-        self.build()
+        self.graph = Graph(library(name), "chain", nodes)
+        self.graph.build()
 
     def time_backward(self, name, nodes):
-        self.root.backward()
+        self.graph.run()
 
     def time_destroy(self, name, nodes):
-        self.root = None
+        self.graph.destroy()
 
 
 class ChainBuild(Phases):
@@ -81,10 +85,10 @@ class ChainBuild(Phases):
     param_names = Chain.param_names
 
     def setup(self, name, nodes):
-        self.prepare(name, "chain", nodes)
+        self.graph = Graph(library(name), "chain", nodes)
 
     def time_build(self, name, nodes):
-        self.build()
+        self.graph.build()
 
 
 class NodeMemory(Phases):
@@ -95,9 +99,9 @@ class NodeMemory(Phases):
     unit = "bytes"
 
     def setup(self, name):
-        self.prepare(name, "chain", 200_000)
+        self.graph = Graph(library(name), "chain", 200_000)
 
     def track_bytes_per_node(self, name):
         before = resident_bytes()
-        self.build()
-        return (resident_bytes() - before) / self.nodes
+        self.graph.build()
+        return (resident_bytes() - before) / self.graph.nodes

@@ -1,27 +1,18 @@
 """What it costs to import a library: time, and memory that stays."""
 
-import os
-import subprocess
 import sys
+from statistics import median
 
-from .workloads import LIBRARIES, library
-
-RESIDENT = """
-import os
-def resident():
-    with open("/proc/self/statm") as pages:
-        return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-before = resident()
-import {name}
-print(resident() - before)
-"""
+from .turns import measured
+from .workloads import EAGER, library
 
 
 class Import:
     """In a fresh interpreter, NumPy included."""
 
-    params = (LIBRARIES,)
+    params = (EAGER,)
     param_names = ("library",)
+    timeout = 120
 
     def setup(self, name):
         library(name)
@@ -29,9 +20,12 @@ class Import:
     def timeraw_import(self, name):
         return f"import sys; sys.path = {sys.path!r}; import {name}"
 
-    def track_resident(self, name):
-        answer = subprocess.run([sys.executable, "-c", RESIDENT.format(name=name)], capture_output=True, check=True,
-                                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-        return int(answer.stdout)
+    def track_times_cygrad(self, name):
+        """How many times as long as that of cygrad, by turns."""
+        return median(measured("import_time", name, 1) / measured("import_time", "cygrad", 1) for _ in range(3))
 
+    def track_resident(self, name):
+        return measured("import_memory", name, 1)
+
+    track_times_cygrad.unit = "times"
     track_resident.unit = "bytes"

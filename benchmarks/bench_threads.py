@@ -1,6 +1,7 @@
 """Threads: independent branches, several Python threads, and what teams, locks and the GIL cost."""
 
-from .workloads import LIBRARIES, library, training_step
+from .networks import training_step
+from .workloads import LIBRARIES, library
 
 TEAMS = 1000
 
@@ -51,7 +52,7 @@ class PythonThreads:
             step()
 
     def track_models_of_their_own(self, name, python_threads, batch):
-        from .compare import concurrent_steps
+        from .measuring import concurrent_steps
 
         return concurrent_steps(self.steps, 0.5)
 
@@ -71,7 +72,7 @@ class Hogwild:
             step()
 
     def track_steps(self, name, python_threads):
-        from .compare import concurrent_steps
+        from .measuring import concurrent_steps
 
         return concurrent_steps(self.steps, 0.5)
 

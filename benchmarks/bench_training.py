@@ -1,6 +1,8 @@
-"""A perceptron 784-256-128-10: whole training steps, the steps of the optimisers, and the memory of it."""
+"""Perceptrons: whole training steps, the steps of the optimisers, and the memory of it."""
 
-from .workloads import LIBRARIES, library, needs, perceptron, training_step
+from . import suite
+from .networks import deep_training_step, optimiser_step, perceptron, training_step
+from .workloads import LIBRARIES, library
 
 OPTIMISERS = {
     "SGD": {},
@@ -10,49 +12,51 @@ OPTIMISERS = {
 }
 
 
-class TrainingStep:
-    """Forward, backward and plain SGD on a batch of 64."""
+class TrainingStep(suite.Scenarios):
+    """Forward, backward and plain SGD."""
 
-    params = (LIBRARIES, (1, 2))
-    param_names = ("library", "threads")
-
-    def setup(self, name, threads):
-        self.step = training_step(library(name, threads))
-        self.step()
-
-    def time_step(self, name, threads):
-        self.step()
+    params = suite.over("mlp-tiny", "mlp-small", "mlp-large")
 
 
-class TrainingMemory:
-    """The most memory that a process needs for it, library and all."""
+class SmallParameters(suite.Scenarios):
+    """The optimiser alone, on 100 parameters of 1,000."""
 
-    params = (LIBRARIES,)
-    param_names = ("library",)
-
-    def setup(self, name):
-        self.step = training_step(library(name))
-
-    def peakmem_steps(self, name):
-        for _ in range(20):
-            self.step()
+    params = suite.over("step-sgd", "step-adam", libraries=LIBRARIES)
 
 
 class OptimiserStep:
-    """The optimiser alone, on given gradients."""
+    """The optimiser alone, on the parameters of 784-256-128-10."""
 
-    params = (LIBRARIES, tuple(OPTIMISERS))
-    param_names = ("library", "optimiser")
+    params = (LIBRARIES, tuple(OPTIMISERS), suite.THREADS)
+    param_names = ("library", "optimiser", "threads")
 
-    def setup(self, name, optimiser):
-        lib = library(name)
+    def setup(self, name, optimiser, threads):
+        lib = library(name, threads)
         kind, options = optimiser.partition(" ")[0], OPTIMISERS[optimiser]
-        needs(lib, f"optim.{kind}")
-        model = perceptron(lib)
-        for parameter in model.parameters():
-            parameter.grad = lib.ones_like(parameter) * 1e-3
-        self.optimiser = getattr(lib.optim, kind)(model.parameters(), lr=0.01, **options)
-        self.optimiser.step()
+        self.step = optimiser_step(lib, list(perceptron(lib).parameters()), kind, **options)
+        self.step()
 
-    def time_step(self, name, optimiser):
-        self.optimiser.step()
+    def time_step(self, name, optimiser, threads):
+        self.step()
+
+
+class Memory:
+    """The most memory that a process needs, library and all."""
+
+    params = (LIBRARIES, suite.THREADS)
+    param_names = ("library", "threads")
+
+    def setup(self, name, threads):
+        self.lib = library(name, threads)
+
+    def peakmem_small(self, name, threads):
+        """784-256-128-10, batch 64."""
+        step = training_step(self.lib)
+        for _ in range(20):
+            step()
+
+    def peakmem_deep(self, name, threads):
+        """50 layers of 1,024, batch 512."""
+        step = deep_training_step(self.lib)
+        for _ in range(2):
+            step()

@@ -7,8 +7,9 @@ from functools import partial
 from importlib.util import find_spec
 from statistics import median
 
-from benchmarks.compare import circumstances, concurrent_steps, share_of_a_core
-from benchmarks.workloads import LIBRARIES, library, needs, perceptron, random_tensor, training_step, usable_cores
+from benchmarks.measuring import circumstances, concurrent_steps, share_of_a_core, usable_cores
+from benchmarks.networks import perceptron, training_step
+from benchmarks.workloads import LIBRARIES, library, needs, random_tensor
 
 WINDOW = 0.4                  # seconds for which steps are counted
 TINY = 200                    # tiny graphs in one sample

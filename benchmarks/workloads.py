@@ -1,32 +1,43 @@
-"""What is measured, for any library with the common interface."""
+"""What is measured, for any library with the common interface; networks are in `networks`."""
 
 import os
 from importlib import import_module
-from itertools import pairwise
 
 import numpy as np
 
-LIBRARIES = ("cygrad", "torch")
-MLP_SIZES = (784, 256, 128, 10)
+from .measuring import usable_cores
 
-
-def usable_cores():
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+FUNCTIONAL = ("jax", "jax.jit", "autograd")
+PEERS = ("torch", *FUNCTIONAL)
+WITHOUT_PEERS = os.environ.get("CYGRAD_BENCH_PEERS") == ""         # set, and empty
+# Parameters of the suite: what has modules, optimisers, and tensors that know how they were made; and all.
+LIBRARIES = ("cygrad",) if WITHOUT_PEERS else ("cygrad", "torch")
+EVERYONE = ("cygrad",) if WITHOUT_PEERS else ("cygrad", *PEERS)
+EAGER = tuple(name for name in EVERYONE if name != "jax.jit")
+CHAIN = 2000                           # operations of a multiplication chain
 
 
 def library(name, threads=1):
     """The library, told to use that many threads; NotImplementedError if it or they are not there, or not wanted."""
-    if name != LIBRARIES[0] and os.environ.get("CYGRAD_BENCH_PEERS") == "":
+    if name != "cygrad" and os.environ.get("CYGRAD_BENCH_PEERS") == "":
         raise NotImplementedError("peers are not wanted")
     if threads > usable_cores():
         raise NotImplementedError(f"needs {threads} cores")
     try:
+        if name in FUNCTIONAL:
+            from .peers import load
+
+            return load(name, threads)
         found = import_module(name)
         found.set_num_threads(threads)
     except (ImportError, AttributeError) as error:
         raise NotImplementedError(f"{name}: {error}") from None
     return found
+
+
+def is_functional(lib):
+    """Whether it differentiates functions of arrays and has no tensors that know how they were made."""
+    return hasattr(lib, "pull_back")
 
 
 def needs(lib, *names):
@@ -39,24 +50,67 @@ def needs(lib, *names):
                 raise NotImplementedError(f"{lib.__name__} has no {name}")
 
 
-def random_tensor(lib, *shape, seed=0, requires_grad=False):
-    """Standard normal float32 numbers, the same for every library."""
+def random_tensor(lib, *shape, seed=0, scale=1, requires_grad=False):
+    """Normal float32 numbers, the same for every library."""
     values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
-    return lib.from_numpy(values).requires_grad_(requires_grad)
+    found = lib.from_numpy(values if scale == 1 else values * np.float32(scale))
+    return found if is_functional(lib) else found.requires_grad_(requires_grad)
+
+
+def leaf_of_ones(lib):
+    """Four ones that need a gradient."""
+    return lib.from_numpy(np.ones(4, np.float32)) if is_functional(lib) else lib.ones(4, requires_grad=True)
+
+
+def gradient_step(lib, loss, parameters):
+    """-> function: forward and backward of ``loss(*parameters)``, a scalar."""
+    if is_functional(lib):
+        return lib.gradient_step(loss, parameters)
+
+    def step():
+        loss(*parameters).backward()
+        for parameter in parameters:
+            parameter.grad = None
+    return step
 
 
 # ---- small tensors: what an operation costs besides its arithmetic
 
-def multiplication_chain(lib, length):
-    """-> (leaf, function): a product of `length` factors of 4 elements each, both factors needing gradients."""
-    first, factor = lib.ones(4, requires_grad=True), lib.ones(4, requires_grad=True)
+def multiplications(first, factor):
+    """A product of many factors."""
+    product = first
+    for _ in range(CHAIN):
+        product = product * factor
+    return product
 
-    def forward():
-        product = first
-        for _ in range(length):
-            product = product * factor
-        return product
-    return factor, forward
+
+def forward(lib):
+    """-> function: 2,000 multiplications of 4 elements, both factors needing gradients."""
+    first, factor = leaf_of_ones(lib), leaf_of_ones(lib)
+    if is_functional(lib):
+        return lambda: lib.ready(multiplications(first, factor))
+    return lambda: multiplications(first, factor)
+
+
+def forward_and_backward(lib):
+    """-> function: the same, and backward."""
+    return gradient_step(lib, lambda first, factor: multiplications(first, factor).sum(),
+                         [leaf_of_ones(lib), leaf_of_ones(lib)])
+
+
+def forward_under(mode):
+    """-> function of a library that makes the forward part, run in `no_grad` or `inference_mode`."""
+    def make(lib):
+        run = forward(lib)
+        if is_functional(lib):
+            return run
+        needs(lib, mode)
+
+        def step():
+            with getattr(lib, mode)():
+                run()
+        return step
+    return make
 
 
 # ---- graphs by shape; each returns the root, a scalar
@@ -94,50 +148,48 @@ def lattice(lib, leaf, nodes, width=32):
 GRAPHS = {"chain": chain, "fan-out": fan_out, "tree": tree, "lattice": lattice}
 
 
+class Graph:
+    """A graph of a shape, and the three phases of its life."""
+
+    def __init__(self, lib, shape, nodes):
+        self.lib, self.nodes, make = lib, nodes, GRAPHS[shape]
+        self.leaf = leaf_of_ones(lib)
+        self.make = lambda leaf: make(lib, leaf, nodes)
+        self.backward = None
+
+    def build(self):
+        """The forward part; afterwards `backward()` is the backward part."""
+        if is_functional(self.lib):
+            self.backward = self.lib.pull_back(self.make, self.leaf)
+        else:
+            self.backward = self.make(self.leaf).backward
+
+    def run(self):
+        """The backward part."""
+        self.backward()
+
+    def destroy(self):
+        """Drop the graph, whether backward has run through it or not."""
+        self.backward = None
+
+
+def graph_backward(shape, nodes):
+    """-> function of a library that makes (what to do before each time, the backward part)."""
+    def make(lib):
+        graph = Graph(lib, shape, nodes)
+
+        def prepare():
+            graph.destroy()
+            graph.build()
+        return prepare, graph.run
+    return make
+
+
 # ---- large tensors
 
 def elementwise_chain(lib, size):
     """-> function: forward and backward of ``(((a*b).tanh()+a).exp()).sum()``."""
-    a = random_tensor(lib, size, seed=1, requires_grad=True)
-    b = random_tensor(lib, size, seed=2, requires_grad=True)
+    def loss(a, b):
+        return lib.sum(lib.exp(lib.tanh(a * b) + a))
 
-    def step():
-        ((a * b).tanh() + a).exp().sum().backward()
-        a.grad = b.grad = None
-    return step
-
-
-# ---- training
-
-def perceptron(lib, sizes=MLP_SIZES):
-    """A multi-layer perceptron with ReLU."""
-    layers = []
-    for inputs, outputs in pairwise(sizes):
-        layers += [lib.nn.Linear(inputs, outputs), lib.nn.ReLU()]
-    return lib.nn.Sequential(*layers[:-1])
-
-
-def training_step(lib, batch=64, optimiser="SGD", **options):
-    """-> function: one step on one batch, with a model, data and optimiser of its own."""
-    needs(lib, "nn.Sequential", f"optim.{optimiser}", "nn.functional.cross_entropy")
-    model = perceptron(lib)
-    images = random_tensor(lib, batch, MLP_SIZES[0])
-    classes = lib.from_numpy(np.arange(batch) % MLP_SIZES[-1])
-    optimiser = getattr(lib.optim, optimiser)(model.parameters(), **{"lr": 0.01, **options})
-
-    def step():
-        optimiser.zero_grad()
-        lib.nn.functional.cross_entropy(model(images), classes).backward()
-        optimiser.step()
-    return step
-
-
-# ---- memory
-
-def resident_bytes():
-    """What the process holds in memory at the moment."""
-    try:
-        with open("/proc/self/statm") as pages:
-            return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        raise NotImplementedError("reads /proc") from None
+    return gradient_step(lib, loss, [random_tensor(lib, size, seed=seed, requires_grad=True) for seed in (1, 2)])

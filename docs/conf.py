@@ -7,9 +7,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import cygrad  # noqa: E402
+from benchmarks.plot import draw  # noqa: E402
 from build_tools.documents import write_pages  # noqa: E402
 
 write_pages(ROOT)
+draw(ROOT / "docs" / "generated" / "ratios.svg")
 
 project = "cygrad"
 author = "The cygrad developers"

@@ -2,9 +2,16 @@
 
 import importlib
 import inspect
+import json
+import math
+import shutil
+import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import cygrad
@@ -28,7 +35,8 @@ def found():
     for path in sorted((ROOT / "benchmarks").glob("bench_*.py")):
         for name, cls in inspect.getmembers(load(path.stem), inspect.isclass):
             for method, _ in inspect.getmembers(cls, callable):
-                if method.startswith(KINDS):
+                # what needs a cache counts instructions, and has a test of its own
+                if method.startswith(KINDS) and not hasattr(cls, "setup_cache"):
                     yield pytest.param(cls, method, id=f"{path.stem}.{name}.{method}")
 
 
@@ -63,11 +71,143 @@ def test_what_is_missing_is_skipped(monkeypatch):
         workloads.library("torch")
 
 
-def test_comparison_measures_and_shows(capsys):
-    compare = load("compare")
-    medians = compare.paired({"cygrad": lambda: None}, rounds=1)
+def test_paired_measures():
+    medians = load("compare").paired({"cygrad": lambda: None}, rounds=1)
     assert medians["cygrad"] < 0.01
-    compare.show("nothing", "s", {"cygrad": 1.0, "torch": 2.0})
-    compare.show("alone", "s", {"cygrad": 1234.0})
-    assert capsys.readouterr().out == "| nothing | s | 1 | 2 | 2.00 |\n| alone | s | 1,234 |\n"
-    assert any("OpenBLAS" in line for line in compare.circumstances(["cygrad"], 1))
+    assert any("OpenBLAS" in line for line in load("measuring").circumstances(["cygrad"], 1))
+
+
+def test_what_is_prepared_is_not_measured():
+    calls = []
+    measuring = load("measuring")
+    measuring.seconds_per_call(lambda: calls.append("run"), 2, lambda: calls.append("prepare"))
+    assert calls == ["prepare", "run", "prepare", "run"]
+
+
+def test_players_take_turns(monkeypatch):
+    """In a process of their own; what a library lacks leaves it out of the round."""
+    turns, scenarios = load("turns"), load("scenarios").SCENARIOS
+    monkeypatch.chdir(ROOT)
+    samples = turns.rounds_of(["cygrad", "no_such_library"], scenarios["op-no-grad"], 1, 2)
+    assert list(samples) == ["cygrad"]
+    assert len(samples["cygrad"]) == 2
+    assert min(samples["cygrad"]) > 0
+    assert turns.measured("import_memory", "cygrad", 1) > 2 ** 20
+
+
+def test_ratios_are_those_of_the_turns():
+    values, ratios = load("turns").summary({"cygrad": [1.0, 2.0, 4.0], "torch": [3.0, 4.0, 20.0]})
+    assert values == {"cygrad": 2.0, "torch": 4.0}
+    assert ratios == {"torch": 3.0}
+
+
+# The gradients of scenarios, small ones, in a process of its own: jax keeps a process to some of its cores.
+GRADIENTS = """
+import json, sys
+import numpy as np
+from benchmarks import networks, workloads
+
+def gradients(lib, loss, parameters):
+    if workloads.is_functional(lib):
+        return lib.compile(lib.value_and_gradients(loss, len(parameters)))(*parameters)[1]
+    loss(*parameters).backward()
+    return [parameter.grad.numpy() for parameter in parameters]
+
+workloads.gradient_step = networks.gradient_step = gradients
+lib, sizes = workloads.library(sys.argv[1]), (12, 8, 5)
+found = {
+    "elements": workloads.elementwise_chain(lib, 100),
+    "rnn": networks.tanh_network(lib, 5, 8, 3),
+    "lstm": networks.lstm(lib, 5, 8, 3),
+    "block": networks.transformer_block(lib, 64, 6, 2),
+    "perceptron": gradients(lib, networks.perceptron_loss(lib, sizes, 4), networks.perceptron_weights(lib, sizes)),
+    "hessian": [networks.full_hessian(lib, 6)()],
+}
+print(json.dumps({key: [np.asarray(part).tolist() for part in parts] for key, parts in found.items()}))
+"""
+
+
+def gradients_of(name):
+    answer = subprocess.run([sys.executable, "-c", GRADIENTS, name], check=True, stdout=subprocess.PIPE,
+                            env=load("measuring").surroundings())
+    return json.loads(answer.stdout)
+
+
+@pytest.mark.parametrize("name", ["torch", "jax", "jax.jit", "autograd"])
+def test_libraries_compute_the_same(name):
+    if find_spec(name.partition(".")[0]) is None:
+        pytest.skip("not installed")
+    ours, theirs = gradients_of("cygrad"), gradients_of(name)
+    assert set(ours) == set(theirs)
+    for key, parts in ours.items():
+        for own, other in zip(parts, theirs[key], strict=True):
+            np.testing.assert_allclose(own, other, rtol=1e-4, atol=1e-5 * np.abs(other).max(), err_msg=key)
+
+
+# ---- figures and what is made of them
+
+LINES = {
+    "mlp-small": {"1": {"values": {"cygrad": 400.0, "torch": 1000.0}, "ratios": {"torch": 2.5}}},
+    "op-backward": {"1": {"values": {"cygrad": 400.0, "torch": 2000.0, "jax": 1e5}, "ratios": {"torch": 5, "jax": 250}},
+                    "2": {"values": {"cygrad": 400.0, "torch": 8000.0}, "ratios": {"torch": 20.0}}},
+    "node-memory": {"1": {"values": {"cygrad": 287.0}, "ratios": {}}},
+}
+
+
+def test_the_table_begins_with_what_is_missed():
+    rows = load("figures").table(LINES).splitlines()
+    assert rows[0] == "|  |  | cygrad, 1 | cygrad, 2 | PyTorch, 1 | PyTorch, 2 | jax, 1 | jax, 2 |"
+    assert [row.count("|") for row in rows] == [9] * len(rows)
+    assert rows[2].endswith("| ns | 400 | 400 | **5** (≥ 10) | 20 (≥ 10) | 250 (≥ 20) |  |")
+    assert rows[3].endswith("| µs | 400 |  | 2.5 (≥ 2) |  |  |  |")
+    assert rows[4].endswith("| bytes | 287 |  |  |  |  |  |")
+
+
+def test_the_table_without_peers():
+    alone = {"node-memory": LINES["node-memory"]}
+    assert load("figures").table(alone).splitlines()[0] == "|  |  | cygrad, 1 |"
+
+
+def test_the_plot_has_every_ratio():
+    picture = ElementTree.fromstring(load("plot").drawing(LINES))
+    space = "{http://www.w3.org/2000/svg}"
+    titles = [title.text for title in picture.iter(f"{space}title")]
+    assert {"PyTorch, 1 thread: 5", "PyTorch, 2 threads: 20", "jax, 1 thread: 250"} <= set(titles)
+    assert not any(math.isnan(float(circle.get("cx"))) for circle in picture.iter(f"{space}circle"))
+
+
+def test_documents_show_the_committed_figures():
+    figures = load("figures")
+    for path, text in figures.documents().items():
+        assert text == path.read_text(), f"{path.name}: run python -m benchmarks.figures"
+    assert set(figures.read()["lines"]) <= set(load("scenarios").SCENARIOS)
+
+
+def test_keys_of_the_suite_are_scenarios():
+    scenarios = load("scenarios").SCENARIOS
+    suites = [param.values[0] for param in found() if "scenario" in param.values[0].param_names]
+    used = {key for cls in suites for key in cls.params[1]}
+    assert used
+    assert not used - set(scenarios)
+
+
+# ---- instructions
+
+def test_instructions_are_differences():
+    counts = load("instructions")
+    title, around = "`x * y`, `no_grad`", counts.NOTHING
+    found = {(title, counts.COUNT): 1000 + 90 * counts.COUNT, (title, 2 * counts.COUNT): 1000 + 180 * counts.COUNT,
+             (around, counts.COUNT): 500 + 7 * counts.COUNT, (around, 2 * counts.COUNT): 500 + 14 * counts.COUNT}
+    assert counts.per_operation(found) == {title: 83}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="counting needs valgrind")
+def test_instructions_are_repeatable(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    counts = load("instructions")
+    wanted = {counts.NOTHING, "`x * y`, `no_grad`", *counts.GRAPH_TITLES.values()}
+    first, second = (counts.per_operation(counts.counted("cygrad", wanted, tmp_path)) for _ in range(2))
+    assert set(first) == wanted - {counts.NOTHING}
+    assert all(abs(second[title] - cost) <= 0.01 * cost for title, cost in first.items())
+    assert min(first.values()) > 50

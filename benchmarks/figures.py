@@ -1,0 +1,138 @@
+"""
+The committed figures of the last comparison, and what is made of them: tables in the documents, and a plot.
+
+`figures.json` has the numbers alone; titles, units and what is wanted are in `scenarios`. In the documents a table
+stands between two comments, ``<!-- figures: NAME -->`` and ``<!-- end -->``, and is replaced as a whole.
+``python -m benchmarks.figures`` does that without measuring.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from .scenarios import SCENARIOS
+from .workloads import PEERS
+
+ROOT = Path(__file__).resolve().parents[1]
+FIGURES = Path(__file__).with_name("figures.json")
+NAMES = {"torch": "PyTorch", "jax": "jax", "jax.jit": "jax, jit", "autograd": "HIPS autograd"}
+IN_README = ("op-backward", "op-no-grad", "graph-chain", "graph-chain-1e6", "rnn", "lstm", "chain-1e3", "chain-1e5",
+             "chain-1e7", "mlp-tiny", "mlp-small", "mlp-large", "block-512", "hvp", "hessian", "step-sgd", "step-adam",
+             "import-time", "import-memory", "peak", "node-memory", "growth")
+
+
+def read():
+    """{"about": lines of text, "lines": key -> threads -> figures, "instructions": library -> title -> count}."""
+    empty = {"about": [], "lines": {}, "instructions": {}}
+    return {**empty, **json.loads(FIGURES.read_text())} if FIGURES.exists() else empty
+
+
+def keep(**changed):
+    """Rewrite some of the figures, and the documents."""
+    FIGURES.write_text(json.dumps({**read(), **changed}, indent=1, ensure_ascii=False) + "\n")
+    write_documents()
+
+
+def write_lines(about, lines):
+    """Keep the figures of a comparison, over those of the same scenarios and threads."""
+    kept = read()["lines"]
+    for key, by_threads in lines.items():
+        kept[key] = {**kept.get(key, {}), **by_threads}
+    keep(about=about, lines={key: kept[key] for key in SCENARIOS if key in kept})
+
+
+def write_documents():
+    """Make the tables of the documents anew."""
+    for path, text in documents().items():
+        path.write_text(text)
+
+
+# ---- tables
+
+def number(value):
+    """Three digits, and commas."""
+    return f"{value:,.0f}" if abs(value) >= 99.5 else f"{value:.3g}"
+
+
+def cell(ratio, target):
+    """A ratio, and whether it is what is wanted."""
+    if ratio is None:
+        return ""
+    shown = number(ratio)
+    if target is None:
+        return shown
+    return f"{shown} (≥ {target:.3g})" if ratio >= target else f"**{shown}** (≥ {target:.3g})"
+
+
+def shortfall(scenario, by_threads):
+    """The worst of ratio over target: below 1, something is missed; without a target, inf."""
+    return min((line["ratios"][peer] / target for line in by_threads.values()
+                for peer, target in scenario.targets.items() if peer in line["ratios"]), default=float("inf"))
+
+
+def table(lines):
+    """All scenarios, those that miss or are nearest to what is wanted first; what is missed is bold."""
+    threads = sorted({number for by_threads in lines.values() for number in by_threads})
+    peers = [peer for peer in PEERS if any(peer in line["ratios"] for by_threads in lines.values()
+                                           for line in by_threads.values())]
+    columns = [(peer, number) for peer in peers for number in threads]
+    heads = ["", "", *(f"cygrad, {n}" for n in threads), *(f"{NAMES[peer]}, {n}" for peer, n in columns)]
+    rows = ["| " + " | ".join(heads) + " |", "|---|---|" + "---:|" * (len(heads) - 2)]
+    for key in sorted(lines, key=lambda key: shortfall(SCENARIOS[key], lines[key])):
+        scenario, by_threads = SCENARIOS[key], lines[key]
+        ours = [number(by_threads[n]["values"]["cygrad"]) if n in by_threads else "" for n in threads]
+        ratios = [cell(by_threads.get(n, {"ratios": {}})["ratios"].get(peer), scenario.targets.get(peer))
+                  for peer, n in columns]
+        rows.append("| " + " | ".join([scenario.title, scenario.unit, *ours, *ratios]) + " |")
+    return "\n".join(rows)
+
+
+def short_table(lines):
+    """Values of one thread beside those of PyTorch, in the order of the scenarios."""
+    rows = ["| | | cygrad | PyTorch | ratio |", "|---|---|---:|---:|---:|"]
+    for key in IN_README:
+        line = lines.get(key, {}).get("1")
+        if line and "torch" in line["values"]:
+            ratio = line["ratios"].get("torch")
+            rows.append(f"| {SCENARIOS[key].title} | {SCENARIOS[key].unit} | {number(line['values']['cygrad'])} | "
+                        f"{number(line['values']['torch'])} | {number(ratio) if ratio else ''} |")
+    return "\n".join(rows)
+
+
+def instructions_table(counts):
+    """Library -> title -> instructions, as a table."""
+    if not counts:
+        return ""
+    ratios = ["ratio"] * (len(counts) - 1)
+    rows = ["| | " + " | ".join([*(NAMES.get(name, name) for name in counts), *ratios]) + " |",
+            "|---|" + "---:|" * (len(counts) + len(ratios))]
+    for title, ours in counts["cygrad"].items():
+        numbers = [of[title] for of in counts.values()]
+        cells = [*(f"{count:,}" for count in numbers), *(number(count / max(ours, 1)) for count in numbers[1:])]
+        rows.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def about_lines(about):
+    """The circumstances as a list."""
+    return "\n".join(f"- {line}" for line in about)
+
+
+def replaced(text, figures):
+    """A document with its tables made anew."""
+    made = {"all": lambda: table(figures["lines"]), "short": lambda: short_table(figures["lines"]),
+            "about": lambda: about_lines(figures["about"]),
+            "instructions": lambda: instructions_table(figures["instructions"])}
+    return re.sub(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)",
+                  lambda match: f"{match[1]}\n{made[match[2]]()}\n\n{match[3]}", text, flags=re.DOTALL)
+
+
+def documents():
+    """Path -> text, for the documents that have tables."""
+    figures = read()
+    paths = (ROOT / "README.md", ROOT / "docs" / "performance.md")
+    return {path: replaced(path.read_text(), figures) for path in paths}
+
+
+if __name__ == "__main__":
+    write_documents()

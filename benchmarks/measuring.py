@@ -1,0 +1,166 @@
+"""How things are measured: times in turns, steps of several threads, memory, and what figures depend on."""
+
+import gc
+import os
+import platform
+import sys
+import threading
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+SAMPLE_SECONDS = 0.15         # how long one sample should take
+
+
+# ---- the machine
+
+def usable_cores():
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def use_cores(count):
+    """Keep this process, and threads that it starts later, to the last `count` of its cores."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-count:])
+
+
+def processor():
+    """The name of the processor."""
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def circumstances(names, threads):
+    """What the figures depend on, as lines of text."""
+    import cygrad
+
+    versions = [f"Python {platform.python_version()}"]
+    for name in ("numpy", *names):
+        if find_spec(name):
+            versions.append(f"{name} {version_of(name)}")
+    yield ", ".join(versions)
+    yield f"{processor()}, {usable_cores()} cores; threads of each library: {threads}"
+    yield "cygrad's BLAS: " + cygrad.show_config("dicts")["openblas"]["config"]
+    chosen = {key: value for key, value in os.environ.items() if key.startswith(("OPENBLAS_", "OMP_", "MKL_"))}
+    yield "set in the environment: " + (", ".join(f"{key}={value}" for key, value in chosen.items()) or "nothing")
+
+
+def version_of(name):
+    """The version that is installed, without importing the library if possible."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return getattr(__import__(name), "__version__", "")
+
+
+def share_of_a_core(seconds=0.5):
+    """How much of a core this process gets at the moment: 1 on a quiet machine."""
+    begin, used = time.perf_counter(), time.process_time()
+    while time.perf_counter() - begin < seconds:
+        pass
+    return (time.process_time() - used) / (time.perf_counter() - begin)
+
+
+# ---- processes
+
+def module_command(module, *arguments):
+    """The command that runs a module of the benchmarks in a process of its own, whatever the current folder has."""
+    return [sys.executable, "-P", "-m", f"benchmarks.{module}", *arguments]
+
+
+def surroundings(threads=1):
+    """
+    The environment of such a process, whose libraries are to have that many threads. Settings from outside stay.
+
+    It finds what this one finds, and the benchmarks last: asv measures a cygrad that is not the one beside them.
+    """
+    paths = [path or os.getcwd() for path in sys.path] + [str(Path(__file__).resolve().parents[1])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": str(threads)}
+
+
+# ---- time
+
+def seconds_per_call(function, calls, prepare=None):
+    """Time of one call, without the garbage collector in between, nor what `prepare` does before each call."""
+    gc.disable()
+    try:
+        if prepare is None:
+            begin = time.perf_counter()
+            for _ in range(calls):
+                function()
+            return (time.perf_counter() - begin) / calls
+        total = 0.0
+        for _ in range(calls):
+            prepare()
+            begin = time.perf_counter()
+            function()
+            total += time.perf_counter() - begin
+        return total / calls
+    finally:
+        gc.enable()
+
+
+def calls_in_a_sample(seconds):
+    """How many calls of that many seconds make up one sample."""
+    return max(1, round(SAMPLE_SECONDS / max(seconds, 1e-7)))
+
+
+def paired(functions, rounds):
+    """Library -> median of its seconds per call; the libraries take turns."""
+    calls = {}
+    for name, function in functions.items():
+        function()
+        calls[name] = calls_in_a_sample(seconds_per_call(function, 1))
+    samples = {name: [] for name in functions}
+    for _ in range(rounds):
+        for name, function in functions.items():
+            samples[name].append(seconds_per_call(function, calls[name]))
+    return {name: median(found) for name, found in samples.items()}
+
+
+def concurrent_steps(steps, seconds=1.0):
+    """Training steps per second, each of `steps` in a thread of its own."""
+    counts, stop = [0] * len(steps), threading.Event()
+
+    def work(number):
+        while not stop.is_set():
+            steps[number]()
+            counts[number] += 1
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(len(steps))]
+    begin = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    time.sleep(seconds)
+    stop.set()
+    for worker in workers:
+        worker.join()
+    return sum(counts) / (time.perf_counter() - begin)
+
+
+# ---- memory
+
+def of_this_process(key):
+    """A line of /proc/self/status that counts memory, in bytes."""
+    try:
+        with open("/proc/self/status") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key + ":"))
+    except (OSError, StopIteration):
+        raise NotImplementedError("reads /proc") from None
+
+
+def resident_bytes():
+    """What the process holds in memory at the moment."""
+    return of_this_process("VmRSS")
+
+
+def peak_bytes():
+    """The most that it ever held; other than the system's resource usage, this forgets what forked the process."""
+    return of_this_process("VmHWM")

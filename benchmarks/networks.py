@@ -1,0 +1,174 @@
+"""Networks, their derivatives of first and second order, and optimisers: for any library with the common interface."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from .workloads import gradient_step, is_functional, needs, random_tensor
+
+MLP_SIZES = (784, 256, 128, 10)
+HEAD = 32                              # features of one head of attention
+
+
+def weights(lib, *shapes, scale):
+    """Leaves that need gradients, each with numbers of its own."""
+    return [random_tensor(lib, *shape, seed=seed, scale=scale, requires_grad=True) for seed, shape in enumerate(shapes)]
+
+
+# ---- recurrent
+
+def tanh_network(lib, steps=100, size=64, batch=16):
+    """-> function: forward and backward of a tanh network, step by step."""
+    inputs, start = random_tensor(lib, steps, batch, size), lib.zeros((batch, size))
+
+    def loss(of_input, of_state, bias):
+        hidden = start
+        for number in range(steps):
+            hidden = lib.tanh(inputs[number] @ of_input + hidden @ of_state + bias)
+        return lib.sum(hidden)
+    return gradient_step(lib, loss, weights(lib, (size, size), (size, size), (size,), scale=0.1))
+
+
+def lstm(lib, steps=50, size=64, batch=16):
+    """-> function: forward and backward of an LSTM of elementary operations, step by step."""
+    inputs, start = random_tensor(lib, steps, batch, size), lib.zeros((batch, size))
+
+    def loss(of_input, of_state, bias):
+        hidden = cell = start
+        for number in range(steps):
+            gates = inputs[number] @ of_input + hidden @ of_state + bias
+            enter, forget, candidate, leave = lib.chunk(gates, 4, 1)
+            cell = lib.sigmoid(forget) * cell + lib.sigmoid(enter) * lib.tanh(candidate)
+            hidden = lib.sigmoid(leave) * lib.tanh(cell)
+        return lib.sum(hidden)
+    return gradient_step(lib, loss, weights(lib, (size, 4 * size), (size, 4 * size), (4 * size,), scale=0.1))
+
+
+# ---- perceptrons
+
+def perceptron(lib, sizes=MLP_SIZES):
+    """A multi-layer perceptron with ReLU, as a module."""
+    layers = []
+    for inputs, outputs in pairwise(sizes):
+        layers += [lib.nn.Linear(inputs, outputs), lib.nn.ReLU()]
+    return lib.nn.Sequential(*layers[:-1])
+
+
+def perceptron_weights(lib, sizes):
+    """Weights and biases by turns, for a perceptron as a function."""
+    shapes = [shape for inputs, outputs in pairwise(sizes) for shape in ((outputs, inputs), (outputs,))]
+    return weights(lib, *shapes, scale=0.05)
+
+
+def perceptron_loss(lib, sizes, batch):
+    """-> function of the parameters: the loss on one batch."""
+    images, classes = random_tensor(lib, batch, sizes[0]), class_numbers(lib, sizes, batch)
+
+    def loss(*parameters):
+        result = images
+        for number in range(0, len(parameters), 2):
+            result = lib.nn.functional.linear(lib.relu(result) if number else result, *parameters[number:number + 2])
+        return lib.nn.functional.cross_entropy(result, classes)
+    return loss
+
+
+def class_numbers(lib, sizes, batch):
+    """Which class each image of a batch has."""
+    return lib.from_numpy(np.arange(batch) % sizes[-1])
+
+
+def training_step(lib, batch=64, optimiser="SGD", sizes=MLP_SIZES, **options):
+    """-> function: one step on one batch, with a model, data and optimiser of its own."""
+    if is_functional(lib):
+        return lib.descent_step(perceptron_loss(lib, sizes, batch), perceptron_weights(lib, sizes), 0.01)
+    needs(lib, "nn.Sequential", f"optim.{optimiser}", "nn.functional.cross_entropy")
+    model = perceptron(lib, sizes)
+    images, classes = random_tensor(lib, batch, sizes[0]), class_numbers(lib, sizes, batch)
+    optimiser = getattr(lib.optim, optimiser)(model.parameters(), **{"lr": 0.01, **options})
+
+    def step():
+        optimiser.zero_grad()
+        lib.nn.functional.cross_entropy(model(images), classes).backward()
+        optimiser.step()
+    return step
+
+
+def deep_training_step(lib):
+    """-> function: one step of 50 layers of 1,024 on a batch of 512; what counts is its memory."""
+    return training_step(lib, 512, sizes=(1024,) * 51)
+
+
+# ---- transformers
+
+def normalised(lib, x):
+    """Without mean and with variance 1, along the last dimension."""
+    centred = x - lib.mean(x, -1, keepdim=True)
+    return centred / lib.sqrt(lib.mean(lib.square(centred), -1, keepdim=True) + 1e-5)
+
+
+def transformer_block(lib, size, steps, batch=4):
+    """-> function: forward and backward of a block of elementary operators, normalisation first."""
+    x, heads = random_tensor(lib, batch, steps, size), size // HEAD
+
+    def loss(to_heads, from_heads, wide, narrow):
+        parts = lib.chunk(normalised(lib, x) @ to_heads, 3, -1)
+        query, key, value = (lib.transpose(lib.reshape(part, (batch, steps, heads, HEAD)), 1, 2) for part in parts)
+        attention = lib.softmax(query @ lib.transpose(key, -1, -2) * HEAD ** -0.5, -1) @ value
+        y = x + lib.reshape(lib.transpose(attention, 1, 2), (batch, steps, size)) @ from_heads
+        return lib.sum(y + lib.nn.functional.gelu(normalised(lib, y) @ wide) @ narrow)
+    return gradient_step(lib, loss, weights(lib, (size, 3 * size), (size, size), (size, 4 * size), (4 * size, size),
+                                            scale=0.02))
+
+
+def encoder_layer(lib, size, steps, batch=4):
+    """-> function: forward and backward of the layer that `nn` has."""
+    needs(lib, "nn.TransformerEncoderLayer")
+    module = lib.nn.TransformerEncoderLayer(size, size // HEAD, 4 * size, dropout=0.0, batch_first=True)
+    x = random_tensor(lib, batch, steps, size)
+
+    def step():
+        module.zero_grad()
+        module(x).sum().backward()
+    return step
+
+
+# ---- second order
+
+def hessian_times_vector(lib, sizes=MLP_SIZES, batch=64):
+    """-> function: the Hessian of a perceptron's loss times a vector, by two backwards."""
+    loss, parameters = perceptron_loss(lib, sizes, batch), perceptron_weights(lib, sizes)
+    vectors = [random_tensor(lib, *parameter.shape, seed=7) for parameter in parameters]
+    if is_functional(lib):
+        return lib.hessian_vector_step(loss, parameters, vectors)
+
+    def step():
+        gradients = lib.autograd.grad(loss(*parameters), parameters, create_graph=True)
+        lib.autograd.grad(gradients, parameters, vectors)
+    return step
+
+
+def full_hessian(lib, size=50):
+    """-> function: all second derivatives of a function of a vector."""
+    x, matrix = random_tensor(lib, size), random_tensor(lib, size, size, seed=1)
+
+    def function(x):
+        return lib.sum(lib.tanh(matrix @ x) * x) + lib.sum(x ** 3)
+    if is_functional(lib):
+        return lib.hessian_step(function, x)
+    needs(lib, "autograd.functional.hessian")
+    return lambda: lib.autograd.functional.hessian(function, x)
+
+
+# ---- optimisers alone
+
+def optimiser_step(lib, parameters, kind, **options):
+    """-> function: a step on given gradients."""
+    needs(lib, f"optim.{kind}")
+    for parameter in parameters:
+        parameter.grad = lib.ones_like(parameter) * 1e-3
+    return getattr(lib.optim, kind)(parameters, lr=0.001, **options).step
+
+
+def small_parameters(lib, count=100, size=1000):
+    """Many small parameters."""
+    return [lib.nn.Parameter(random_tensor(lib, size, seed=seed)) for seed in range(count)]

@@ -1,0 +1,142 @@
+"""
+The scenarios of the comparison, and what is wanted of each: how many times as long, or as much memory, a peer needs.
+
+A scenario's `make` takes a library and gives a function to time, or a pair: what to do before each time, and the
+function. Scenarios without `make` are about whole processes: `measure` says what `turns.measure` is asked.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from .networks import (
+    encoder_layer,
+    full_hessian,
+    hessian_times_vector,
+    lstm,
+    optimiser_step,
+    small_parameters,
+    tanh_network,
+    training_step,
+    transformer_block,
+)
+from .workloads import (
+    CHAIN,
+    GRAPHS,
+    PEERS,
+    Graph,
+    elementwise_chain,
+    forward,
+    forward_and_backward,
+    forward_under,
+    graph_backward,
+)
+
+TENSORS, EAGER = ("torch",), ("torch", "jax", "autograd")
+NODES = 10_000
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One line of the comparison."""
+
+    key: str
+    title: str
+    make: Callable | None = None
+    targets: Mapping[str, float] = field(default_factory=dict)     # peer -> ratio
+    peers: tuple = PEERS
+    unit: str = "µs"
+    per: int = 1                                                   # operations or nodes in one step
+    measure: str = ""
+    threads: tuple = (1, 2)
+
+    def value(self, seconds):
+        """Seconds of a step, or bytes, in the unit that is shown."""
+        scale = {"ns": 1e9, "µs": 1e6, "ms": 1e3, "s": 1, "MiB": 2 ** -20, "bytes": 1}[self.unit]
+        return seconds * scale / self.per
+
+
+def operations():
+    """What an operation costs besides its arithmetic."""
+    tensors = "4 elements, per operation: "
+    options = {"unit": "ns", "per": CHAIN, "peers": EAGER}
+    yield Scenario("op-backward", tensors + "forward and backward", forward_and_backward,
+                   {"torch": 10, "jax": 20, "autograd": 20}, **options)
+    yield Scenario("op-no-grad", tensors + "forward, `no_grad`", forward_under("no_grad"), {"torch": 8}, **options)
+    options["peers"] = TENSORS
+    yield Scenario("op-inference", tensors + "forward, `inference_mode`", forward_under("inference_mode"), **options)
+    yield Scenario("op-recorded", tensors + "forward, recorded", forward, **options)
+
+
+def graph_build(lib):
+    """-> what to do before each time, and a chain's forward part."""
+    graph = Graph(lib, "chain", NODES)
+    return graph.destroy, graph.build
+
+
+def graph_end(lib):
+    """-> what to do before each time, and dropping a chain."""
+    graph = Graph(lib, "chain", NODES)
+    return graph.build, graph.destroy
+
+
+def graphs():
+    """The engine."""
+    options = {"unit": "ns", "per": NODES}
+    for shape in GRAPHS:
+        # others compile the stack of all results, for minutes, or go through it in quadratic time
+        peers = TENSORS if shape == "fan-out" else EAGER
+        yield Scenario(f"graph-{shape}", f"engine, {shape} of 10⁴ nodes: backward, per node",
+                       graph_backward(shape, NODES), {"torch": 10}, peers, **options)
+    yield Scenario("graph-build", "chain of 10⁴ nodes: build, per node", graph_build, peers=TENSORS, **options)
+    yield Scenario("graph-end", "chain of 10⁴ nodes: drop, per node", graph_end, peers=TENSORS, **options)
+    for power, raised in ((5, "⁵"), (6, "⁶")):
+        yield Scenario(f"graph-chain-1e{power}", f"engine, chain of 10{raised} nodes: backward, per node",
+                       graph_backward("chain", 10 ** power), {"torch": 10}, TENSORS, unit="ns", per=10 ** power)
+
+
+def programs():
+    """Whole programs and large tensors."""
+    yield Scenario("rnn", "tanh RNN, 100 steps × 64, batch 16", tanh_network, {"torch": 3})
+    yield Scenario("lstm", "LSTM of elementary operators, 50 steps × 64, batch 16", lstm, {"torch": 3})
+    wanted = {3: {"torch": 6}, 4: {}, 5: {"torch": 2}, 6: {"torch": 2}, 7: {"torch": 3, "jax.jit": 1}}
+    for power, targets in wanted.items():
+        def make(lib, size=10 ** power):
+            return elementwise_chain(lib, size)
+        yield Scenario(f"chain-1e{power}", f"element-wise chain, 10{'⁰¹²³⁴⁵⁶⁷'[power]} float32, forward and backward",
+                       make, targets)
+    yield Scenario("mlp-tiny", "MLP 10-16-4, batch 8: SGD step", lambda lib: training_step(lib, 8, sizes=(10, 16, 4)),
+                   {"torch": 6})
+    yield Scenario("mlp-small", "MLP 784-256-128-10, batch 64: SGD step", training_step, {"torch": 2})
+    yield Scenario("mlp-large", "MLP 1024-4096-1024, batch 256: SGD step",
+                   lambda lib: training_step(lib, 256, sizes=(1024, 4096, 1024)), {"torch": 1})
+    yield Scenario("block-128", "transformer block, d = 128, 64 steps, batch 4",
+                   lambda lib: transformer_block(lib, 128, 64), {"torch": 1.8})
+    yield Scenario("block-512", "transformer block, d = 512, 128 steps, batch 4",
+                   lambda lib: transformer_block(lib, 512, 128), {"torch": 1.1})
+    yield Scenario("layer-128", "`nn.TransformerEncoderLayer`, d = 128, 64 steps, batch 4",
+                   lambda lib: encoder_layer(lib, 128, 64), peers=TENSORS)
+    yield Scenario("hvp", "Hessian of the MLP (batch 64) times a vector, by two backwards", hessian_times_vector,
+                   {"torch": 2.5})
+    yield Scenario("hessian", "full Hessian of 50 inputs", full_hessian, {"torch": 5})
+    for kind in ("SGD", "Adam"):
+        yield Scenario(f"step-{kind.lower()}", f"{kind} step, 100 parameters of 1,000",
+                       lambda lib, kind=kind: optimiser_step(lib, small_parameters(lib), kind), {"torch": 5}, TENSORS)
+
+
+def processes():
+    """What concerns a process of its own."""
+    yield Scenario("import-time", "import, NumPy included", None, {"torch": 10}, EAGER, "ms", measure="import_time",
+                   threads=(1,))
+    yield Scenario("import-memory", "resident after import", None, {"torch": 5}, EAGER, "MiB", measure="import_memory",
+                   threads=(1,))
+    yield Scenario("peak", "MLP 50 × 1024, batch 512: most memory of the process", None, {"torch": 1 / 0.9}, TENSORS,
+                   "MiB", measure="peak")
+    yield Scenario("peak-beyond-import", "the same, without what the import took", None, {}, TENSORS, "MiB",
+                   measure="peak_beyond_import")
+    yield Scenario("node-memory", "chain of 10⁶ nodes: memory, per node", None, {}, TENSORS, "bytes",
+                   measure="node_memory", threads=(1,))
+    yield Scenario("growth", "growth of the process over 20,000 training steps", None, {}, TENSORS, "MiB",
+                   measure="growth", threads=(1,))
+
+
+SCENARIOS = {scenario.key: scenario for group in (operations, graphs, programs, processes) for scenario in group()}

@@ -1,0 +1,198 @@
+"""
+Libraries that take turns, each in a process of its own.
+
+A process is given as many cores as its library may have threads, before anything is imported; some peers count them
+only then. It reads requests, one JSON object a line, and answers in the same way; whoever waits needs no core. So what
+the machine does otherwise meets all libraries alike, and none of them meets the threads of another.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from statistics import median
+
+from .measuring import (
+    calls_in_a_sample,
+    module_command,
+    peak_bytes,
+    resident_bytes,
+    seconds_per_call,
+    surroundings,
+    use_cores,
+)
+
+LARGEST_SAMPLE = 1.5              # seconds: what takes longer gets few rounds
+# In a bare interpreter: seconds and bytes of an import.
+IMPORT = """
+import os, sys, time
+def resident():
+    with open("/proc/self/statm") as pages:
+        return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+before, begin = resident(), time.perf_counter()
+for name in sys.argv[1:]:
+    __import__(name)
+print([time.perf_counter() - begin, resident() - before])
+"""
+STEPS = 20_000                    # training steps over which memory may grow
+DEEP = 1_000_000                  # nodes of the chain that is weighed
+
+
+# ---- the process of a library
+
+def prepared(made):
+    """(what to do before each time or None, the function) of what a scenario makes."""
+    return made if isinstance(made, tuple) else (None, made)
+
+
+def serve(name, threads):
+    """Answer requests: `{"scenario": key}` prepares, `{"calls": n}` measures."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    use_cores(threads)
+    from .scenarios import SCENARIOS
+    from .workloads import library
+
+    lib = prepare = function = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if "scenario" in request:
+                prepare = function = None
+                lib = lib or library(name, threads)
+                prepare, function = prepared(SCENARIOS[request["scenario"]].make(lib))
+                for _ in range(2):                   # compilers, caches and pools are filled
+                    seconds = seconds_per_call(function, 1, prepare)
+                answer = {"seconds": seconds}
+            else:
+                answer = {"seconds": seconds_per_call(function, request["calls"], prepare)}
+        except NotImplementedError as error:
+            answer = {"missing": str(error)}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def measure(what, name, threads):
+    """What is asked about a whole process: seconds or bytes."""
+    use_cores(threads)
+    import gc
+
+    from .networks import deep_training_step, training_step
+    from .workloads import Graph, library
+
+    lib = library(name, threads)
+    before = resident_bytes()
+    if what in ("peak", "peak_beyond_import"):
+        step = deep_training_step(lib)
+        for _ in range(5):
+            step()
+        return peak_bytes() - (before if what == "peak_beyond_import" else 0)
+    if what == "node_memory":
+        Graph(lib, "chain", 1000).build()
+        graph = Graph(lib, "chain", DEEP)
+        gc.collect()
+        gc.disable()
+        before = resident_bytes()
+        graph.build()
+        return (resident_bytes() - before) / DEEP
+    step = training_step(lib)                        # growth
+    for _ in range(1000):
+        step()
+    gc.collect()
+    before = resident_bytes()
+    for _ in range(STEPS):
+        step()
+    gc.collect()
+    return resident_bytes() - before
+
+
+# ---- the other side
+
+def command(name, threads, *more):
+    """The command that starts the process of a library."""
+    return module_command("turns", "--library", name, "--threads", str(threads), *more)
+
+
+def measured(what, name, threads):
+    """`measure` in a fresh process; or `import_time` and `import_memory`."""
+    importing = what in ("import_time", "import_memory")
+    bare = [sys.executable, "-P", "-c", IMPORT, name, *["autograd.numpy"] * (name == "autograd")]
+    answer = subprocess.run(bare if importing else command(name, threads, "--measure", what), check=True,
+                            env=surroundings(threads), stdout=subprocess.PIPE)
+    found = json.loads(answer.stdout)
+    return found[what == "import_memory"] if importing else found
+
+
+class Player:
+    """One library that takes turns."""
+
+    def __init__(self, name, threads):
+        self.name = name
+        self.process = subprocess.Popen(command(name, threads), env=surroundings(threads), text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, **request):
+        """Seconds, or None if the library lacks something. A library that fails is an error."""
+        print(json.dumps(request), file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} ended while it was asked {request}")
+        return json.loads(line).get("seconds")
+
+    def close(self):
+        with self.process:                           # closes both pipes, and waits
+            pass
+
+
+def rounds_of(names, scenario, threads, rounds):
+    """
+    Library -> its samples in seconds, one for each round in which all took a turn.
+
+    Processes are new for each scenario: after a large graph, for example, the system's allocator keeps so much memory
+    that temporary results of other scenarios no longer need fresh pages.
+    """
+    players = [Player(name, threads) for name in names]
+    try:
+        first = {player: player.ask(scenario=scenario.key) for player in players}
+        calls = {player: calls_in_a_sample(seconds) for player, seconds in first.items() if seconds is not None}
+        if max(filter(None, first.values()), default=0) > LARGEST_SAMPLE:
+            rounds = min(rounds, 3)
+        samples = {player.name: [] for player in calls}
+        for _ in range(rounds):
+            for player, number in calls.items():
+                samples[player.name].append(player.ask(calls=number))
+        return samples
+    finally:
+        for player in players:
+            player.close()
+
+
+def processes_of(names, scenario, threads, rounds):
+    """The same for what is measured in fresh processes. Memory hardly varies, so it gets one round."""
+    timed = scenario.measure == "import_time"
+    if timed:                                        # files come from the disk the first time
+        for name in names:
+            measured(scenario.measure, name, threads)
+    samples = {name: [] for name in names}
+    for _ in range(rounds if timed else 1):
+        for name in names:
+            samples[name].append(measured(scenario.measure, name, threads))
+    return samples
+
+
+def summary(samples):
+    """(library -> median, peer -> median of the ratios of each round)."""
+    ours = samples["cygrad"]
+    ratios = {name: median(theirs / own for theirs, own in zip(found, ours, strict=True))
+              for name, found in samples.items() if name != "cygrad" and min(ours) > 0}
+    return {name: median(found) for name, found in samples.items()}, ratios
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="The process of one library; benchmarks.compare starts it.")
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--measure")
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure, options.library, options.threads)))
+    else:
+        serve(options.library, options.threads)
