@@ -2,6 +2,7 @@
 
 import os
 import sysconfig
+from compileall import compile_dir
 from pathlib import Path
 from pprint import pformat
 
@@ -50,6 +51,9 @@ class BuildExt(build_ext):
         self.prune(Path(self.build_lib, CORE))
         self.prune(package)
         self.write_stub(package.parent)
+        if self.inplace:
+            # As an installer would: where Python may not write bytecode, every import would compile again.
+            compile_dir(package.parent, quiet=2, workers=self.parallel)
 
     def cythonize(self):
         """Translate what changed, counting changes in any .pxd that is cimported."""

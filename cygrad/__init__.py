@@ -7,6 +7,7 @@ cygrad: automatic differentiation on CPUs, with a Cython core.
 
 import importlib as _importlib
 
+from cygrad._core import blas_loading  # isort: split  (before anything else loads BLAS)
 from cygrad._core.dtype import (
     bool,
     complex64,

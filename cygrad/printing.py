@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from cygrad._core.dtype import get_default_dtype, int64
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
 
 
-@dataclass(frozen=True)
-class PrintOptions:
+class PrintOptions(NamedTuple):
     """What `set_printoptions` sets."""
 
     precision: int = 4
@@ -80,7 +79,7 @@ def set_printoptions(
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     chosen = PROFILES[profile] if profile is not None else {}
     chosen = chosen | {name: value for name, value in given.items() if value is not None}
-    _options = replace(_options, **chosen, sci_mode=sci_mode)
+    _options = _options._replace(**chosen, sci_mode=sci_mode)
 
 
 def get_printoptions() -> dict:
@@ -96,7 +95,7 @@ def get_printoptions() -> dict:
     >>> cygrad.get_printoptions()["precision"]
     4
     """
-    return asdict(_options)
+    return _options._asdict()
 
 
 @contextmanager

@@ -26,8 +26,8 @@ LAYERS = [
 ]
 # In _core: these know of no other module than each other. Memory, types, and the doors to threads and to BLAS.
 FOUNDATION = {
-    "array", "atomic", "blas", "dtype", "errors", "large_blocks", "parallel", "references", "slabs", "storage",
-    "thread_limits", "workers",
+    "array", "atomic", "blas", "blas_loading", "dtype", "errors", "large_blocks", "parallel", "references", "slabs",
+    "storage", "thread_limits", "workers",
 }
 # What reads the operator table: plain Python, so that the generator can use it before anything is compiled.
 TABLE_READERS = {"formula", "layout", "lowering", "recorded", "signature"}

@@ -19,6 +19,7 @@ import threading
 
 cdef extern from * nogil:
     """
+    #include "thread_variable.h"
     enum { REMEMBERED = 1024, THREAD_NAME = 48 };
     typedef struct {
         int64_t number;                /* of the call, 0 for none */
@@ -28,7 +29,7 @@ cdef extern from * nogil:
         char name[THREAD_NAME];        /* of the thread */
     } call_t;
     static call_t calls[REMEMBERED];
-    static __thread struct { int64_t call, number; char name[THREAD_NAME]; } own;
+    THREAD_VARIABLE struct { int64_t call, number; char name[THREAD_NAME]; } own;
     """
     enum:
         REMEMBERED

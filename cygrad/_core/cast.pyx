@@ -11,6 +11,12 @@ from cygrad._core.dtype cimport (BOOL, COMPLEX64, COMPLEX128, DTYPES, FLOAT32, F
                                  INT64, UINT8, itemsize)
 from cygrad._core.value cimport COMPLEX, REAL
 
+cdef extern from "word_moves.h" nogil:
+    void backwards_bytes(const void *last, void *out, int64_t n)
+    void backwards_halves(const void *last, void *out, int64_t n)
+    void backwards_words(const void *last, void *out, int64_t n)
+    void backwards_doubles(const void *last, void *out, int64_t n)
+
 ctypedef fused source_t:
     uint8_t
     int8_t
@@ -99,6 +105,15 @@ cdef void move_loop(char **arguments, const int64_t *n, const int64_t *steps, wo
             value = (<word_t *>source)[0]
             for i in range(count):
                 (<word_t *>out)[i] = value
+        elif step_in == -size and size <= 8:
+            if word_t is uint8_t:
+                backwards_bytes(source, out, count)
+            elif word_t is int16_t:
+                backwards_halves(source, out, count)
+            elif word_t is int32_t:
+                backwards_words(source, out, count)
+            else:
+                backwards_doubles(source, out, count)
         else:
             for i in range(count):
                 (<word_t *>out)[i] = (<word_t *>(source + i * step_in))[0]

@@ -68,6 +68,9 @@ static inline __attribute__((always_inline)) void NAME(gather_row)(
             const int64_t count = last - first;
             if (step == 1) {
                 memcpy(target, source, count * sizeof(ELEMENT));
+            } else if (step == 2) {
+                for (int64_t k = 0; k < count; k++)
+                    target[k] = source[2 * k];
             } else {
                 for (int64_t k = 0; k < count; k++)
                     target[k] = source[k * step];

@@ -3,6 +3,7 @@
 from libc.math cimport isfinite, trunc
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
+from libc.string cimport memcpy
 from cygrad._core.array cimport (array_empty, overlaps_itself, release, retain,
                                  shape_text, share_memory)
 from cygrad._core.cast cimport cast_loops, number_to_cell
@@ -15,10 +16,18 @@ from cygrad._core.loops cimport loop_t
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.value cimport COMPLEX, REAL
 
+cdef extern from "word_moves.h" nogil:
+    void turn_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows, int64_t columns)
+    void turn_doubles(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+                      int64_t columns)
+
 cdef enum:
     PIECE = 32768         # elements that one thread copies at a time
     BLOCK = 32            # side of the square blocks of a transposed copy: both sides stay in cache
     SHORT_ROW = 16
+
+ctypedef void (*turn_t)(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+                        int64_t columns) noexcept nogil
 
 ctypedef struct copy_t:
     nest_t nest           # operand 0: to, 1: source
@@ -27,6 +36,7 @@ ctypedef struct copy_t:
     int64_t size          # bytes of those
     int32_t other         # the dimension that is walked besides dimension 0
     int32_t transposed    # the source is walked along `other` in memory
+    turn_t turn           # does so with vectors, or NULL
     int64_t rows          # of `other`, in one item of work
     int64_t groups        # items along `other`
 
@@ -55,6 +65,11 @@ cdef void copy_block(copy_t *copy, char *to, char *source, int64_t rows, int64_t
         count, times = rows, columns
     steps[0] = copy.nest.strides[1][inner]
     steps[1] = copy.nest.strides[0][inner]
+    if copy.loop == copy.move and steps[0] == copy.size == steps[1]:
+        for row in range(times):
+            memcpy(to + row * copy.nest.strides[0][outer], source + row * copy.nest.strides[1][outer],
+                   count * copy.size)
+        return
     for row in range(times):
         pointers[0] = source + row * copy.nest.strides[1][outer]
         pointers[1] = to + row * copy.nest.strides[0][outer]
@@ -110,12 +125,25 @@ cdef void copy_items(void *context, int64_t begin, int64_t end) noexcept nogil:
         if not copy.transposed:
             copy_block(copy, to, source, rows, nest.shape[0])
             continue
+        if copy.turn != NULL:
+            copy.turn(source, nest.strides[1][0], to, nest.strides[0][copy.other], rows, nest.shape[0])
+            continue
         column = 0
         while column < nest.shape[0]:
             columns = nest.shape[0] - column if nest.shape[0] - column < BLOCK else BLOCK
             turn_block(copy, to + column * nest.strides[0][0], source + column * nest.strides[1][0],
                        rows, columns)
             column += BLOCK
+
+
+cdef turn_t turn_of(const copy_t *copy) noexcept nogil:
+    """The vector code for a transposed copy: of words of one size that are neighbours in their rows."""
+    if copy.loop == copy.move and copy.nest.strides[0][0] == copy.size == copy.nest.strides[1][copy.other]:
+        if copy.size == 4:
+            return turn_words
+        if copy.size == 8:
+            return turn_doubles
+    return NULL
 
 
 cdef inline int64_t magnitude(int64_t x) noexcept nogil:
@@ -144,6 +172,7 @@ cdef void run_copy(copy_t *copy) noexcept nogil:
             least = size
     if copy.transposed:
         copy.rows = BLOCK
+        copy.turn = turn_of(copy)
     else:
         copy.rows = PIECE // nest.shape[0]
         if copy.rows < 1:

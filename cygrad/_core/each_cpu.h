@@ -1,4 +1,6 @@
-/* FOR_EACH_CPU: compile a function for several instruction sets; the best is chosen when the module is loaded. */
+/* FOR_EACH_CPU: compile a function for several instruction sets; the best is chosen when the module is loaded.
+ * INDEPENDENT: the iterations of the loop that follows do not depend on each other, which compilers must be told where
+ * memory that is written may be that which is read. */
 #ifndef CYGRAD_EACH_CPU_H
 #define CYGRAD_EACH_CPU_H
 
@@ -7,6 +9,14 @@
 #define FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define FOR_EACH_CPU
+#endif
+
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define INDEPENDENT
 #endif
 
 #endif

@@ -34,11 +34,14 @@ from cygrad._core.wrapped cimport known_tensor, tensor_of
 
 from cygrad._core.node import set_evaluating
 from cygrad._core.saved import pop_hooks, push_hooks
+import cygrad._core.sweep  # noqa: F401  # no-cython-lint  # lets run_items() sweep
 import threading
 
 cdef enum:
     DEEP = 60               # backward calls inside each other on one stack before the next one gets a new thread
     DEEPEST = 1000          # such threads on top of each other
+    BRIEF = 16              # nodes, and elements that they touch: so few take less than giving the lock up and
+    BRIEF_WORK = 1024       # getting it back
 
 
 cdef list _none = []
@@ -73,8 +76,11 @@ cdef class GraphTask:
         if worth_a_team(&self.plan):
             return self.run_team()
         while True:
-            with nogil:
+            if self.plan.n_items <= BRIEF and self.plan.work <= BRIEF_WORK:
                 status = advance(&self.plan, &place, self.keep)
+            else:
+                with nogil:
+                    status = advance(&self.plan, &place, self.keep)
             if status == FINISHED:
                 return 0
             if status == LOOK_FOR_SIGNALS:

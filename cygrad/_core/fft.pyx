@@ -45,9 +45,20 @@ ctypedef struct pass_t:
     int64_t lines_at_once     # lines side by side: `inner`
     int64_t source_length
     int64_t target_length
+    int64_t target_line       # elements from one line of the target to the next: of a whole spectrum, or of half of it
     int64_t source_size       # bytes of an element
     int64_t target_size
     char factor[8]
+
+ctypedef struct spectrum_t:
+    array_t *array
+    int64_t n
+    int64_t inner
+    bint forward
+
+ctypedef fused complex_t:
+    float complex
+    double complex
 
 # Elements that are worth a piece of work for one thread, and lines that are worth a plan.
 cdef enum:
@@ -65,14 +76,14 @@ cdef void run_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
     while line < end:
         if inner == 1:
             block, offset, count = line, 0, end - line
-            steps[0], steps[2] = work.source_length * work.source_size, work.target_length * work.target_size
+            steps[0], steps[2] = work.source_length * work.source_size, work.target_line * work.target_size
         else:
             block, offset = line // inner, line % inner
             count = min(end - line, inner - offset)
             steps[0], steps[2] = work.source_size, work.target_size
         arguments[0] = work.source + (block * work.source_length * inner + offset) * work.source_size
         arguments[1] = work.factor
-        arguments[2] = work.target + (block * work.target_length * inner + offset) * work.target_size
+        arguments[2] = work.target + (block * work.target_line * inner + offset) * work.target_size
         sizes[0], sizes[1], sizes[2] = count, work.source_length, work.target_length
         steps[1], steps[3], steps[4] = 0, inner * work.source_size, inner * work.target_size
         work.entry.loop(arguments, sizes, steps, work.entry.data)
@@ -80,7 +91,11 @@ cdef void run_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void transform(transform_t kind, const array_t *source, array_t *target, int axis, double factor) noexcept nogil:
-    """Contiguous source to contiguous target along one dimension; they may be the same array, if both are complex."""
+    """
+    Contiguous source to contiguous target along one dimension; they may be the same array, if both are complex.
+
+    Half of a spectrum may have a target for the whole one, of which it is then the first half.
+    """
     cdef pass_t work
     cdef int64_t lines = 1, length
     cdef int i, double_precision = real_of(target.dtype) == FLOAT64
@@ -88,7 +103,10 @@ cdef void transform(transform_t kind, const array_t *source, array_t *target, in
         return
     work.entry = entries[<int>kind][double_precision]
     work.source, work.target = source.data, target.data
-    work.source_length, work.target_length = source.shape[axis], target.shape[axis]
+    work.source_length, work.target_line = source.shape[axis], target.shape[axis]
+    work.target_length = work.target_line
+    if kind == TO_COMPLEX_EVEN or kind == TO_COMPLEX_ODD:
+        work.target_length = work.source_length // 2 + 1
     work.source_size, work.target_size = itemsize(source.dtype), itemsize(target.dtype)
     work.lines_at_once = 1
     for i in range(target.ndim):
@@ -196,6 +214,84 @@ cdef int fft_r2c_kernel(const value_t *arguments, value_t *results) noexcept nog
     return array_result(result, &results[0])
 
 
+cdef void _complete(complex_t *data, int64_t outer, int64_t n, int64_t inner, bint forward) noexcept nogil:
+    """
+    The second half of the spectrum of real numbers, whose entries are the conjugates of those of the first one.
+
+    The backward transform is the conjugate of the forward one.
+    """
+    cdef int64_t o, k, i
+    cdef complex_t *line
+    for o in range(outer):
+        line = data + o * n * inner
+        if inner == 1:
+            for k in range(n // 2 + 1, n):
+                line[k].real, line[k].imag = line[n - k].real, -line[n - k].imag
+        else:
+            for k in range(n // 2 + 1, n):
+                for i in range(inner):
+                    line[k * inner + i].real = line[(n - k) * inner + i].real
+                    line[k * inner + i].imag = -line[(n - k) * inner + i].imag
+        if not forward:
+            for i in range(n * inner):
+                line[i].imag = -line[i].imag
+
+
+cdef void _complete_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """The blocks from begin to end."""
+    cdef spectrum_t *work = <spectrum_t *>context
+    cdef array_t *array = work.array
+    if array.dtype == COMPLEX64:
+        _complete(<float complex *>array.data + begin * work.n * work.inner, end - begin, work.n, work.inner,
+                  work.forward)
+    else:
+        _complete(<double complex *>array.data + begin * work.n * work.inner, end - begin, work.n, work.inner,
+                  work.forward)
+
+
+cdef void complete(array_t *array, int axis, bint forward) noexcept nogil:
+    """Make a whole spectrum along one dimension of its first half."""
+    cdef spectrum_t work
+    cdef int64_t outer = 1
+    cdef int i
+    work.array, work.n, work.inner, work.forward = array, array.shape[axis], 1, forward
+    for i in range(array.ndim):
+        if i < axis:
+            outer *= array.shape[i]
+        elif i > axis:
+            work.inner *= array.shape[i]
+    if array.size:
+        parallel_for(_complete_lines, &work, outer, max(1, PIECE // (work.n * work.inner)))
+
+
+cdef int fft_real_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """fft_real(self, dim, scale, forward): real to the whole spectrum."""
+    cdef array_t *input
+    cdef array_t *source
+    cdef array_t *result
+    cdef int axes[MAX_DIMS]
+    cdef int i, last, count = 0, status = read_arguments(b"fft", True, arguments, &input, &count, axes)
+    cdef bint forward = is_true(&arguments[3])
+    if status != OK:
+        return status
+    if count < 1:
+        return array_result(as_copy(input, complex_of(input.dtype)), &results[0])
+    last = last_of(count, axes)
+    source = as_contiguous(input, -1)
+    result = array_empty(complex_of(input.dtype), input.ndim, input.shape)
+    if source == NULL or result == NULL:
+        release(source)
+        release(result)
+        return MEMORY_ERROR
+    transform(TO_COMPLEX_ODD if input.shape[last] % 2 else TO_COMPLEX_EVEN, source, result, last,
+              as_real(&arguments[2]))
+    complete(result, last, forward)
+    for i in range(count - 2, -1, -1):
+        transform(FORWARD if forward else BACKWARD, result, result, axes[i], 1)
+    release(source)
+    return array_result(result, &results[0])
+
+
 cdef int fft_c2r_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """fft_c2r(self, dim, scale, size): complex to real, backward, of half of the spectrum in the last dimension."""
     cdef array_t *input
@@ -223,11 +319,6 @@ cdef int fft_c2r_kernel(const value_t *arguments, value_t *results) noexcept nog
     transform(TO_REAL, source, result, last, as_real(&arguments[2]))
     release(source)
     return array_result(result, &results[0])
-
-
-ctypedef fused complex_t:
-    float complex
-    double complex
 
 
 cdef void _weigh(complex_t *data, int64_t outer, int64_t n, int64_t inner, int64_t end, double factor) noexcept nogil:
@@ -284,4 +375,5 @@ _take_loops()
 register_kernel("fft_c2c", fft_c2c_kernel)
 register_kernel("fft_r2c", fft_r2c_kernel)
 register_kernel("fft_c2r", fft_c2r_kernel)
+register_kernel("fft_real", fft_real_kernel)
 register_kernel("fft_weigh", fft_weigh_kernel)

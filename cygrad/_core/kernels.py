@@ -6,6 +6,7 @@ import cygrad._core.complex_view
 import cygrad._core.convolution
 import cygrad._core.convolution_patches
 import cygrad._core.copies
+import cygrad._core.distances
 import cygrad._core.fft
 import cygrad._core.gather
 import cygrad._core.index

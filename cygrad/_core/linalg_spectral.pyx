@@ -17,6 +17,7 @@ from cygrad._core.linalg_solve cimport set_identity
 from cygrad._core.value cimport is_true, register_kernel, set_array, value_t
 
 cdef enum:
+    MADE = 5              # arrays that a factorization makes, at most
     NOT_FINITE = -1       # info of a matrix with nan or inf, which LAPACK must not be given
 
 
@@ -29,6 +30,23 @@ cdef void fill_nan(int dtype, char *data, int64_t count) noexcept nogil:
             (<float *>data)[i] = NAN
         else:
             (<double *>data)[i] = NAN
+
+
+cdef void _drop(array_t **array) noexcept nogil:
+    """What is no longer needed makes room for what comes."""
+    release(array[0])
+    array[0] = NULL
+
+
+cdef int _give(int status, array_t **made, int count, const int *given, value_t *results) noexcept nogil:
+    """Those of MADE arrays that are the results; the others, and all of them if something failed, are let go of."""
+    cdef int i
+    for i in range(count):
+        if status == OK:
+            set_array(&results[i], made[given[i]])
+            made[given[i]] = NULL
+    release_all(MADE, made)
+    return status
 
 
 # ---- singular values
@@ -82,42 +100,29 @@ cdef int svd_arrays(array_t *input, char job, array_t **made) noexcept nogil:
 cdef int linalg_svd_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """linalg_svd(self, full_matrices) -> U, S, Vh, info."""
     cdef array_t *input
-    cdef array_t *made[5]
+    cdef array_t *made[MADE]
+    cdef int[4] given = [1, 2, 3, 4]
     cdef int status = matrix_argument(b"linalg.svd", b"A", &arguments[0], &input)
     if status != OK:
         return status
     memset(made, 0, sizeof(made))
     status = svd_arrays(input, b"A" if is_true(&arguments[1]) else b"S", made)
-    release(made[0])
-    made[0] = NULL
-    status = status or turn(&made[1]) or turn(&made[3])
-    if status != OK:
-        release_all(5, made)
-        return status
-    set_array(&results[0], made[1])
-    set_array(&results[1], made[2])
-    set_array(&results[2], made[3])
-    set_array(&results[3], made[4])
-    return OK
+    _drop(&made[0])
+    return _give(status or turn(&made[1]) or turn(&made[3]), made, 4, given, results)
 
 
 cdef int linalg_svdvals_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """linalg_svdvals(self) -> S, info."""
     cdef array_t *input
-    cdef array_t *made[5]
+    cdef array_t *made[MADE]
+    cdef int[2] given = [2, 4]
     cdef int status = matrix_argument(b"linalg.svdvals", b"A", &arguments[0], &input)
     if status != OK:
         return status
     memset(made, 0, sizeof(made))
     status = svd_arrays(input, b"N", made)
-    release(made[0])
-    made[0] = NULL
-    if status != OK:
-        release_all(5, made)
-        return status
-    set_array(&results[0], made[2])
-    set_array(&results[1], made[4])
-    return OK
+    _drop(&made[0])
+    return _give(status, made, 2, given, results)
 
 
 # ---- eigenvalues of symmetric and Hermitian matrices
@@ -164,33 +169,18 @@ cdef int _eigh_arrays(const value_t *arguments, char job, array_t **made) noexce
 
 cdef int linalg_eigh_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """linalg_eigh(self, UPLO) -> L, V, info."""
-    cdef array_t *made[3]
-    cdef int status
+    cdef array_t *made[MADE]
+    cdef int[3] given = [1, 0, 2]
     memset(made, 0, sizeof(made))
-    status = _eigh_arrays(arguments, b"V", made)
-    status = status or turn(&made[0])
-    if status != OK:
-        release_all(3, made)
-        return status
-    set_array(&results[0], made[1])
-    set_array(&results[1], made[0])
-    set_array(&results[2], made[2])
-    return OK
+    return _give(_eigh_arrays(arguments, b"V", made) or turn(&made[0]), made, 3, given, results)
 
 
 cdef int linalg_eigvalsh_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """linalg_eigvalsh(self, UPLO) -> L, info."""
-    cdef array_t *made[3]
-    cdef int status
+    cdef array_t *made[MADE]
+    cdef int[2] given = [1, 2]
     memset(made, 0, sizeof(made))
-    status = _eigh_arrays(arguments, b"N", made)
-    if status != OK:
-        release_all(3, made)
-        return status
-    release(made[0])
-    set_array(&results[0], made[1])
-    set_array(&results[1], made[2])
-    return OK
+    return _give(_eigh_arrays(arguments, b"N", made), made, 2, given, results)
 
 
 # ---- eigenvalues of any square matrix
@@ -277,36 +267,24 @@ cdef int _eig_arrays(const value_t *arguments, char job, array_t **made) noexcep
 
 cdef int linalg_eig_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """linalg_eig(self) -> L, V, info."""
-    cdef array_t *made[4]
+    cdef array_t *made[MADE]
+    cdef int[3] given = [1, 2, 3]
     cdef int status
     memset(made, 0, sizeof(made))
     status = _eig_arrays(arguments, b"V", made)
-    release(made[0])
-    made[0] = NULL
-    status = status or turn(&made[2])
-    if status != OK:
-        release_all(4, made)
-        return status
-    set_array(&results[0], made[1])
-    set_array(&results[1], made[2])
-    set_array(&results[2], made[3])
-    return OK
+    _drop(&made[0])
+    return _give(status or turn(&made[2]), made, 3, given, results)
 
 
 cdef int linalg_eigvals_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """linalg_eigvals(self) -> L, info."""
-    cdef array_t *made[4]
+    cdef array_t *made[MADE]
+    cdef int[2] given = [1, 3]
     cdef int status
     memset(made, 0, sizeof(made))
     status = _eig_arrays(arguments, b"N", made)
-    release(made[0])
-    made[0] = NULL
-    if status != OK:
-        release_all(4, made)
-        return status
-    set_array(&results[0], made[1])
-    set_array(&results[1], made[3])
-    return OK
+    _drop(&made[0])
+    return _give(status, made, 2, given, results)
 
 
 register_kernel("linalg_svd", linalg_svd_kernel)

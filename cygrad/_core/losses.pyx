@@ -173,27 +173,35 @@ cdef int _open(loss_t *loss, const char *name, int dtype, int ndim, int64_t *sha
 cdef void _sample_losses(loss_t *loss, floating *input, floating *weight, floating *losses, floating *weights,
                          int64_t begin, int64_t end) noexcept nogil:
     cdef const int64_t *targets = <int64_t *>loss.target.data
-    cdef int64_t sample, at, c, target, n = loss.rows.n, inner = loss.rows.inner
-    cdef double smooth, value, w
-    for sample in range(begin, end):
-        target = targets[sample]
-        if target == loss.ignore:
-            losses[sample] = 0
-            weights[sample] = 0
-            continue
-        at = sample // inner * n * inner + sample % inner
-        w = weight[target] if weight != NULL else 1
-        weights[sample] = <floating>w
-        value = -w * input[at + target * inner]
-        if loss.smoothing != 0:
-            smooth = 0
-            if weight == NULL and inner == 1:
-                smooth = -row_sum(loss.dtype, <char *>(input + at), n)
-            else:
-                for c in range(n):
-                    smooth -= input[at + c * inner] * (weight[c] if weight != NULL else <floating>1)
-            value = (1 - loss.smoothing) * value + loss.smoothing / n * smooth
-        losses[sample] = <floating>value
+    cdef double[TILE] smooth
+    cdef int64_t first = begin, width, k, at, c, target, n = loss.rows.n, inner = loss.rows.inner
+    cdef double value, w
+    while first < end:
+        # Neighbouring samples, whose elements of a class are neighbours.
+        width = min(min(<int64_t>TILE, end - first), inner - first % inner)
+        at = first // inner * n * inner + first % inner
+        if loss.smoothing != 0 and weight == NULL and inner == 1:
+            smooth[0] = -row_sum(loss.dtype, <char *>(input + at), n)
+        elif loss.smoothing != 0:
+            for k in range(width):
+                smooth[k] = 0
+            for c in range(n):
+                w = weight[c] if weight != NULL else 1
+                for k in range(width):
+                    smooth[k] -= input[at + c * inner + k] * w
+        for k in range(width):
+            target = targets[first + k]
+            if target == loss.ignore:
+                losses[first + k] = 0
+                weights[first + k] = 0
+                continue
+            w = weight[target] if weight != NULL else 1
+            weights[first + k] = <floating>w
+            value = -w * input[at + target * inner + k]
+            if loss.smoothing != 0:
+                value = (1 - loss.smoothing) * value + loss.smoothing / n * smooth[k]
+            losses[first + k] = <floating>value
+        first += width
 
 
 cdef void _losses_body(void *context, int64_t begin, int64_t end) noexcept nogil:

@@ -7,7 +7,8 @@ import inspect
 
 cdef extern from * nogil:
     """
-    static __thread struct {
+    #include "thread_variable.h"
+    THREAD_VARIABLE struct {
         int grad_disabled, inference, depth, draining;
         long long sequence;
         void *saved_hooks;

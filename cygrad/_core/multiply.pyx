@@ -8,11 +8,17 @@ they are therefore as large as leaves enough of them to share, and nearly square
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from cygrad._core.blas cimport gemm, gemv, scalar_t
-from cygrad._core.dtype cimport is_differentiable, itemsize
+from cygrad._core.dtype cimport FLOAT64, is_differentiable, is_floating, itemsize
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.plain_products cimport multiply_integers, scale_tile
 
+cdef extern from "small_products.h" nogil:
+    void small_product(bint double_precision, const void *a, int64_t a_row, int64_t a_column, const void *b,
+                       int64_t b_row, int64_t b_column, void *c, int64_t c_row, int64_t m, int64_t n, int64_t k,
+                       double alpha, double beta)
+
 cdef enum:
+    SMALL = 27                # multiplications of a product that is not worth a call of BLAS
     PIECE_WORK = 1 << 18      # multiplications that are worth a piece of a batch
     VECTOR_WORK = 1 << 18     # ... or a tile where each element of a matrix is used once
     MANY_TILES = 16
@@ -105,6 +111,12 @@ cdef inline void multiply_tile(product_t *product, char *a, char *b, char *c, in
                           1 if product.a.transposed else product.a.leading,
                           product.a.leading if product.a.transposed else 1,
                           b, product.b.leading, product.integer_beta, c, product.n)
+    elif product.m * product.n * product.k <= SMALL and is_floating(product.dtype):
+        small_product(product.dtype == FLOAT64, a, 1 if product.a.transposed else product.a.leading,
+                      product.a.leading if product.a.transposed else 1, b,
+                      1 if product.b.transposed else product.b.leading,
+                      product.b.leading if product.b.transposed else 1, c, product.n, rows, columns, product.k,
+                      product.alpha.real, beta.real)
     elif columns == 1 and product.n == 1:
         if product.addend == NULL:
             memset(c, 0, rows * size)     # gemv might read it in spite of beta = 0

@@ -25,7 +25,8 @@ cdef extern from "nan_scan.h" nogil:
 
 cdef extern from * nogil:
     """
-    static __thread struct { int on, nan, plain, kernels; } own;
+    #include "thread_variable.h"
+    THREAD_VARIABLE struct { int on, nan, plain, kernels; } own;
     """
     watch_t own
 

@@ -139,7 +139,8 @@ cdef void _release_metas(node_t *node) noexcept nogil:
 # Objects whose last reference may be ours to drop, waiting for the outermost dying node of this thread.
 cdef extern from * nogil:
     """
-    static __thread struct { PyObject **items; Py_ssize_t size, capacity; } dying;
+    #include "thread_variable.h"
+    THREAD_VARIABLE struct { PyObject **items; Py_ssize_t size, capacity; } dying;
     """
     PyObject **dying_items "dying.items"
     Py_ssize_t dying_size "dying.size"

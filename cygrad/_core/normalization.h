@@ -1,29 +1,90 @@
-/* Normalisation of channels by their mean and deviation, for float32 and float64. */
+/* Normalisation of channels by their mean and deviation, for float32 and float64.
+ *
+ * A channel is `outer` lines of `inner` neighbours, channels * inner apart. Weight and bias have one element for each
+ * channel, or one for each of `inner`, or one for each of `segments` of a line in each of `groups` channels that follow
+ * each other.
+ */
 #ifndef CYGRAD_NORMALIZATION_H
 #define CYGRAD_NORMALIZATION_H
 
-#include <math.h>
-#include <stddef.h>
 #include <stdint.h>
-#include "each_cpu.h"
-
-enum { LANES = 16, BLOCK = 4096 };
 
 typedef struct {
     int64_t outer, channels, inner;
-    int by_channel;                  /* weight and bias: one for each channel, or one for each of `inner` */
+    int64_t segments, groups;        /* 0: no segments */
+    int by_channel;                  /* one weight for each channel */
     double eps;
 } channels_t;
 
-#define REAL float
-#define NAME(function) function##_float
-#include "normalization_loops.h"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(function) function##_double
-#include "normalization_loops.h"
-#undef REAL
-#undef NAME
+enum {
+    COLUMNS = 256,                   /* of a tile of channels with short lines, at most */
+    SHORT_LINE = 32,                 /* elements from which a line is not short */
+    LINES = 64                       /* that are summed in the precision of the type */
+};
+
+#define LOOPS "normalization_loops.h"
+#include "each_set.h"
+#undef LOOPS
+
+/* Channels of a tile, 0 if lines are not short. */
+static int64_t tile_of(const channels_t *c) {
+    return c->by_channel && c->inner > 0 && c->inner < SHORT_LINE && c->outer > 1 ? COLUMNS / c->inner : 0;
+}
+
+#define CALL(function, signature, ...) do { \
+        static void (*const variants[SETS][2])signature = VARIANTS(function); \
+        variants[instruction_set()][double_precision](__VA_ARGS__); \
+    } while (0)
+#define P const void *
+#define W void *
+
+/* x[0..2], out[0..3] = input, weight, bias -> result, mean, 1 / deviation, variance */
+static void normalize(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
+                      void *const *out) {
+    if (tile_of(c))
+        CALL(normalize_tile, (const channels_t *, int64_t, int64_t, P, P, P, W, W, W, W), c, first, n, x[0], x[1], x[2],
+             out[0], out[1], out[2], out[3]);
+    else
+        CALL(normalize, (const channels_t *, int64_t, P, P, P, W, W, W, W), c, first, x[0], x[1], x[2], out[0], out[1],
+             out[2], out[3]);
+}
+
+/* gradient, input, nothing, mean, 1 / deviation -> sums along normal elements, sums */
+static void normalize_sums(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
+                           void *const *out) {
+    if (tile_of(c))
+        CALL(normalize_sums_tile, (const channels_t *, int64_t, int64_t, P, P, P, P, W, W), c, first, n, x[0], x[1], x[3],
+             x[4], out[0], out[1]);
+    else
+        CALL(normalize_sums, (const channels_t *, int64_t, P, P, P, P, W, W), c, first, x[0], x[1], x[3], x[4], out[0],
+             out[1]);
+}
+
+/* gradient, input, weight, mean, 1 / deviation -> gradient of the input */
+static void normalize_backward(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
+                               void *const *out) {
+    if (tile_of(c))
+        CALL(normalize_backward_tile, (const channels_t *, int64_t, int64_t, P, P, P, P, P, W), c, first, n, x[0], x[1],
+             x[2], x[3], x[4], out[0]);
+    else
+        CALL(normalize_backward, (const channels_t *, int64_t, P, P, P, P, P, W), c, first, x[0], x[1], x[2], x[3], x[4],
+             out[0]);
+}
+
+/* gradient, input, nothing, mean, 1 / deviation of rows [begin, end) -> their sum along normal elements for each column */
+static void normalize_rows(int double_precision, const channels_t *c, int64_t begin, int64_t end, void *const *x,
+                           void *along) {
+    CALL(normalize_rows, (const channels_t *, int64_t, int64_t, P, P, P, P, W), c, begin, end, x[0], x[1], x[3], x[4],
+         along);
+}
+
+/* The same of one row, for each segment */
+static void normalize_segments(int double_precision, const channels_t *c, int64_t row, void *const *x, void *along) {
+    CALL(normalize_segments, (const channels_t *, int64_t, P, P, P, P, W), c, row, x[0], x[1], x[3], x[4], along);
+}
+
+#undef CALL
+#undef P
+#undef W
 
 #endif

@@ -8,53 +8,51 @@ the shape of the input with sizes 1 where it was reduced, so that formulas can b
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from cygrad._core.arguments cimport array_argument, array_result, check_same_shape, integer_argument, new_array
+from libc.string cimport memset
+from cygrad._core.arguments cimport (
+    array_argument, array_result, check_same_shape, integer_argument, integers_argument, new_array)
 from cygrad._core.array cimport MAX_DIMS, array_t, release, shape_text
 from cygrad._core.copy cimport as_contiguous
-from cygrad._core.dtype cimport FLOAT32, dtype_name, is_floating
+from cygrad._core.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.parallel cimport parallel_for
-from cygrad._core.value cimport NOTHING, as_real, register_kernel, value_t
+from cygrad._core.reduction cimport SUM, reduce_array
+from cygrad._core.value cimport ARRAY, NOTHING, as_real, register_kernel, value_t
 
 cdef extern from "normalization.h" nogil:
     ctypedef struct channels_t:
         int64_t outer
         int64_t channels
         int64_t inner
+        int64_t segments
+        int64_t groups
         int by_channel
         double eps
-    void normalize_float(const channels_t *c, int64_t channel, const void *x, const void *weight, const void *bias,
-                         void *result, void *mean, void *rstd, void *variance)
-    void normalize_double(const channels_t *c, int64_t channel, const void *x, const void *weight, const void *bias,
-                          void *result, void *mean, void *rstd, void *variance)
-    void normalize_sums_float(const channels_t *c, int64_t channel, const void *grad, const void *x,
-                              const void *weight, const void *mean, const void *rstd, void *along, void *total)
-    void normalize_sums_double(const channels_t *c, int64_t channel, const void *grad, const void *x,
-                               const void *weight, const void *mean, const void *rstd, void *along, void *total)
-    void normalize_columns_float(const channels_t *c, int64_t begin, int64_t end, const void *grad, const void *x,
-                                 const void *mean, const void *rstd, void *result)
-    void normalize_columns_double(const channels_t *c, int64_t begin, int64_t end, const void *grad, const void *x,
-                                  const void *mean, const void *rstd, void *result)
-    void normalize_backward_float(const channels_t *c, int64_t channel, const void *grad, const void *x,
-                                  const void *weight, const void *mean, const void *rstd, void *result)
-    void normalize_backward_double(const channels_t *c, int64_t channel, const void *grad, const void *x,
-                                   const void *weight, const void *mean, const void *rstd, void *result)
+    int64_t tile_of(const channels_t *c)
+    void normalize(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
+    void normalize_sums(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
+    void normalize_backward(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
+    void normalize_rows(bint double_precision, const channels_t *c, int64_t begin, int64_t end, void **x, void *along)
+    void normalize_segments(bint double_precision, const channels_t *c, int64_t row, void **x, void *along)
 
 cdef enum:
     PIECE = 1 << 14            # elements worth a thread
-    COLUMN_PIECE = 256         # columns summed at a time
+    ROWS_PIECE = 1 << 16     # elements whose columns are summed by themselves
     OPERANDS = 6
 
 ctypedef enum task_t:
     NORMALIZE                  # x, weight, bias -> result, mean, rstd, variance
-    SUMS                       # grad, x, mean, rstd, no weight -> along, total
-    COLUMNS                    # the same, over rows -> along
+    SUMS                       # grad, x, no weight, mean, rstd -> along, total
+    ROWS                       # the same -> along, for columns of pieces of the rows
+    SEGMENTS                   # the same -> along, for segments of each row
     BACKWARD                   # grad, x, weight, mean, rstd -> result
 
 ctypedef struct work_t:
     channels_t channels
     task_t task
     int dtype
+    int64_t tile                         # channels that are taken at once
+    int64_t piece                        # rows that are
     int64_t[MAX_DIMS] statistics         # their shape
     array_t *held[OPERANDS]              # contiguous operands
     void *operand[OPERANDS]
@@ -62,33 +60,29 @@ ctypedef struct work_t:
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Tiles of channels, or pieces of the rows."""
     cdef work_t *work = <work_t *>context
     cdef channels_t *c = &work.channels
-    cdef void **x = work.operand
-    cdef void **out = work.result
-    cdef bint single = work.dtype == FLOAT32
-    cdef int64_t channel
-    if work.task == COLUMNS:
-        if single:
-            normalize_columns_float(c, begin, end, x[0], x[1], x[2], x[3], out[0])
-        else:
-            normalize_columns_double(c, begin, end, x[0], x[1], x[2], x[3], out[0])
-        return
-    for channel in range(begin, end):
+    cdef bint double_precision = work.dtype != FLOAT32
+    cdef int64_t tile, first, n
+    for tile in range(begin, end):
+        if work.task == ROWS:
+            first = tile * work.piece
+            normalize_rows(double_precision, c, first, min(first + work.piece, c.channels), work.operand,
+                           <char *>work.result[0] + tile * c.inner * itemsize(work.dtype))
+            continue
+        if work.task == SEGMENTS:
+            normalize_segments(double_precision, c, tile, work.operand,
+                               <char *>work.result[0] + tile * c.segments * itemsize(work.dtype))
+            continue
+        first = tile * work.tile
+        n = min(work.tile, c.channels - first)
         if work.task == NORMALIZE:
-            if single:
-                normalize_float(c, channel, x[0], x[1], x[2], out[0], out[1], out[2], out[3])
-            else:
-                normalize_double(c, channel, x[0], x[1], x[2], out[0], out[1], out[2], out[3])
+            normalize(double_precision, c, first, n, work.operand, work.result)
         elif work.task == SUMS:
-            if single:
-                normalize_sums_float(c, channel, x[0], x[1], x[4], x[2], x[3], out[0], out[1])
-            else:
-                normalize_sums_double(c, channel, x[0], x[1], x[4], x[2], x[3], out[0], out[1])
-        elif single:
-            normalize_backward_float(c, channel, x[0], x[1], x[2], x[3], x[4], out[0])
+            normalize_sums(double_precision, c, first, n, work.operand, work.result)
         else:
-            normalize_backward_double(c, channel, x[0], x[1], x[2], x[3], x[4], out[0])
+            normalize_backward(double_precision, c, first, n, work.operand, work.result)
 
 
 cdef int _lay_out(work_t *work, const char *name, const array_t *input, const value_t *dims_value) noexcept nogil:
@@ -108,6 +102,7 @@ cdef int _lay_out(work_t *work, const char *name, const array_t *input, const va
         return RUNTIME_ERROR
     work.dtype = input.dtype
     c.outer = c.channels = c.inner = 1
+    c.segments, c.groups = 0, 1
     c.by_channel = dims == 0
     for i in range(input.ndim):
         work.statistics[i] = 1
@@ -121,6 +116,8 @@ cdef int _lay_out(work_t *work, const char *name, const array_t *input, const va
     for i in range(OPERANDS):
         work.held[i] = NULL
         work.operand[i] = NULL
+    for i in range(4):
+        work.result[i] = NULL
     return OK
 
 
@@ -146,13 +143,32 @@ cdef int _hold(work_t *work, const char *name, int place, const char *what, cons
     return OK
 
 
+cdef void _lay_segments(work_t *work, const array_t *input, int dims, int ndim) noexcept nogil:
+    """
+    Groups and segments, if weight or bias have so many dimensions as to want them.
+
+    With one more than a row they have an element for each index of the first dimension of rows and the one before, and
+    are constant along the others.
+    """
+    if 0 < dims < ndim and dims < input.ndim:
+        work.channels.segments = input.shape[input.ndim - dims]
+        work.channels.groups = max(1, input.shape[input.ndim - dims - 1])
+
+
+cdef int64_t _lay_weight(work_t *work, const array_t *input, int dims, const value_t *weight) noexcept nogil:
+    """How many elements weight or bias has, if it is given: one for each channel, element of a row, or segment."""
+    cdef channels_t *c = &work.channels
+    if weight.kind == ARRAY:
+        _lay_segments(work, input, dims, weight.of.array.ndim)
+    return c.channels if c.by_channel else c.segments * c.groups if c.segments else c.inner
+
+
 cdef void _run(work_t *work) noexcept nogil:
-    """All channels, or all columns."""
-    cdef int64_t elements = work.channels.outer * work.channels.inner
-    if work.task == COLUMNS:
-        parallel_for(_body, work, work.channels.inner, COLUMN_PIECE)
-        return
-    parallel_for(_body, work, work.channels.channels, max(1, PIECE // max(elements, 1)))
+    """All channels."""
+    cdef int64_t elements
+    work.tile = max(1, tile_of(&work.channels))
+    elements = work.channels.outer * work.channels.inner * work.tile
+    parallel_for(_body, work, (work.channels.channels + work.tile - 1) // work.tile, max(1, PIECE // max(elements, 1)))
 
 
 cdef int _finish(work_t *work, int status, int count, array_t **made, value_t *results) noexcept nogil:
@@ -174,7 +190,6 @@ cdef int normalize_kernel(const value_t *arguments, value_t *results) noexcept n
     cdef array_t *input
     cdef array_t *made[4]
     cdef const char *name = b"layer_norm" if arguments[3].of.integer else b"batch_norm"
-    cdef int64_t size
     cdef int i, status = array_argument(name, b"input", &arguments[0], &input)
     if status == OK:
         status = _lay_out(&work, name, input, &arguments[3])
@@ -182,14 +197,15 @@ cdef int normalize_kernel(const value_t *arguments, value_t *results) noexcept n
         return status
     work.task = NORMALIZE
     work.channels.eps = as_real(&arguments[4])
-    size = work.channels.channels if work.channels.by_channel else work.channels.inner
     for i in range(4):
         made[i] = NULL
     status = _hold(&work, name, 0, b"input", &arguments[0], input.size, False)
     if status == OK:
-        status = _hold(&work, name, 1, b"weight", &arguments[1], size, True)
+        status = _hold(&work, name, 1, b"weight", &arguments[1],
+                       _lay_weight(&work, input, <int>arguments[3].of.integer, &arguments[1]), True)
     if status == OK:
-        status = _hold(&work, name, 2, b"bias", &arguments[2], size, True)
+        status = _hold(&work, name, 2, b"bias", &arguments[2],
+                       _lay_weight(&work, input, <int>arguments[3].of.integer, &arguments[2]), True)
     for i in range(4):
         if status == OK:
             status = new_array(name, work.dtype, input.ndim, input.shape if i == 0 else work.statistics, &made[i])
@@ -199,28 +215,46 @@ cdef int normalize_kernel(const value_t *arguments, value_t *results) noexcept n
     return _finish(&work, status, 4, made, results)
 
 
+cdef int _open_backward(work_t *work, const char *name, const value_t *arguments, int last, array_t **input,
+                        int *dims) noexcept nogil:
+    """Gradient and input, from which gradients are computed; argument number `last` is dims."""
+    cdef array_t *grad
+    cdef int status = array_argument(name, b"grad", &arguments[0], &grad)
+    if status == OK:
+        status = array_argument(name, b"images", &arguments[1], input)
+    if status == OK:
+        status = check_same_shape(name, b"grad", grad, input[0].ndim, input[0].shape)
+    if status == OK:
+        status = _lay_out(work, name, input[0], &arguments[last])
+    if status == OK:
+        dims[0] = <int>arguments[last].of.integer
+        status = _hold(work, name, 0, b"grad", &arguments[0], input[0].size, False)
+    if status == OK:
+        status = _hold(work, name, 1, b"images", &arguments[1], input[0].size, False)
+    return status
+
+
+cdef int _hold_statistics(work_t *work, const char *name, const value_t *mean, const value_t *rstd) noexcept nogil:
+    """Mean and 1 / deviation of what `_open_backward` has opened."""
+    cdef int status = _hold(work, name, 3, b"mean", mean, work.channels.channels, False)
+    if status == OK:
+        status = _hold(work, name, 4, b"rstd", rstd, work.channels.channels, False)
+    return status
+
+
 cdef int normalize_sums_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """normalize_sums(grad, x, mean, rstd, dims) -> sum(grad * (x - mean) * rstd), sum(grad)."""
     cdef work_t work
-    cdef array_t *grad
     cdef array_t *input
     cdef array_t *made[2]
     cdef const char *name = b"normalize_sums"
-    cdef int i, status = array_argument(name, b"grad", &arguments[0], &grad)
-    if status == OK:
-        status = array_argument(name, b"images", &arguments[1], &input)
-    if status == OK:
-        status = check_same_shape(name, b"grad", grad, input.ndim, input.shape)
-    if status == OK:
-        status = _lay_out(&work, name, input, &arguments[4])
-    if status != OK:
-        return status
-    work.task = SUMS
+    cdef int i, dims, status
+    memset(&work, 0, sizeof(work))
     made[0] = made[1] = NULL
-    for i in range(4):
-        if status == OK:
-            status = _hold(&work, name, i, b"an operand", &arguments[i],
-                           input.size if i < 2 else work.channels.channels, False)
+    status = _open_backward(&work, name, arguments, 4, &input, &dims)
+    if status == OK:
+        status = _hold_statistics(&work, name, &arguments[2], &arguments[3])
+    work.task = SUMS
     for i in range(2):
         if status == OK:
             status = new_array(name, work.dtype, input.ndim, work.statistics, &made[i])
@@ -230,65 +264,22 @@ cdef int normalize_sums_kernel(const value_t *arguments, value_t *results) noexc
     return _finish(&work, status, 2, made, results)
 
 
-cdef int normalize_columns_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """normalize_columns(grad, x, mean, rstd, dims): sum(grad * (x - mean) * rstd) over all rows."""
-    cdef work_t work
-    cdef array_t *grad
-    cdef array_t *input
-    cdef array_t *made[1]
-    cdef const char *name = b"normalize_columns"
-    cdef int i, status = array_argument(name, b"grad", &arguments[0], &grad)
-    if status == OK:
-        status = array_argument(name, b"images", &arguments[1], &input)
-    if status == OK:
-        status = check_same_shape(name, b"grad", grad, input.ndim, input.shape)
-    if status == OK:
-        status = _lay_out(&work, name, input, &arguments[4])
-    if status != OK:
-        return status
-    work.task = COLUMNS
-    made[0] = NULL
-    if work.channels.by_channel:
-        snprintf(message(), MESSAGE, b"%s: sums over rows need rows (got dims 0).", name)
-        return RUNTIME_ERROR
-    for i in range(4):
-        if status == OK:
-            status = _hold(&work, name, i, b"an operand", &arguments[i],
-                           input.size if i < 2 else work.channels.channels, False)
-    if status == OK:
-        i = <int>arguments[4].of.integer
-        status = new_array(name, work.dtype, i, input.shape + input.ndim - i, &made[0])
-    if status == OK:
-        work.result[0] = made[0].data
-        _run(&work)
-    return _finish(&work, status, 1, made, results)
-
-
 cdef int normalize_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """normalize_backward(grad, x, weight, mean, rstd, dims)."""
     cdef work_t work
-    cdef array_t *grad
     cdef array_t *input
     cdef array_t *made[1]
     cdef const char *name = b"normalize_backward"
-    cdef int64_t size
-    cdef int i, status = array_argument(name, b"grad", &arguments[0], &grad)
-    if status == OK:
-        status = array_argument(name, b"images", &arguments[1], &input)
-    if status == OK:
-        status = check_same_shape(name, b"grad", grad, input.ndim, input.shape)
-    if status == OK:
-        status = _lay_out(&work, name, input, &arguments[5])
-    if status != OK:
-        return status
-    work.task = BACKWARD
+    cdef int dims, status
+    memset(&work, 0, sizeof(work))
     made[0] = NULL
-    for i in range(5):
-        size = input.size if i < 2 else work.channels.channels
-        if i == 2 and not work.channels.by_channel:
-            size = work.channels.inner
-        if status == OK:
-            status = _hold(&work, name, i, b"an operand", &arguments[i], size, i == 2)
+    status = _open_backward(&work, name, arguments, 5, &input, &dims)
+    if status == OK:
+        status = _hold(&work, name, 2, b"weight", &arguments[2],
+                       _lay_weight(&work, input, dims, &arguments[2]), True)
+    if status == OK:
+        status = _hold_statistics(&work, name, &arguments[3], &arguments[4])
+    work.task = BACKWARD
     if status == OK:
         status = new_array(name, work.dtype, input.ndim, input.shape, &made[0])
     if status == OK:
@@ -297,7 +288,55 @@ cdef int normalize_backward_kernel(const value_t *arguments, value_t *results) n
     return _finish(&work, status, 1, made, results)
 
 
+cdef int normalize_columns_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """normalize_columns(grad, x, mean, rstd, shape, dims): sums of grad * (x - mean) * rstd over all rows."""
+    cdef work_t work
+    cdef array_t *input
+    cdef array_t *partial = NULL
+    cdef array_t *made[1]
+    cdef const int64_t *shape
+    cdef int64_t[2] parts
+    cdef bint[2] reduced
+    cdef const char *name = b"normalize_columns"
+    cdef channels_t *c = &work.channels
+    cdef int ndim, dims, status
+    memset(&work, 0, sizeof(work))
+    made[0] = NULL
+    status = _open_backward(&work, name, arguments, 5, &input, &dims)
+    if status == OK:
+        status = _hold_statistics(&work, name, &arguments[2], &arguments[3])
+    if status == OK:
+        status = integers_argument(name, b"shape", &arguments[4], &ndim, &shape)
+    if status == OK and work.channels.by_channel:
+        snprintf(message(), MESSAGE, b"%s: sums over rows need rows (got dims 0).", name)
+        status = RUNTIME_ERROR
+    if status == OK:
+        _lay_segments(&work, input, dims, ndim)
+        status = new_array(name, work.dtype, ndim, shape, &made[0])
+    if status == OK and made[0].size != (c.segments * c.groups if c.segments else c.inner):
+        snprintf(message(), MESSAGE, b"%s: the shape of the weight does not fit rows (got %s).", name,
+                 shape_text(made[0]))
+        status = RUNTIME_ERROR
+    if status == OK:
+        # Pieces of the rows, or rows, whose sums are then added up.
+        work.task = SEGMENTS if c.segments else ROWS
+        work.piece = max(1, ROWS_PIECE // max(c.inner, 1))
+        parts[0] = c.channels // c.groups if c.segments else (c.channels + work.piece - 1) // work.piece
+        parts[1] = made[0].size
+        status = new_array(name, work.dtype, 2, parts, &partial)
+    if status == OK:
+        work.result[0] = partial.data
+        if c.segments:
+            parallel_for(_body, &work, c.channels, max(1, PIECE // max(c.inner, 1)))
+        else:
+            parallel_for(_body, &work, parts[0], 1)
+        reduced[0], reduced[1] = True, False
+        status = reduce_array(SUM, 0, partial, reduced, made[0], NULL)
+    release(partial)
+    return _finish(&work, status, 1, made, results)
+
+
 register_kernel("normalize", normalize_kernel)
 register_kernel("normalize_sums", normalize_sums_kernel)
-register_kernel("normalize_columns", normalize_columns_kernel)
 register_kernel("normalize_backward", normalize_backward_kernel)
+register_kernel("normalize_columns", normalize_columns_kernel)

@@ -32,11 +32,12 @@ cdef extern from * nogil:
     #endif
 
     struct team;
-    static __thread struct team *current_team;    /* the team that this thread is a member of */
-    static __thread int in_region;                /* regions opened now by this thread are serial */
-    static __thread int thread_cap;               /* of the context manager `threads`; 0: none */
-    static __thread int outer_limit;              /* set through threadpoolctl; 0: none */
-    static __thread int expected_openmp;          /* OpenMP's limit when nobody has changed it; 0: the default */
+    #include "thread_variable.h"
+    THREAD_VARIABLE struct team *current_team;    /* the team that this thread is a member of */
+    THREAD_VARIABLE int in_region;                /* regions opened now by this thread are serial */
+    THREAD_VARIABLE int thread_cap;               /* of the context manager `threads`; 0: none */
+    THREAD_VARIABLE int outer_limit;              /* set through threadpoolctl; 0: none */
+    THREAD_VARIABLE int expected_openmp;          /* OpenMP's limit when nobody has changed it; 0: the default */
     static void at_fork(void (*in_child)(void)) { pthread_atfork(NULL, NULL, in_child); }
     """
     struct team:

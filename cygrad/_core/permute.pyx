@@ -60,6 +60,22 @@ cdef int transpose_kernel(const value_t *arguments, value_t *results) noexcept n
     return _reordered(self, order, &results[0])
 
 
+cdef int t_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """t(self): the transpose of a matrix; arrays of fewer dimensions stay as they are."""
+    cdef array_t *self
+    cdef int[2] order
+    cdef int status = array_argument(b"t", b"input", &arguments[0], &self)
+    if status != OK:
+        return status
+    if self.ndim > 2:
+        snprintf(message(), MESSAGE, b"t: expected at most two dimensions (got shape %s). Use transpose() or mT.",
+                 shape_text(self))
+        return RUNTIME_ERROR
+    order[0] = 1 if self.ndim == 2 else 0
+    order[1] = 1 - order[0]
+    return _reordered(self, order, &results[0])
+
+
 cdef int transpose_all_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """transpose_all(self): with all dimensions in reverse order, as `.T`."""
     cdef array_t *self
@@ -152,6 +168,7 @@ cdef int movedim_kernel(const value_t *arguments, value_t *results) noexcept nog
 register_kernel("alias", alias_kernel)
 register_kernel("positive", positive_kernel)
 register_kernel("transpose", transpose_kernel)
+register_kernel("t", t_kernel)
 register_kernel("transpose_all", transpose_all_kernel)
 register_kernel("matrix_transpose", matrix_transpose_kernel)
 register_kernel("permute", permute_kernel)

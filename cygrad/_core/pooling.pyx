@@ -54,6 +54,12 @@ cdef extern from "pooling_windows.h" nogil:
 cdef enum:
     PIECE = 1 << 14            # elements of windows worth a thread
 
+ctypedef enum pool_t:
+    MAXIMA
+    ADAPTIVE_MAXIMA
+    AVERAGES
+    ADAPTIVE_AVERAGES
+
 ctypedef struct work_t:
     const char *name
     pooling_t pooling
@@ -271,61 +277,6 @@ cdef int _maxima(work_t *work, array_t *self, value_t *results) noexcept nogil:
     return array_result(indices, &results[1])
 
 
-cdef int _read_ordered(const char *name, const value_t *value, array_t **array) noexcept nogil:
-    """An array of a dtype whose elements can be compared."""
-    cdef int status = array_argument(name, b"input", value, array)
-    if status == OK and (array[0].dtype == BOOL or is_complex(array[0].dtype)):
-        snprintf(message(), MESSAGE, b"%s: not implemented for %s. Convert with to() first.", name,
-                 dtype_name(array[0].dtype))
-        return NOT_IMPLEMENTED
-    return status
-
-
-cdef int _dimensions(const char *name, const value_t *sizes, int *n) noexcept nogil:
-    """How many spatial dimensions there are: a size for each."""
-    cdef const int64_t *values
-    return integers_argument(name, b"sizes", sizes, n, &values)
-
-
-cdef int max_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """max_pool(self, kernel_size, stride, padding, dilation, ceil_mode): as many sizes as spatial dimensions."""
-    cdef work_t work
-    cdef array_t *self
-    cdef int n, status = _read_ordered(b"max_pool", &arguments[0], &self)
-    if status == OK:
-        status = _dimensions(b"max_pool", &arguments[1], &n)
-    if status == OK:
-        status = _open(&work, b"max_pool1d" if n == 1 else b"max_pool2d" if n == 2 else b"max_pool3d", n, self.ndim,
-                       self.shape)
-    if status != OK:
-        return status
-    status = _sliding(&work, &arguments[1], True, is_true(&arguments[5]))
-    if status == OK:
-        status = _maxima(&work, self, results)
-    if work.memory != NULL:
-        storage_release(work.memory)
-    return status
-
-
-cdef int adaptive_max_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """adaptive_max_pool(self, output_size)."""
-    cdef work_t work
-    cdef array_t *self
-    cdef int n, status = _read_ordered(b"adaptive_max_pool", &arguments[0], &self)
-    if status == OK:
-        status = _dimensions(b"adaptive_max_pool", &arguments[1], &n)
-    if status == OK:
-        status = _open(&work, b"adaptive_max_pool", n, self.ndim, self.shape)
-    if status != OK:
-        return status
-    status = _adaptive(&work, &arguments[1])
-    if status == OK:
-        status = _maxima(&work, self, results)
-    if work.memory != NULL:
-        storage_release(work.memory)
-    return status
-
-
 # ---------------------------------------------------------------- averages
 
 cdef void _averages_body(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -395,18 +346,43 @@ cdef int _shares(work_t *work, array_t *grad, int ndim, const int64_t *shape, va
     return array_result(output, result)
 
 
-cdef int _read_average(const char *name, const value_t *value, array_t **array) noexcept nogil:
-    """An array of a dtype of which averages are taken."""
-    cdef int status = array_argument(name, b"input", value, array)
-    if status == OK and not is_floating(array[0].dtype) and array[0].dtype != INT64:
-        snprintf(message(), MESSAGE, b"%s: not implemented for %s. Convert with to() first.", name,
-                 dtype_name(array[0].dtype))
-        return NOT_IMPLEMENTED
-    return status
+# ---------------------------------------------------------------- kernels
+
+cdef int _read(pool_t pool, const char *name, const value_t *value, array_t **array) noexcept nogil:
+    """An array of a dtype whose elements can be compared, or of which averages are taken."""
+    cdef int dtype, status = array_argument(name, b"input", value, array)
+    cdef bint fits
+    if status != OK:
+        return status
+    dtype = array[0].dtype
+    if pool == MAXIMA or pool == ADAPTIVE_MAXIMA:
+        fits = dtype != BOOL and not is_complex(dtype)
+    else:
+        fits = is_floating(dtype) or (pool == AVERAGES and dtype == INT64)
+    if fits:
+        return OK
+    snprintf(message(), MESSAGE, b"%s: %s %s%s. Convert with to() first.", name,
+             b"needs float32 or float64 (got" if pool == ADAPTIVE_AVERAGES else b"not implemented for",
+             dtype_name(dtype), b")" if pool == ADAPTIVE_AVERAGES else b"")
+    return NOT_IMPLEMENTED
 
 
-cdef int _averaging(work_t *work, const value_t *arguments) noexcept nogil:
-    """Windows and divisors: kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override."""
+cdef const char *_numbered(pool_t pool, bint back, int n, const char *name) noexcept nogil:
+    """The function that users know."""
+    if pool == MAXIMA:
+        return b"max_pool1d" if n == 1 else b"max_pool2d" if n == 2 else b"max_pool3d"
+    if pool == AVERAGES and not back:
+        return b"avg_pool1d" if n == 1 else b"avg_pool2d" if n == 2 else b"avg_pool3d"
+    return name
+
+
+cdef int _find_windows(work_t *work, pool_t pool, const value_t *arguments) noexcept nogil:
+    """Sizes, which are the first of the arguments, and what follows them."""
+    if pool == ADAPTIVE_MAXIMA or pool == ADAPTIVE_AVERAGES:
+        return _adaptive(work, arguments)
+    if pool == MAXIMA:
+        return _sliding(work, arguments, True, is_true(&arguments[4]))
+    # kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     work.pooling.with_padding = is_true(&arguments[4])
     if arguments[5].kind != NOTHING:
         work.pooling.divisor = as_real(&arguments[5])
@@ -417,96 +393,66 @@ cdef int _averaging(work_t *work, const value_t *arguments) noexcept nogil:
     return _sliding(work, arguments, False, is_true(&arguments[3]))
 
 
-cdef int avg_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)."""
+cdef int _pool(const char *name, pool_t pool, bint back, const value_t *arguments, value_t *results) noexcept nogil:
+    """The array, for what goes `back` also the shape of the input, a size for each spatial dimension, and options."""
     cdef work_t work
-    cdef array_t *self
-    cdef int n, status = _read_average(b"avg_pool", &arguments[0], &self)
-    if status == OK:
-        status = _dimensions(b"avg_pool", &arguments[1], &n)
-    if status == OK:
-        status = _open(&work, b"avg_pool1d" if n == 1 else b"avg_pool2d" if n == 2 else b"avg_pool3d", n, self.ndim,
-                       self.shape)
+    cdef array_t *array
+    cdef const int64_t *shape
+    cdef const int64_t *sizes
+    cdef int n, ndim, status = _read(pool, name, &arguments[0], &array)
     if status != OK:
         return status
-    status = _averaging(&work, &arguments[1])
+    shape, ndim = array.shape, array.ndim
+    if back:
+        arguments += 1
+        status = integers_argument(name, b"shape", &arguments[0], &ndim, &shape)
     if status == OK:
-        status = _averages(&work, self, &results[0])
+        status = integers_argument(name, b"sizes", &arguments[1], &n, &sizes)
+    if status == OK:
+        status = _open(&work, _numbered(pool, back, n, name), n, ndim, shape)
+    if status != OK:
+        return status
+    status = _find_windows(&work, pool, &arguments[1])
+    if status == OK:
+        if back:
+            status = _shares(&work, array, ndim, shape, &results[0])
+        elif pool == AVERAGES or pool == ADAPTIVE_AVERAGES:
+            status = _averages(&work, array, &results[0])
+        else:
+            status = _maxima(&work, array, results)
     if work.memory != NULL:
         storage_release(work.memory)
     return status
+
+
+cdef int max_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """max_pool(self, kernel_size, stride, padding, dilation, ceil_mode): as many sizes as spatial dimensions."""
+    return _pool(b"max_pool", MAXIMA, False, arguments, results)
+
+
+cdef int adaptive_max_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """adaptive_max_pool(self, output_size)."""
+    return _pool(b"adaptive_max_pool", ADAPTIVE_MAXIMA, False, arguments, results)
+
+
+cdef int avg_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)."""
+    return _pool(b"avg_pool", AVERAGES, False, arguments, results)
 
 
 cdef int avg_pool_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """avg_pool_backward(grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)."""
-    cdef work_t work
-    cdef array_t *grad
-    cdef const int64_t *shape
-    cdef int n, ndim, status = _read_average(b"avg_pool_backward", &arguments[0], &grad)
-    if status == OK:
-        status = integers_argument(b"avg_pool_backward", b"shape", &arguments[1], &ndim, &shape)
-    if status == OK:
-        status = _dimensions(b"avg_pool_backward", &arguments[2], &n)
-    if status == OK:
-        status = _open(&work, b"avg_pool_backward", n, ndim, shape)
-    if status != OK:
-        return status
-    status = _averaging(&work, &arguments[2])
-    if status == OK:
-        status = _shares(&work, grad, ndim, shape, &results[0])
-    if work.memory != NULL:
-        storage_release(work.memory)
-    return status
-
-
-cdef int _read_floating(const char *name, const value_t *value, array_t **array) noexcept nogil:
-    cdef int status = array_argument(name, b"input", value, array)
-    if status == OK and not is_floating(array[0].dtype):
-        snprintf(message(), MESSAGE, b"%s: needs float32 or float64 (got %s). Convert with to() first.", name,
-                 dtype_name(array[0].dtype))
-        return NOT_IMPLEMENTED
-    return status
+    return _pool(b"avg_pool_backward", AVERAGES, True, arguments, results)
 
 
 cdef int adaptive_avg_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """adaptive_avg_pool(self, output_size)."""
-    cdef work_t work
-    cdef array_t *self
-    cdef int n, status = _read_floating(b"adaptive_avg_pool", &arguments[0], &self)
-    if status == OK:
-        status = _dimensions(b"adaptive_avg_pool", &arguments[1], &n)
-    if status == OK:
-        status = _open(&work, b"adaptive_avg_pool", n, self.ndim, self.shape)
-    if status != OK:
-        return status
-    status = _adaptive(&work, &arguments[1])
-    if status == OK:
-        status = _averages(&work, self, &results[0])
-    if work.memory != NULL:
-        storage_release(work.memory)
-    return status
+    return _pool(b"adaptive_avg_pool", ADAPTIVE_AVERAGES, False, arguments, results)
 
 
 cdef int adaptive_avg_pool_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """adaptive_avg_pool_backward(grad, shape, output_size)."""
-    cdef work_t work
-    cdef array_t *grad
-    cdef const int64_t *shape
-    cdef int n, ndim, status = _read_floating(b"adaptive_avg_pool_backward", &arguments[0], &grad)
-    if status == OK:
-        status = integers_argument(b"adaptive_avg_pool_backward", b"shape", &arguments[1], &ndim, &shape)
-    if status == OK:
-        status = _dimensions(b"adaptive_avg_pool_backward", &arguments[2], &n)
-    if status == OK:
-        status = _open(&work, b"adaptive_avg_pool_backward", n, ndim, shape)
-    if status != OK:
-        return status
-    status = _adaptive(&work, &arguments[2])
-    if status == OK:
-        status = _shares(&work, grad, ndim, shape, &results[0])
-    if work.memory != NULL:
-        storage_release(work.memory)
-    return status
+    return _pool(b"adaptive_avg_pool_backward", ADAPTIVE_AVERAGES, True, arguments, results)
 
 
 register_kernel("max_pool", max_pool_kernel)

@@ -30,14 +30,15 @@ static inline __attribute__((always_inline)) void NAME(maximum)(
     *index = best;
 }
 
-/* At most LANES neighbouring windows of a line that lie inside of it, `stride` apart: element by element of them all. */
+/* n <= LANES neighbouring windows of a line that lie inside of it, `stride` apart: element by element of them all, and
+   of so many that follow that there are `lanes`. */
 static inline __attribute__((always_inline)) void NAME(neighbours)(
         const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z, int n,
-        const int64_t stride, REAL *values, int64_t *indices) {
+        const int lanes, const int64_t stride, REAL *values, int64_t *indices) {
     const int64_t origin = (x->begin * p->size[1] + y->begin) * p->size[2] + z->begin;
     REAL best[LANES];
     int32_t places[LANES];
-    for (int lane = 0; lane < n; lane++) {
+    for (int lane = 0; lane < lanes; lane++) {
         best[lane] = plane[origin + lane * stride];
         places[lane] = 0;
     }
@@ -46,7 +47,7 @@ static inline __attribute__((always_inline)) void NAME(neighbours)(
             for (int64_t k = 0; k < z->count; k++) {
                 const int64_t place = (i * p->step[0] * p->size[1] + j * p->step[1]) * p->size[2] + k * p->step[2];
                 const REAL *source = plane + origin + place;
-                for (int lane = 0; lane < n; lane++) {
+                for (int lane = 0; lane < lanes; lane++) {
                     const REAL value = source[lane * stride];
                     const int better = (value > best[lane]) | IS_NAN(value);
                     best[lane] = better ? value : best[lane];
@@ -59,6 +60,19 @@ static inline __attribute__((always_inline)) void NAME(neighbours)(
     }
 }
 
+/* The same, with as many lanes as whole vectors have, if the plane goes on so far; -> how many windows. */
+static inline __attribute__((always_inline)) int NAME(some_neighbours)(
+        const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z, int64_t left,
+        const int64_t stride, REAL *values, int64_t *indices) {
+    const int n = left < LANES ? (int)left : LANES, lanes = (n + WHOLE_LANES - 1) / WHOLE_LANES * WHOLE_LANES;
+    const int64_t last = ((x->begin + (x->count - 1) * p->step[0]) * p->size[1] + y->begin
+                          + (y->count - 1) * p->step[1]) * p->size[2] + z->begin + (z->count - 1) * p->step[2];
+    /* With a stride, vectors are put together from lanes anyway: fewer of them are faster. */
+    const int whole = stride == 1 && last + lanes - 1 < p->size[0] * p->size[1] * p->size[2];
+    NAME(neighbours)(p, plane, x, y, z, n, whole ? lanes : n, stride, values, indices);
+    return n;
+}
+
 FOR_EACH_CPU
 static void NAME(maxima)(const pooling_t *p, const REAL *plane, REAL *values, int64_t *indices) {
     for (int64_t a = 0; a < p->out[0]; a++)
@@ -68,14 +82,11 @@ static void NAME(maxima)(const pooling_t *p, const REAL *plane, REAL *values, in
             while (c < p->out[2]) {
                 const window_t z = p->windows[2][c];
                 const int64_t left = c < p->inner_first ? 0 : p->inner_last - c;
-                const int n = left < LANES ? (int)left : LANES;
-                if (n >= 4 && x.count > 0 && y.count > 0) {
-                    if (p->inner_stride == 1)
-                        NAME(neighbours)(p, plane, &x, &y, &z, n, 1, values, indices);
-                    else if (p->inner_stride == 2)
-                        NAME(neighbours)(p, plane, &x, &y, &z, n, 2, values, indices);
-                    else
-                        NAME(neighbours)(p, plane, &x, &y, &z, n, p->inner_stride, values, indices);
+                if (left >= 4 && x.count > 0 && y.count > 0) {
+                    const int n = p->inner_stride == 1
+                        ? NAME(some_neighbours)(p, plane, &x, &y, &z, left, 1, values, indices)
+                        : p->inner_stride == 2 ? NAME(some_neighbours)(p, plane, &x, &y, &z, left, 2, values, indices)
+                        : NAME(some_neighbours)(p, plane, &x, &y, &z, left, p->inner_stride, values, indices);
                     c += n;
                     values += n;
                     indices += n;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "each_cpu.h"
 
-enum { LANES = 32 };
+enum { LANES = 32, WHOLE_LANES = 16, SEGMENT = 256 };
 
 typedef struct {
     int64_t begin;      /* first element inside of the image */
@@ -22,6 +22,14 @@ typedef struct {
     double divisor;     /* of averages; 0: the number of elements */
     int with_padding;   /* ... counted with those in the padding */
 } pooling_t;
+
+/* How many windows from `c` on, which padding does not cut, lie in a segment of a line. */
+static inline int64_t windows_of_segment(const pooling_t *p, int64_t c) {
+    if (c < p->inner_first || c >= p->inner_last)
+        return 0;
+    const int64_t most = (SEGMENT - p->windows[2][c].count) / p->inner_stride + 1, left = p->inner_last - c;
+    return left < most ? left : most;
+}
 
 #define REAL float
 #define NAME(function) function##_float

@@ -18,32 +18,18 @@ from cygrad._core.parallel cimport parallel_for
 from cygrad._core.value cimport is_true, register_kernel, value_t
 
 cdef extern from "recurrent_cells.h" nogil:
-    void lstm_begin_float(const void *gates, void *activations, int64_t rows, int64_t n, int64_t step)
-    void lstm_begin_double(const void *gates, void *activations, int64_t rows, int64_t n, int64_t step)
-    void lstm_cell_float(void *activations, const void *cell, void *next_cell, int64_t size, int64_t step)
-    void lstm_cell_double(void *activations, const void *cell, void *next_cell, int64_t size, int64_t step)
-    void lstm_hidden_float(const void *activations, void *hidden, int64_t size, int64_t step)
-    void lstm_hidden_double(const void *activations, void *hidden, int64_t size, int64_t step)
-    void lstm_backward_float(const void *activations, const void *cell, const void *grad_hidden, const void
-                             *grad_cell, void *result, int64_t rows, int64_t n, int64_t step)
-    void lstm_backward_double(const void *activations, const void *cell, const void *grad_hidden, const void
-                              *grad_cell, void *result, int64_t rows, int64_t n, int64_t step)
-    void gru_begin_float(const void *gates, const void *hidden_gates, void *activations, int64_t rows, int64_t
-                         n, int64_t step)
-    void gru_begin_double(const void *gates, const void *hidden_gates, void *activations, int64_t rows,
-                          int64_t n, int64_t step)
-    void gru_candidate_float(const void *gates, const void *hidden_gates, void *activations, int64_t rows,
-                             int64_t n, int64_t step)
-    void gru_candidate_double(const void *gates, const void *hidden_gates, void *activations, int64_t rows,
-                              int64_t n, int64_t step)
-    void gru_hidden_float(const void *activations, const void *hidden, void *result, int64_t size, int64_t
-                          step)
-    void gru_hidden_double(const void *activations, const void *hidden, void *result, int64_t size, int64_t
-                           step)
-    void gru_backward_float(const void *activations, const void *hidden_gates, const void *hidden, const void
-                            *grad, void *result, int64_t rows, int64_t n, int64_t step, int of_hidden)
-    void gru_backward_double(const void *activations, const void *hidden_gates, const void *hidden, const void
-                             *grad, void *result, int64_t rows, int64_t n, int64_t step, int of_hidden)
+    void lstm_begin(bint double_precision, const void *gates, void *activations, int64_t rows, int64_t n, int64_t step)
+    void lstm_cell(bint double_precision, void *activations, const void *cell, void *next_cell, int64_t size,
+                   int64_t step)
+    void lstm_hidden(bint double_precision, const void *activations, void *hidden, int64_t size, int64_t step)
+    void lstm_backward(bint double_precision, const void *activations, const void *cell, const void *grad_hidden,
+                       const void *grad_cell, void *result, int64_t rows, int64_t n, int64_t step)
+    void gru_begin(bint double_precision, const void *gates, const void *hidden_gates, void *activations, int64_t rows,
+                   int64_t n, int64_t step)
+    void gru_hidden(bint double_precision, const void *activations, const void *hidden, void *result, int64_t size,
+                    int64_t step)
+    void gru_backward(bint double_precision, const void *activations, const void *hidden_gates, const void *hidden,
+                      const void *grad, void *result, int64_t rows, int64_t n, int64_t step, bint of_hidden)
 
 cdef enum:
     PIECE = 1 << 12            # units worth a thread
@@ -68,85 +54,43 @@ ctypedef struct work_t:
     array_t *made[RESULTS]
     int64_t made_blocks[RESULTS]
 
-cdef int _exp = primitive("exp")
 cdef int _tanh = primitive("tanh")
 
 
-cdef inline void _apply(int function, int dtype, char *data, int64_t n) noexcept nogil:
-    """A primitive on n contiguous elements, in place."""
+cdef inline void _take_tanh(int dtype, char *data, int64_t n) noexcept nogil:
+    """The primitive on n contiguous elements, in place."""
     cdef char *arguments[2]
     cdef int64_t steps[2]
     arguments[0] = arguments[1] = data
     steps[0] = steps[1] = itemsize(dtype)
-    entries[function][dtype].loop(arguments, &n, steps, entries[function][dtype].data)
-
-
-cdef void _lstm_rows(work_t *work, int64_t rows, char **x, char **out) noexcept nogil:
-    cdef int dtype = work.dtype
-    cdef int64_t n = work.n, size = rows * n, step = work.step, block = step * itemsize(dtype)
-    if dtype == FLOAT32:
-        lstm_begin_float(x[0], out[2], rows, n, step)
-    else:
-        lstm_begin_double(x[0], out[2], rows, n, step)
-    _apply(_exp, dtype, out[2], size)
-    _apply(_exp, dtype, out[2] + block, size)
-    _apply(_tanh, dtype, out[2] + 2 * block, size)
-    _apply(_exp, dtype, out[2] + 3 * block, size)
-    if dtype == FLOAT32:
-        lstm_cell_float(out[2], x[1], out[1], size, step)
-    else:
-        lstm_cell_double(out[2], x[1], out[1], size, step)
-    _apply(_tanh, dtype, out[2] + 4 * block, size)
-    if dtype == FLOAT32:
-        lstm_hidden_float(out[2], out[0], size, step)
-    else:
-        lstm_hidden_double(out[2], out[0], size, step)
-
-
-cdef void _gru_rows(work_t *work, int64_t rows, char **x, char **out) noexcept nogil:
-    cdef int dtype = work.dtype
-    cdef int64_t n = work.n, size = rows * n, step = work.step, block = step * itemsize(dtype)
-    if dtype == FLOAT32:
-        gru_begin_float(x[0], x[1], out[1], rows, n, step)
-    else:
-        gru_begin_double(x[0], x[1], out[1], rows, n, step)
-    _apply(_exp, dtype, out[1], size)
-    _apply(_exp, dtype, out[1] + block, size)
-    if dtype == FLOAT32:
-        gru_candidate_float(x[0], x[1], out[1], rows, n, step)
-    else:
-        gru_candidate_double(x[0], x[1], out[1], rows, n, step)
-    _apply(_tanh, dtype, out[1] + 2 * block, size)
-    if dtype == FLOAT32:
-        gru_hidden_float(out[1], x[2], out[0], size, step)
-    else:
-        gru_hidden_double(out[1], x[2], out[0], size, step)
+    entries[_tanh][dtype].loop(arguments, &n, steps, entries[_tanh][dtype].data)
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef work_t *work = <work_t *>context
     cdef char *x[OPERANDS]
     cdef char *out[RESULTS]
-    cdef int64_t n = work.n, size = n * itemsize(work.dtype), rows = end - begin, step = work.step
-    cdef bint single = work.dtype == FLOAT32
+    cdef int64_t n = work.n, unit = itemsize(work.dtype), rows = end - begin, step = work.step, size = rows * n
+    cdef bint double_precision = work.dtype != FLOAT32
     cdef int i
     for i in range(OPERANDS):
-        x[i] = work.held[i].data + begin * work.blocks[i] * size if work.held[i] != NULL else NULL
+        x[i] = work.held[i].data + begin * work.blocks[i] * n * unit if work.held[i] != NULL else NULL
     for i in range(RESULTS):
-        out[i] = work.made[i].data + begin * work.made_blocks[i] * size if work.made[i] != NULL else NULL
+        out[i] = work.made[i].data + begin * work.made_blocks[i] * n * unit if work.made[i] != NULL else NULL
     if work.task == LSTM:
-        _lstm_rows(work, rows, x, out)
+        lstm_begin(double_precision, x[0], out[2], rows, n, step)
+        _take_tanh(work.dtype, out[2] + 2 * step * unit, size)
+        lstm_cell(double_precision, out[2], x[1], out[1], size, step)
+        _take_tanh(work.dtype, out[2] + 4 * step * unit, size)
+        lstm_hidden(double_precision, out[2], out[0], size, step)
     elif work.task == GRU:
-        _gru_rows(work, rows, x, out)
+        gru_begin(double_precision, x[0], x[1], out[1], rows, n, step)
+        _take_tanh(work.dtype, out[1] + 2 * step * unit, size)
+        gru_hidden(double_precision, out[1], x[2], out[0], size, step)
     elif work.task == LSTM_BACKWARD:
-        if single:
-            lstm_backward_float(x[0], x[1], x[2], x[3], out[0], rows, n, step)
-        else:
-            lstm_backward_double(x[0], x[1], x[2], x[3], out[0], rows, n, step)
-    elif single:
-        gru_backward_float(x[0], x[1], x[2], x[3], out[0], rows, n, step, work.of_hidden)
+        lstm_backward(double_precision, x[0], x[1], x[2], x[3], out[0], rows, n, step)
     else:
-        gru_backward_double(x[0], x[1], x[2], x[3], out[0], rows, n, step, work.of_hidden)
+        gru_backward(double_precision, x[0], x[1], x[2], x[3], out[0], rows, n, step, work.of_hidden)
 
 
 cdef void _start(work_t *work, task_t task, const char *name) noexcept nogil:
@@ -278,22 +222,27 @@ cdef int lstm_gates_kernel(const value_t *arguments, value_t *results) noexcept 
     return _finish(&work, status, cell, 3, results)
 
 
+cdef int _run_backward(work_t *work, const char *what, const value_t *given_state, int64_t activations,
+                       int64_t first, int64_t gates, const value_t *arguments, value_t *results) noexcept nogil:
+    """Activations and three operands, `first` blocks in the first of them -> the gradient of the logits."""
+    cdef array_t *state
+    cdef int i, status = _state(work, what, given_state, &state)
+    if status != OK:
+        return status
+    status = _hold_activations(work, &arguments[0], activations, state)
+    for i in range(1, OPERANDS):
+        if status == OK:
+            status = _hold(work, i, b"an operand", &arguments[i], first if i == 1 else 1, state)
+    if status == OK:
+        status = _make(work, 0, gates, state)
+    return _finish(work, status, state, 1, results)
+
+
 cdef int lstm_gates_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """lstm_gates_backward(activations, cell, grad_hidden, grad_cell)."""
     cdef work_t work
-    cdef array_t *cell
-    cdef int i
     _start(&work, LSTM_BACKWARD, b"lstm_gates_backward")
-    cdef int status = _state(&work, b"cell", &arguments[1], &cell)
-    if status != OK:
-        return status
-    status = _hold_activations(&work, &arguments[0], 5, cell)
-    for i in range(1, 4):
-        if status == OK:
-            status = _hold(&work, i, b"an operand", &arguments[i], 1, cell)
-    if status == OK:
-        status = _make(&work, 0, 4, cell)
-    return _finish(&work, status, cell, 1, results)
+    return _run_backward(&work, b"cell", &arguments[1], 5, 1, 4, arguments, results)
 
 
 cdef int gru_gates_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -319,20 +268,9 @@ cdef int gru_gates_kernel(const value_t *arguments, value_t *results) noexcept n
 cdef int gru_gates_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """gru_gates_backward(activations, hidden_logits, hidden, grad, of_hidden)."""
     cdef work_t work
-    cdef array_t *hidden
-    cdef int i
     _start(&work, GRU_BACKWARD, b"gru_gates_backward")
     work.of_hidden = is_true(&arguments[4])
-    cdef int status = _state(&work, b"hidden", &arguments[2], &hidden)
-    if status != OK:
-        return status
-    status = _hold_activations(&work, &arguments[0], 3, hidden)
-    for i in range(1, 4):
-        if status == OK:
-            status = _hold(&work, i, b"an operand", &arguments[i], 3 if i == 1 else 1, hidden)
-    if status == OK:
-        status = _make(&work, 0, 3, hidden)
-    return _finish(&work, status, hidden, 1, results)
+    return _run_backward(&work, b"hidden", &arguments[2], 3, 3, 3, arguments, results)
 
 
 cdef int block_kernel(const value_t *arguments, value_t *results) noexcept nogil:

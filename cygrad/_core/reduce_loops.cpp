@@ -38,15 +38,25 @@ template <class T> struct is_complex<complex_t<T>> : std::true_type {};
 #endif
 
 #define INSTRUCTION_SET baseline
+#define VECTOR 32
 #include "reduce_loops.h"
 #include "reduce_statistics.h"
 #undef INSTRUCTION_SET
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define CYGRAD_AVX2
+#define CYGRAD_WIDER
 #pragma GCC push_options
 #pragma GCC target("avx2")
 #define INSTRUCTION_SET avx2
+#include "reduce_loops.h"
+#include "reduce_statistics.h"
+#undef INSTRUCTION_SET
+#undef VECTOR
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#define INSTRUCTION_SET avx512
+#define VECTOR 64
 #include "reduce_loops.h"
 #include "reduce_statistics.h"
 #undef INSTRUCTION_SET
@@ -55,7 +65,7 @@ template <class T> struct is_complex<complex_t<T>> : std::true_type {};
 
 using namespace cygrad_reduce;
 
-// The wider set only for the usual types: it pays little for the others, and compiling takes its time.
+// The wider sets only for the usual types: it pays little for the others, and compiling takes its time.
 loops_t find_loops(int operation, int dtype) {
     switch (dtype) {
         case 0: case 1: return baseline::integral<uint8_t>(operation);
@@ -65,7 +75,12 @@ loops_t find_loops(int operation, int dtype) {
         case 8: return baseline::floating<complex_t<float>, complex_t<double>, float>(operation);
         case 9: return baseline::floating<complex_t<double>, complex_t<double>, double>(operation);
     }
-#ifdef CYGRAD_AVX2
+#ifdef CYGRAD_WIDER
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
+        && __builtin_cpu_supports("avx512vl"))
+        return dtype == 5   ? avx512::integral<int64_t>(operation)
+               : dtype == 6 ? avx512::real<float>(operation)
+                            : avx512::real<double>(operation);
     if (__builtin_cpu_supports("avx2"))
         return dtype == 5   ? avx2::integral<int64_t>(operation)
                : dtype == 6 ? avx2::real<float>(operation)

@@ -1,7 +1,7 @@
 // Inner loops of the reductions, compiled once per instruction set: INSTRUCTION_SET names the namespace.
 //
 // Floating sums go over a fixed number of independent lanes, because additions may not be reordered by the
-// compiler; the bits are the same for every instruction set. Partial results within a leaf have the type P,
+// compiler: as many as fit into some vectors of VECTOR bytes. Partial results within a leaf have the type P,
 // those of whole leaves the type A (double for float32), so that rounding errors do not pile up.
 
 namespace cygrad_reduce {
@@ -17,7 +17,7 @@ template <class T_, class P_, class A_, class O_> struct types {
     typedef A_ A;    // of accumulators
     typedef O_ O;    // of results
     // map() of real numbers also works on whole vectors of them
-    enum { vector = std::is_floating_point<P_>::value && !is_complex<T_>::value };
+    enum { vector = std::is_floating_point<P_>::value && !is_complex<T_>::value, extremum = 0 };
 };
 
 template <class T, class P, class A, class O> struct Sum : types<T, P, A, O> {
@@ -41,6 +41,8 @@ template <class T, class P, class A, class O> struct Prod : types<T, P, A, O> {
 };
 
 template <class T> struct Maximum : types<T, T, T, T> {
+    enum { extremum = std::is_floating_point<T>::value };
+    template <class V> INLINE V farther(V a, V x) { return a > x ? a : x; }
     static T identity() {
         return std::is_floating_point<T>::value ? -std::numeric_limits<T>::infinity()
                                                 : std::numeric_limits<T>::lowest();
@@ -52,6 +54,7 @@ template <class T> struct Maximum : types<T, T, T, T> {
 };
 
 template <class T> struct Minimum : Maximum<T> {
+    template <class V> INLINE V farther(V a, V x) { return a < x ? a : x; }
     static T identity() {
         return std::is_floating_point<T>::value ? std::numeric_limits<T>::infinity()
                                                 : std::numeric_limits<T>::max();
@@ -134,6 +137,9 @@ template <class T, int K> struct vector_of {
     typedef T type __attribute__((vector_size(K * sizeof(T))));
 };
 
+// What comes a page later: leaves are too short for the processor to run ahead of them by itself.
+INLINE void fetch_ahead(const void *p) { __builtin_prefetch((const char *)p + 4096); }
+
 // Vectors of elements, converted to the type of partial results.
 template <class Op, class V, int K> INLINE V load_vector(const typename Op::T *p) {
     typedef typename vector_of<typename Op::T, K>::type source_t;
@@ -145,13 +151,14 @@ template <class Op, class V, int K> INLINE V load_vector(const typename Op::T *p
 template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, int64_t n,
                                                      const parameter_t *q) {
     typedef typename Op::P P;
-    enum { K = 32 / sizeof(P) };
+    enum { K = VECTOR / sizeof(P) };
     typedef typename vector_of<P, K>::type V;
     V a, b, c, d;
     for (int k = 0; k < K; k++) a[k] = Op::identity();
     b = c = d = a;
     int64_t i = 0;
     for (; i + 4 * K <= n; i += 4 * K) {
+        for (int64_t at = 0; at < 4 * K; at += 64 / sizeof(*p)) fetch_ahead(p + i + at);
         Op::step(a, load_vector<Op, V, K>(p + i));
         Op::step(b, load_vector<Op, V, K>(p + i + K));
         Op::step(c, load_vector<Op, V, K>(p + i + 2 * K));
@@ -170,10 +177,51 @@ template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, in
     return lanes[0];
 }
 
+// The same for extrema: whether there is a nan is found beside, so that a step is one instruction.
+template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, int64_t n) {
+    typedef typename Op::T T;
+    enum { K = VECTOR / sizeof(T) };
+    typedef typename vector_of<T, K>::type V;
+    typedef decltype(V{} != V{}) mask_t;
+    T lanes[K], last = Op::identity();
+    V best[4], x;
+    best[0] = V{} + last;
+    best[1] = best[2] = best[3] = best[0];
+    mask_t unordered = best[0] != best[0];
+    int64_t i = 0;
+    for (; i + 4 * K <= n; i += 4 * K)
+        for (int j = 0; j < 4; j++) {
+            memcpy(&x, p + i + j * K, sizeof x);
+            fetch_ahead(p + i + j * K);
+            best[j] = Op::farther(best[j], x);
+            unordered |= x != x;
+        }
+    for (; i + K <= n; i += K) {
+        memcpy(&x, p + i, sizeof x);
+        best[0] = Op::farther(best[0], x);
+        unordered |= x != x;
+    }
+    for (int j = 1; j < 4; j++) best[0] = Op::farther(best[0], best[j]);
+    memcpy(lanes, &best[0], sizeof lanes);
+    for (; i < n; i++) Op::step(last, p[i]);
+    for (int w = K / 2; w >= 1; w /= 2)
+        for (int k = 0; k < w; k++) lanes[k] = Op::farther(lanes[k], lanes[k + w]);
+    Op::step(last, lanes[0]);
+    memcpy(lanes, &unordered, sizeof lanes);
+    decltype(mask_t{}[0] | 0) any = 0, lane;
+    for (int k = 0; k < K; k++) {
+        memcpy(&lane, &lanes[k], sizeof lane);
+        any |= lane;
+    }
+    return any ? std::numeric_limits<T>::quiet_NaN() : last;
+}
+
 template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n, int64_t stride,
                                               const parameter_t *q) {
     typedef typename Op::P P;
-    if constexpr (Op::vector) {
+    if constexpr (Op::vector && Op::extremum) {
+        if (stride == 1 && n >= 16) return run_extremum<Op>(p, n);
+    } else if constexpr (Op::vector) {
         if (stride == 1 && n >= 16) return run_vector<Op>(p, n, q);
     }
     if constexpr (std::is_integral<P>::value) {
@@ -206,7 +254,7 @@ template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int6
                                                    int64_t width,
                                                    typename Op::P *tile) {
     typedef typename Op::P P;
-    enum { K = 32 / sizeof(P) };
+    enum { K = VECTOR / sizeof(P) };
     typedef typename vector_of<P, K>::type V;
     int64_t row = 0, c = 0;
     V total;

@@ -53,7 +53,7 @@ template <class T, class C, class O, bool ROOT> struct Variance {
     }
 
     INLINE void deviations(const T *p, int64_t n, T mean, double *rest, double *squares) {
-        enum { K = 32 / sizeof(T) };
+        enum { K = VECTOR / sizeof(T) };
         typedef typename vector_of<T, K>::type V;
         V a = {}, b = {}, c = {}, d = {}, x, y;
         V shift = a + mean;

@@ -175,3 +175,21 @@ cdef int run_item(plan_t *plan, item_t *item, bint keep) noexcept nogil:
     if node.n_edges > FEW:
         deallocate(out, node.n_edges * sizeof(array_t *))
     return status
+
+
+cdef sweeper_t _sweeper = NULL
+cdef int64_t _sweep_from = 0
+
+
+cdef void set_sweeper(sweeper_t sweeper, int64_t elements) noexcept:
+    global _sweeper, _sweep_from
+    _sweeper, _sweep_from = sweeper, elements
+
+
+cdef int run_items(plan_t *plan, item_t *item, bint keep, swept_t *done) noexcept nogil:
+    cdef int status
+    if item.node.work >= _sweep_from and _sweeper != NULL and _sweeper(plan, item.place, keep, &status, done):
+        return status
+    done.count = 1
+    done.items[0] = item
+    return run_item(plan, item, keep)

@@ -3,8 +3,7 @@
 from libc.stdint cimport int64_t
 from cygrad._core.errors cimport OK
 from cygrad._core.plan cimport item_t, plan_t
-from cygrad._core.run cimport patience_t, run_item, run_out
-from cygrad._core.sweep cimport sweep, sweep_from, swept_t
+from cygrad._core.run cimport patience_t, run_items, run_out, swept_t
 
 
 cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
@@ -17,8 +16,7 @@ cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
         if item.needed and not item.swept:
             if item.python or item.node.python:      # a hook may have been registered since the plan was made
                 return NEEDS_PYTHON
-            if item.node.work < sweep_from or not sweep(plan, place[0], keep, &status, &done):
-                status = run_item(plan, item, keep)
+            status = run_items(plan, item, keep, &done)
             if status != OK:
                 return status
         place[0] += 1

@@ -4,7 +4,6 @@ Rows that lie along the last dimension are taken one by one; along another dimen
 rows is taken at once, so that memory is read in order. Rows are independent: threads do not change a bit.
 """
 
-from libc.math cimport log
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from cygrad._core.arguments cimport array_argument, check_same_shape, integer_argument, wrap_dim
@@ -14,26 +13,29 @@ from cygrad._core.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.loops cimport entries, primitive
 from cygrad._core.parallel cimport parallel_for
-from cygrad._core.reduction cimport COLUMNS, column_maxima, column_sums, row_maximum, row_sum
 from cygrad._core.value cimport NOTHING, register_kernel, set_array, value_t
+
+cdef extern from "softmax_rows.h" nogil:
+    enum:
+        COLUMNS
+    ctypedef enum softmax_operation_t:
+        SOFTMAX
+        LOG_SOFTMAX
+        SOFTMAX_BACKWARD
+        LOG_SOFTMAX_BACKWARD
+    ctypedef void (*softmax_row_t)(const void *x, const void *result, void *out, int64_t n) noexcept nogil
+    ctypedef void (*softmax_columns_t)(const void *x, const void *result, void *out, int64_t n, int64_t stride,
+                                       int64_t width) noexcept nogil
+    softmax_row_t row_of_softmax(int operation, bint double_precision)
+    softmax_columns_t columns_of_softmax(int operation, bint double_precision)
 
 cdef enum:
     PIECE = 16384         # elements worth a thread
-    BUFFER = 1024
-
-ctypedef fused floating:
-    float
-    double
-
-ctypedef enum operation_t:
-    SOFTMAX
-    LOG_SOFTMAX
-    SOFTMAX_BACKWARD
-    LOG_SOFTMAX_BACKWARD
 
 ctypedef struct work_t:
-    operation_t operation
-    int dtype
+    softmax_row_t row
+    softmax_columns_t columns
+    int64_t item          # bytes of an element
     rows_t rows
     int64_t width         # of a tile of neighbouring rows
     int64_t tiles         # of one outer index
@@ -65,155 +67,32 @@ cdef void exponentiate(int dtype, char *data, long long n) noexcept nogil:
     entries[_exp][dtype].loop(arguments, &count, steps, entries[_exp][dtype].data)
 
 
-cdef void _softmax_row(work_t *work, floating *x, floating *out) noexcept nogil:
-    cdef int64_t i, n = work.rows.n
-    cdef floating shift = <floating>row_maximum(work.dtype, <char *>x, n), reciprocal
-    for i in range(n):
-        out[i] = x[i] - shift
-    exponentiate(work.dtype, <char *>out, n)
-    reciprocal = <floating>(1 / row_sum(work.dtype, <char *>out, n))
-    for i in range(n):
-        out[i] = out[i] * reciprocal
-
-
-cdef void _log_softmax_row(work_t *work, floating *x, floating *out) noexcept nogil:
-    cdef floating[BUFFER] buffer
-    cdef int64_t i, begin = 0, size, n = work.rows.n
-    cdef floating shift = <floating>row_maximum(work.dtype, <char *>x, n), logarithm
-    cdef double total = 0
-    while begin < n:
-        size = min(<int64_t>BUFFER, n - begin)
-        for i in range(size):
-            out[begin + i] = x[begin + i] - shift
-            buffer[i] = out[begin + i]
-        exponentiate(work.dtype, <char *>buffer, size)
-        total += row_sum(work.dtype, <char *>buffer, size)
-        begin += size
-    logarithm = <floating>log(total)
-    for i in range(n):
-        out[i] = out[i] - logarithm
-
-
-cdef void _softmax_backward_row(work_t *work, floating *grad, floating *result, floating *out) noexcept nogil:
-    cdef int64_t i, n = work.rows.n
-    cdef floating total
-    for i in range(n):
-        out[i] = grad[i] * result[i]
-    total = <floating>row_sum(work.dtype, <char *>out, n)
-    for i in range(n):
-        out[i] = (grad[i] - total) * result[i]
-
-
-cdef void _log_softmax_backward_row(work_t *work, floating *grad, floating *result,
-                                    floating *out) noexcept nogil:
-    cdef int64_t i, n = work.rows.n
-    cdef floating total = <floating>row_sum(work.dtype, <char *>grad, n)
-    for i in range(n):
-        out[i] = result[i]
-    exponentiate(work.dtype, <char *>out, n)
-    for i in range(n):
-        out[i] = grad[i] - out[i] * total
-
-
-cdef void _columns(work_t *work, floating *x, floating *result, floating *out, int64_t width) noexcept nogil:
-    """The same for `width` neighbouring rows: each line of the loops is one step for all of them."""
-    cdef double[COLUMNS] totals
-    cdef double[COLUMNS] shifts
-    cdef floating[COLUMNS] total
-    cdef floating[COLUMNS] shift
-    cdef floating[COLUMNS] buffer
-    cdef int64_t i, k, at, n = work.rows.n, inner = work.rows.inner
-    if work.operation <= LOG_SOFTMAX:
-        column_maxima(work.dtype, <char *>x, n, inner, width, shifts)
-        for k in range(width):
-            shift[k] = <floating>shifts[k]
-            totals[k] = 0
-        for i in range(n):
-            at = i * inner
-            for k in range(width):
-                buffer[k] = x[at + k] - shift[k]
-            if work.operation == LOG_SOFTMAX:
-                for k in range(width):
-                    out[at + k] = buffer[k]
-            exponentiate(work.dtype, <char *>buffer, width)
-            for k in range(width):
-                totals[k] += buffer[k]
-            if work.operation == SOFTMAX:
-                for k in range(width):
-                    out[at + k] = buffer[k]
-        for k in range(width):
-            total[k] = <floating>(1 / totals[k] if work.operation == SOFTMAX else log(totals[k]))
-    else:
-        if work.operation == SOFTMAX_BACKWARD:
-            for i in range(n):
-                at = i * inner
-                for k in range(width):
-                    out[at + k] = x[at + k] * result[at + k]
-            column_sums(work.dtype, <char *>out, n, inner, width, totals)
-        else:
-            column_sums(work.dtype, <char *>x, n, inner, width, totals)
-        for k in range(width):
-            total[k] = <floating>totals[k]
-    for i in range(n):
-        at = i * inner
-        if work.operation == SOFTMAX:
-            for k in range(width):
-                out[at + k] = out[at + k] * total[k]
-        elif work.operation == LOG_SOFTMAX:
-            for k in range(width):
-                out[at + k] = out[at + k] - total[k]
-        elif work.operation == SOFTMAX_BACKWARD:
-            for k in range(width):
-                out[at + k] = (x[at + k] - total[k]) * result[at + k]
-        else:
-            for k in range(width):
-                buffer[k] = result[at + k]
-            exponentiate(work.dtype, <char *>buffer, width)
-            for k in range(width):
-                out[at + k] = x[at + k] - buffer[k] * total[k]
-
-
-cdef void _typed(work_t *work, floating *x, floating *result, floating *out, int64_t begin,
-                 int64_t end) noexcept nogil:
-    cdef int64_t item, at, n = work.rows.n, inner = work.rows.inner, column
-    for item in range(begin, end):
-        if inner == 1:
-            at = item * n
-            if work.operation == SOFTMAX:
-                _softmax_row(work, x + at, out + at)
-            elif work.operation == LOG_SOFTMAX:
-                _log_softmax_row(work, x + at, out + at)
-            elif work.operation == SOFTMAX_BACKWARD:
-                _softmax_backward_row(work, x + at, result + at, out + at)
-            else:
-                _log_softmax_backward_row(work, x + at, result + at, out + at)
-        else:
-            column = item % work.tiles * work.width
-            at = item // work.tiles * n * inner + column
-            _columns(work, x + at, result + at if result != NULL else NULL, out + at,
-                     min(work.width, inner - column))
-
-
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Rows, or tiles of neighbouring ones."""
     cdef work_t *work = <work_t *>context
-    if work.dtype == FLOAT32:
-        _typed(work, <float *>work.self, <float *>work.result, <float *>work.out, begin, end)
-    else:
-        _typed(work, <double *>work.self, <double *>work.result, <double *>work.out, begin, end)
+    cdef int64_t item, at, column, n = work.rows.n, inner = work.rows.inner
+    for item in range(begin, end):
+        column = item % work.tiles * work.width
+        at = (item // work.tiles * n * inner + column) * work.item
+        if inner == 1:
+            work.row(work.self + at, work.result + at, work.out + at, n)
+        else:
+            work.columns(work.self + at, work.result + at, work.out + at, n, inner, min(work.width, inner - column))
 
 
-cdef void _run(operation_t operation, array_t *self, array_t *result, int dim, array_t *out) noexcept nogil:
+cdef void _run(softmax_operation_t operation, array_t *self, array_t *result, int dim, array_t *out) noexcept nogil:
     """The operation on contiguous arrays of one floating dtype and shape."""
     cdef work_t work
     if out.size == 0:
         return
-    work.operation = operation
-    work.dtype = out.dtype
+    work.row = row_of_softmax(operation, out.dtype != FLOAT32)
+    work.columns = columns_of_softmax(operation, out.dtype != FLOAT32)
+    work.item = itemsize(out.dtype)
     rows_along(out, dim, &work.rows)
     work.width = min(work.rows.inner, <int64_t>COLUMNS)
     work.tiles = (work.rows.inner + work.width - 1) // work.width
     work.self = self.data
-    work.result = result.data if result != NULL else NULL
+    work.result = result.data if result != NULL else self.data    # which operations without it do not read
     work.out = out.data
     parallel_for(_body, &work, work.rows.outer * work.tiles, max(1, PIECE // (work.rows.n * work.width)))
 
@@ -222,7 +101,7 @@ cdef void log_softmax_into(array_t *self, int dim, array_t *out) noexcept nogil:
     _run(LOG_SOFTMAX, self, NULL, dim, out)
 
 
-cdef int _new_result(operation_t operation, array_t *self, array_t *result, int dim,
+cdef int _new_result(softmax_operation_t operation, array_t *self, array_t *result, int dim,
                      value_t *results) noexcept nogil:
     """Takes over both references."""
     cdef array_t *out = NULL
@@ -236,7 +115,7 @@ cdef int _new_result(operation_t operation, array_t *self, array_t *result, int 
     return OK if out != NULL else MEMORY_ERROR
 
 
-cdef int _forward(const char *name, operation_t operation, const value_t *arguments,
+cdef int _forward(const char *name, softmax_operation_t operation, const value_t *arguments,
                   value_t *results) noexcept nogil:
     cdef array_t *self
     cdef int64_t given
@@ -266,7 +145,7 @@ cdef int log_softmax_kernel(const value_t *arguments, value_t *results) noexcept
     return _forward(b"log_softmax", LOG_SOFTMAX, arguments, results)
 
 
-cdef int _backward(const char *name, operation_t operation, const value_t *arguments,
+cdef int _backward(const char *name, softmax_operation_t operation, const value_t *arguments,
                    value_t *results) noexcept nogil:
     cdef array_t *grad
     cdef array_t *result

@@ -23,12 +23,8 @@ from cygrad._core.slabs cimport (
 cdef extern from * nogil:
     """
     #include <pthread.h>
-    /* One pointer per thread, addressed like a local variable: glibc keeps room for such. */
-    #if defined(__GLIBC__) && defined(__ELF__)
-    static __thread void *thread_cache __attribute__((tls_model("initial-exec")));
-    #else
-    static __thread void *thread_cache;
-    #endif
+    #include "thread_variable.h"
+    THREAD_VARIABLE void *thread_cache;
 
     static pthread_key_t thread_end;
     static pthread_mutex_t threads_mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -2,15 +2,16 @@
 Backward of element-wise nodes that follow each other, in one sweep over memory.
 
 Node after node, a chain of k element-wise nodes costs k passes over memory, and as many again where gradients meet. The
-plan knows them all beforehand: here the formulas of consecutive nodes become one list of steps, which run on one
-tile after the other. Only what saved tensors hold is read, and only what leaves the sweep is written.
+plan knows them all beforehand: here the formulas of consecutive nodes become one list of steps, which run on one tile
+after the other. Only what saved tensors hold is read, and only what leaves the sweep is written.
 
 Every element goes through the operations of the nodes one by one, and gradients meet in the same order: each bit is
-that of the run node by node. Taken are nodes whose formulas are element-wise (or hand the gradient on), of real numbers
-and one shape, with saved tensors without gaps; the first one that does not fit ends the sweep.
+that of the run node by node. Taken are nodes whose formulas are element-wise (or hand the gradient on), of real
+numbers and one shape, with saved tensors without gaps or broadcast in a simple way. A few nodes between them that do
+not fit are passed over.
 
-In a team other members run nodes at the same time. A node may join there if all that it still waits for are nodes of the
-sweep: nobody else can get hold of it then.
+In a team other members run nodes at the same time. A node may join there if all that it still waits for are nodes of
+the sweep: nobody else can get hold of it then.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -26,7 +27,7 @@ from cygrad._core.node cimport node_t
 from cygrad._core.operator cimport MAX_ARGUMENTS, MAX_SAVED, first_edge, operator_t
 from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
 from cygrad._core.program cimport MAX_INPUTS
-from cygrad._core.run cimport deliver
+from cygrad._core.run cimport MOST_SWEPT, deliver, set_sweeper, swept_t
 from cygrad._core.specialise cimport MAX_CELLS, specialise, specialised_t
 from cygrad._core.sweep_tiles cimport (
     MOST_CALLS, MOST_CELLS, MOST_FLOWS, MOST_STEPS, WIDEST, fits_tiles, flow_t, program_of_sweep_t, run_sweep,
@@ -36,11 +37,11 @@ from cygrad._core.value cimport ARRAY, clear, is_number, value_t
 
 cdef enum:
     MOST_DELIVERIES = 64
-    FAR = 8                   # nodes that are passed over at most; no more than MOST_NODES
+    FAR = 8                   # nodes that are passed over at most; no more than MOST_SWEPT
     SAVED_SPACE = 0           # of operands, as in machine.pyx
     GRADS_SPACE = 1
 
-sweep_from = 65536
+cdef int64_t _sweep_from = 65536         # elements of a node; below, passes over memory cost little
 cdef int64_t _sweeps = 0
 
 
@@ -62,7 +63,7 @@ ctypedef struct sweep_t:
     int32_t n_deliveries
     swept_t nodes
     swept_t passed            # items between them that could not join
-    value_t saved[MOST_NODES][MAX_SAVED]
+    value_t saved[MOST_SWEPT][MAX_SAVED]
     delivery_t deliveries[MOST_DELIVERIES]
     program_of_sweep_t program
 
@@ -75,7 +76,7 @@ cdef bint _may_join(const item_t *item) noexcept nogil:
     cdef const operator_t *op = node.op
     cdef const code_t *code
     cdef int i
-    if (node.work < sweep_from or node.backward != native_backward or item.python or node.python or item.captured
+    if (node.work < _sweep_from or node.backward != native_backward or item.python or node.python or item.captured
             or not item.executed or node.n_outputs != 1 or op.listed != MAX_ARGUMENTS or not op.compiled):
         return False
     for i in range(op.n_arguments):
@@ -212,7 +213,7 @@ cdef bint _formulas_fit(sweep_t *sweep, node_t *node, int dtype, specialised_t *
 cdef bint _has_room(const sweep_t *sweep, const operator_t *op) noexcept nogil:
     """For the worst that a node may add: a flow for each saved value, and a formula and two sums for each argument."""
     cdef int more = 3 * op.n_arguments + sweep.n_deliveries
-    return (sweep.nodes.count < MOST_NODES and sweep.n_deliveries + op.n_arguments <= MOST_DELIVERIES
+    return (sweep.nodes.count < MOST_SWEPT and sweep.n_deliveries + op.n_arguments <= MOST_DELIVERIES
             and sweep.program.n_flows + op.n_saved + 1 + more <= MOST_FLOWS
             and sweep.program.n_steps + more <= MOST_STEPS
             and sweep.program.n_cells + op.n_arguments * MAX_CELLS <= MOST_CELLS)
@@ -466,7 +467,7 @@ cdef bint _is_free(const sweep_t *sweep, item_t *item) noexcept nogil:
     """Does the item wait for nodes of the sweep only?"""
     cdef const node_t *node
     cdef int i, k, edges = 0
-    cdef bint free
+    cdef bint alone
     if sweep.plan.lock == NULL:
         # Everything before it has run but what was passed over; and none of that may come before it in a sum.
         for i in range(sweep.passed.count):
@@ -481,9 +482,9 @@ cdef bint _is_free(const sweep_t *sweep, item_t *item) noexcept nogil:
         for k in range(node.n_edges):
             edges += node.edges[k].node == item.node
     lock(sweep.plan.lock)
-    free = 0 < item.waiting == edges
+    alone = 0 < item.waiting == edges
     unlock(sweep.plan.lock)
-    return free
+    return alone
 
 
 cdef int _collect(sweep_t *sweep, int64_t place) noexcept nogil:
@@ -517,14 +518,14 @@ cdef bint _has_company(plan_t *plan, const item_t *item, int64_t place) noexcept
     return False
 
 
-cdef bint sweep(plan_t *plan, int64_t place, bint keep, int *status, swept_t *done) noexcept nogil:
+cdef bint _sweep(plan_t *plan, int64_t place, bint keep, int *status, swept_t *done) noexcept nogil:
     cdef item_t *item = &plan.items[plan.order[place]]
     cdef sweep_t *sweep
     cdef bint ran
     cdef int i
     status[0] = OK
     done.count = 0
-    if item.node.work < sweep_from or not _may_join(item) or not _has_company(plan, item, place):
+    if not _may_join(item) or not _has_company(plan, item, place):
         return False
     sweep = <sweep_t *>malloc(sizeof(sweep_t))
     if sweep == NULL:
@@ -557,6 +558,10 @@ def count_sweeps():
 
 def set_sweep_from(int64_t elements):
     """Sweep nodes of so many elements and more; -> the former number."""
-    global sweep_from
-    former, sweep_from = sweep_from, elements
+    global _sweep_from
+    former, _sweep_from = _sweep_from, elements
+    set_sweeper(_sweep, elements)
     return former
+
+
+set_sweeper(_sweep, _sweep_from)

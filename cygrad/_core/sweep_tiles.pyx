@@ -1,13 +1,10 @@
 """
 Running what a sweep is made of: steps on gradients, tile by tile.
 
-All steps run on one tile before the next one is begun. A tile is small, a few hundred elements: not only does everything
-lie in the first-level cache then, the processor also fetches what the next tile needs while it computes on this one. With
-tiles of thousands of elements memory waits while loops compute, and loops wait while memory delivers (measured: no
-faster than node by node).
-
-So little may be done for a tile but the loops. All steps are flattened into calls of loops first, with pointers that
-move on by themselves.
+All steps run on one tile before the next one is begun, while it lies in the first-level cache. Loops would still wait
+for memory at every first touch, and memory for the loops in between, which together takes as long as node by node; so
+after each call of a loop the same piece of the next tile is asked for. Tiles are small, and little may be done for one
+but the loops: all steps are flattened into calls first, with pointers that move on by themselves.
 
 Tiles depend on the problem alone, never on the threads; and as every step is element-wise, its bits do not depend on
 the tiles.
@@ -18,7 +15,6 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from cygrad._core.atomic cimport atomic_store
-from cygrad._core.cast cimport cast_loops
 from cygrad._core.dtype cimport FLOAT32, FLOAT64, itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, message
 from cygrad._core.loops cimport entries, loop_t, primitive
@@ -91,10 +87,8 @@ cdef bint fits_tiles(const specialised_t *program) noexcept nogil:
 
 cdef short_loop_t _quick(const call_t *call) noexcept nogil:
     """The loop of ours that does the same on such operands, or NULL."""
-    cdef int i, dtype, size
-    cdef int variant = 0
+    cdef int i, dtype
     for dtype in range(2):
-        size = 8 if dtype else 4
         for i in range(N_SHORT):
             if call.loop != entries[_short[i]][<int>FLOAT64 if dtype else <int>FLOAT32].loop:
                 continue
@@ -258,7 +252,8 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
         n = min(rest, <int64_t>TILE)
         for i in range(calls.n_broadcasts):
             flow = calls.broadcasts[i].flow
-            spread(calls.broadcasts[i].place, flow.array.data, itemsize(flow.dtype), flow.step, flow.row, end_of - rest, n)
+            spread(calls.broadcasts[i].place, flow.array.data, itemsize(flow.dtype), flow.step, flow.row, end_of - rest,
+                   n)
         rest -= n
         for i in range(calls.n_calls):
             call = &calls.calls[i]

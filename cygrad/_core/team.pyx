@@ -20,8 +20,7 @@ from cygrad._core.node cimport node_t
 from cygrad._core.parallel cimport (
     call_team, help_team, in_team, leave_team, run_team, thread_limit)
 from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
-from cygrad._core.run cimport add_part, patience_t, run_item, run_out
-from cygrad._core.sweep cimport sweep, sweep_from, swept_t
+from cygrad._core.run cimport add_part, patience_t, run_items, run_out, swept_t
 
 cdef extern from "<sched.h>" nogil:
     int sched_yield()
@@ -203,12 +202,7 @@ cdef void _finish(team_t *team, item_t *item) noexcept nogil:
 cdef int _run_native(team_t *team, item_t *item, swept_t *done) noexcept nogil:
     """Run an item, and what may be swept with it."""
     cdef int status = _sum_parts(team.plan, item)
-    done.count = 0
-    if status != OK or item.node.work >= sweep_from and sweep(team.plan, item.place, team.keep, &status, done):
-        return status
-    done.count = 1
-    done.items[0] = item
-    return run_item(team.plan, item, team.keep)
+    return run_items(team.plan, item, team.keep, done) if status == OK else status
 
 
 cdef item_t *_next_python(team_t *team) noexcept nogil:

@@ -19,7 +19,24 @@ from cygrad._core.nan_watch cimport (
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.specialise cimport OUT_SLOT, step_t
 
+cdef extern from * nogil:
+    """
+    /* Ask for memory that will be read, or written, before long. */
+    static inline void fetch(const char *data, int64_t nbytes, int written) {
+    #if defined(__GNUC__)
+        for (int64_t at = 0; at < nbytes; at += 64) {
+            if (written)
+                __builtin_prefetch(data + at, 1, 2);
+            else
+                __builtin_prefetch(data + at, 0, 2);
+        }
+    #endif
+    }
+    """
+    void fetch(const char *data, int64_t nbytes, bint written)
+
 cdef enum:
+    FAR = 1 << 18         # elements from which operands are not in the caches anyway
     LONG_ROW = 256        # elements from which a row is worth a tile of its own
     LARGEST = 4096
     PORTION = 8192        # elements that are looked at for nan at a time
@@ -173,6 +190,21 @@ cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start,
         move_rows(task, 0, space, start, n)
 
 
+cdef void fetch_tile(const task_t *task, int64_t start, int64_t n) noexcept nogil:
+    """
+    The operands of the tile that comes next.
+
+    A program reads one operand after the other, a few pages of each: too few for the processor to see where it leads.
+    """
+    cdef const nest_t *nest = &task.nest
+    cdef int64_t step
+    cdef int k
+    for k in range(nest.n):
+        step = nest.strides[k][0]
+        if nest.data[k] != NULL and task.even[k] and 0 < step <= 16:
+            fetch(nest.data[k] + start * step, min(n, nest.size - start) * step, k == 0)
+
+
 cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Tiles begin..end, with a workspace and slots of this thread's own."""
     cdef task_t *task = <task_t *>context
@@ -180,6 +212,7 @@ cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef char *workspace = <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63)
     cdef slots_t slots
     cdef int64_t tile, start, n, length = task.nest.shape[0]
+    cdef bint far = task.nest.size >= FAR and task.program.n_steps > 1
     cdef int k
     if task.watched == LISTEN:
         clear_invalid()
@@ -196,6 +229,8 @@ cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
             start = (tile % task.pieces) * task.piece
             n = length - start if length - start < task.piece else task.piece
             start += (tile // task.pieces) * length
+        if far and tile + 1 < end:
+            fetch_tile(task, start + n, n)
         run_tile(task, &slots, workspace, start, n)
     if task.watched == LISTEN and was_invalid():
         atomic_store(&task.nan, 1)

@@ -5,7 +5,7 @@ Importing this module enters its loops in the table of `loops`. The last paramet
 of loop_t; where a loop has no use for it, its pointer type tells the compiler which element type is meant.
 """
 
-from libc.math cimport M_PI, erf, erfc, trunc
+from libc.math cimport M_PI, trunc
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from cygrad._core.cast cimport cast_loops
 from cygrad._core.dtype cimport (BOOL, COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, INT64, itemsize)
@@ -21,8 +21,20 @@ cdef extern from "<math.h>" nogil:
 
 cdef extern from "vector_math.h" nogil:
     void sines(const double *x, double *out, int64_t n, int64_t quarter)
-    void error_functions(const float *x, float *out, int64_t n)
-    void complementary_error_functions(const float *x, float *out, int64_t n)
+    ctypedef void (*vector_function_t)(const void *x, void *out, int64_t n) noexcept nogil
+    ctypedef enum vector_name_t:
+        RECTIFICATION
+        EXPONENTIAL
+        SIGMOID
+        SOFTPLUS
+        LOGARITHM_OF_SUM
+        ERROR_FUNCTION
+        COMPLEMENTARY_ERROR_FUNCTION
+        NORMAL_DISTRIBUTION
+        GELU
+        GELU_SLOPE
+        INVERSE_ERROR_FUNCTION
+    vector_function_t vector_function(int name, bint double_precision)
 
 cdef extern from "vector_choice.h" nogil:
     void choose_bytes(const uint8_t *condition, const uint8_t *x, const uint8_t *y, uint8_t *out, int64_t n,
@@ -52,8 +64,6 @@ ctypedef fused ordered_t:
     int16_t
     int32_t
     int64_t
-    float
-    double
 
 # Types that stand for any of their size, where values are only moved.
 ctypedef fused word_t:
@@ -64,13 +74,10 @@ ctypedef fused word_t:
     (double complex)
 
 # Loops that loops here are built on.
-cdef int _neg = primitive("neg")
-cdef int _add = primitive("add")
 cdef int _exp = primitive("exp")
-cdef int _reciprocal = primitive("reciprocal")
 
 cdef enum:
-    BLOCK = 512       # elements that a loop built on another loop holds on the stack
+    BLOCK = 512       # elements that a loop holds on the stack to make neighbours of them
 
 
 # Choices
@@ -104,7 +111,7 @@ cdef void where_loop(char **arguments, const int64_t *n, const int64_t *steps, w
 
 
 cdef inline ordered_t relu(ordered_t x) noexcept nogil:
-    """max(x, 0): nan stays nan because no comparison with it holds; -0 becomes 0."""
+    """max(x, 0) of integers."""
     return <ordered_t>0 if x <= 0 else x
 
 
@@ -154,21 +161,24 @@ cdef void trunc_divide_real_loop(char **arguments, const int64_t *n, const int64
             truncf(quotient) if real_t is float else trunc(quotient))
 
 
-cdef void erf_double_loop(char **arguments, const int64_t *n, const int64_t *steps,
-                          void *data) noexcept nogil:
-    cdef int64_t i
-    for i in range(n[0]):
-        (<double *>(arguments[1] + i * steps[1]))[0] = erf((<double *>(arguments[0] + i * steps[0]))[0])
-
-
-cdef void erf_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    cdef int64_t i
-    if steps[0] == sizeof(float) and steps[1] == sizeof(float):
-        error_functions(<const float *>arguments[0], <float *>arguments[1], n[0])
+cdef void vector_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    """A vector_function_t, given as `data`: where elements are no neighbours, they are made so first."""
+    cdef vector_function_t function = <vector_function_t><void *>data
+    cdef real_t[BLOCK] block
+    cdef int64_t done = 0, count, i, size = sizeof(real_t)
+    cdef char *x = arguments[0]
+    cdef char *out = arguments[1]
+    if steps[0] == size and steps[1] == size:
+        function(x, out, n[0])
         return
-    for i in range(n[0]):
-        error_functions(<const float *>(arguments[0] + i * steps[0]), <float *>(arguments[1] + i * steps[1]),
-                        1)
+    while done < n[0]:
+        count = min(n[0] - done, <int64_t>BLOCK)
+        for i in range(count):
+            block[i] = (<real_t *>(x + (done + i) * steps[0]))[0]
+        function(block, block, count)
+        for i in range(count):
+            (<real_t *>(out + (done + i) * steps[1]))[0] = block[i]
+        done += count
 
 
 cdef void sine_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
@@ -182,22 +192,6 @@ cdef void sine_loop(char **arguments, const int64_t *n, const int64_t *steps, vo
               quarter)
 
 
-cdef void erfc_double_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    cdef int64_t i
-    for i in range(n[0]):
-        (<double *>(arguments[1] + i * steps[1]))[0] = erfc((<double *>(arguments[0] + i * steps[0]))[0])
-
-
-cdef void erfc_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    cdef int64_t i
-    if steps[0] == sizeof(float) and steps[1] == sizeof(float):
-        complementary_error_functions(<const float *>arguments[0], <float *>arguments[1], n[0])
-        return
-    for i in range(n[0]):
-        complementary_error_functions(<const float *>(arguments[0] + i * steps[0]),
-                                      <float *>(arguments[1] + i * steps[1]), 1)
-
-
 cdef void lgamma_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
     """The reentrant variants: plain lgamma() writes a global."""
     cdef int64_t i
@@ -207,33 +201,6 @@ cdef void lgamma_loop(char **arguments, const int64_t *n, const int64_t *steps, 
         x = (<real_t *>(arguments[0] + i * steps[0]))[0]
         (<real_t *>(arguments[1] + i * steps[1]))[0] = (
             lgammaf_r(x, &sign) if real_t is float else lgamma_r(x, &sign))
-
-
-cdef void sigmoid_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """1 / (1 + exp(-x)), in blocks, by NumPy's vector loops: exp(-x) = inf gives the right 0."""
-    cdef int code = FLOAT32 if real_t is float else FLOAT64
-    cdef real_t[BLOCK] block
-    cdef real_t one = 1
-    cdef char *pointers[3]
-    cdef int64_t[3] block_steps
-    cdef int64_t done = 0, count
-    while done < n[0]:
-        count = n[0] - done if n[0] - done < BLOCK else BLOCK
-        pointers[0] = arguments[0] + done * steps[0]
-        pointers[1] = pointers[2] = <char *>block
-        block_steps[0] = steps[0]
-        block_steps[1] = block_steps[2] = sizeof(real_t)
-        entries[_neg][code].loop(pointers, &count, block_steps, entries[_neg][code].data)
-        pointers[0] = <char *>block
-        block_steps[0] = sizeof(real_t)
-        entries[_exp][code].loop(pointers, &count, block_steps, entries[_exp][code].data)
-        pointers[1] = <char *>&one
-        block_steps[1] = 0
-        entries[_add][code].loop(pointers, &count, block_steps, entries[_add][code].data)
-        pointers[1] = arguments[1] + done * steps[1]
-        block_steps[1] = steps[1]
-        entries[_reciprocal][code].loop(pointers, &count, block_steps, entries[_reciprocal][code].data)
-        done += count
 
 
 cdef void sigmoid_complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
@@ -307,6 +274,15 @@ cdef int enter_reals(str name, int arity, rule_t rule, int cost, bint exact, loo
     return index
 
 
+cdef int enter_vector(str name, int cost, int function) except -1:
+    """A function of vector_math.h, for the real dtypes that it is there for."""
+    cdef int index = define(name, 1, FLOAT, cost, True, -1)
+    set_entry(index, FLOAT32, <loop_t>vector_loop[float], <void *>vector_function(function, False), FLOAT32)
+    if vector_function(function, True) != NULL:
+        set_entry(index, FLOAT64, <loop_t>vector_loop[double], <void *>vector_function(function, True), FLOAT64)
+    return index
+
+
 def _initialise():
     cdef int index, code
     cdef loop_t[17] moves
@@ -321,7 +297,7 @@ def _initialise():
 
     enter_integers("relu", 1, 1, <loop_t>relu_loop[uint8_t], <loop_t>relu_loop[int8_t],
                    <loop_t>relu_loop[int16_t], <loop_t>relu_loop[int32_t], <loop_t>relu_loop[int64_t], False)
-    enter_reals("relu", 1, SAME, 1, True, <loop_t>relu_loop[float], <loop_t>relu_loop[double])
+    enter_vector("relu", 1, RECTIFICATION)
 
     enter_reals("trunc_divide", 2, SAME, 4, True, <loop_t>trunc_divide_real_loop[float],
                 <loop_t>trunc_divide_real_loop[double])
@@ -331,16 +307,22 @@ def _initialise():
     # The square of bool counts: it is an integer.
     set_entry(define("square", 1, SAME, 1, True, -1), BOOL, cast_loops[<int>BOOL][<int>INT64], NULL, INT64)
 
-    enter_reals("erf", 1, FLOAT, 20, True, erf_float_loop, erf_double_loop)
+    # NumPy's exponential of doubles is as fast as ours.
+    set_entry(_exp, FLOAT32, <loop_t>vector_loop[float], <void *>vector_function(EXPONENTIAL, False), FLOAT32)
+    enter_vector("log1p", 10, LOGARITHM_OF_SUM)
+    enter_vector("log1p_exp", 10, SOFTPLUS)
+    enter_vector("erf", 20, ERROR_FUNCTION)
+    enter_vector("erfc", 20, COMPLEMENTARY_ERROR_FUNCTION)
+    enter_vector("ndtr", 20, NORMAL_DISTRIBUTION)
+    enter_vector("gelu", 20, GELU)
+    enter_vector("gelu_slope", 20, GELU_SLOPE)
+    enter_vector("erfinv", 20, INVERSE_ERROR_FUNCTION)
     # NumPy computes these two one by one.
     set_entry(define("sin", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, NULL, FLOAT64)
     set_entry(define("cos", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, &entries, FLOAT64)
-    enter_reals("erfc", 1, FLOAT, 40, True, erfc_float_loop, erfc_double_loop)
     enter_reals("lgamma", 1, FLOAT, 60, True, <loop_t>lgamma_loop[float], <loop_t>lgamma_loop[double])
 
-    index = define("sigmoid", 1, FLOAT, 10, True, -1)
-    set_entry(index, FLOAT32, <loop_t>sigmoid_loop[float], NULL, FLOAT32)
-    set_entry(index, FLOAT64, <loop_t>sigmoid_loop[double], NULL, FLOAT64)
+    index = enter_vector("sigmoid", 10, SIGMOID)
     set_entry(index, COMPLEX64, <loop_t>sigmoid_complex_loop[floatcomplex], NULL, COMPLEX64)
     set_entry(index, COMPLEX128, <loop_t>sigmoid_complex_loop[doublecomplex], NULL, COMPLEX128)
 

@@ -86,8 +86,6 @@ cdef class Batch:
                                f"{shape_text(gradient).decode()}, expected {shape_text(parameter.array).decode()}). "
                                "Set .grad to None after changing .data.")
         check_inplace(parameter, operation, False)
-        if parameter.array.version != NULL:
-            remember_place(parameter.array.version)      # for the message to those who need the old values
         return update
 
     cdef int run(self) except -1:
@@ -104,7 +102,7 @@ cdef class Batch:
         check(status)
         for i in range(self.n):
             if self.updates[i].given[0].version != NULL:
-                remember_place(self.updates[i].given[0].version)
+                remember_place(self.updates[i].given[0].version)     # for the message to those who need the old values
         return 0
 
 

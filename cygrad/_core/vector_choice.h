@@ -10,14 +10,6 @@
 #include <stdint.h>
 #include "each_cpu.h"
 
-#if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define INDEPENDENT _Pragma("GCC ivdep")
-#else
-#define INDEPENDENT
-#endif
-
 #define CHOICE(name, word)                                                                                         \
     FOR_EACH_CPU static void name(const uint8_t *condition, const word *x, const word *y, word *out, int64_t n,    \
                                   int64_t x_step, int64_t y_step) {                                                \

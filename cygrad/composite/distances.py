@@ -7,6 +7,8 @@ from cygrad.composite.table import operators
 
 __all__ = ["cdist", "dist", "pdist", "renorm"]
 
+# Norms for which an operator forms differences and adds them up in one go.
+FUSED = (1, 2)
 # Bytes of differences that are held at a time, roughly: what a second-level cache has room for.
 AT_ONCE = 1 << 20
 
@@ -79,6 +81,9 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"cdist: vectors must be of one size (got shapes {tuple(x1.shape)} and {tuple(x2.shape)}).")
     batch = broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    if p in FUSED and x1.dtype == x2.dtype:
+        x1, x2 = (operators.expand(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+        return operators.distances(x1, x2, p)
     columns = operators.unsqueeze(x2, -3)
     size = max(1, x2.shape[-2] * x1.shape[-1])
     for count in batch:
@@ -120,6 +125,8 @@ def pdist(input, p=2.0):
     _check_norm("pdist", p, input=input)
     if input.ndim != 2:
         raise RuntimeError(f"pdist: expected a matrix (got shape {tuple(input.shape)}).")
+    if p in FUSED:
+        return operators.above_diagonal(operators.distances_within(input, p))
     count = input.shape[0]
     above = operators.lt(operators.unsqueeze(arange(count), 1), operators.unsqueeze(arange(count), 0))
     pairs = operators.nonzero(above)

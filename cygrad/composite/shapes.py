@@ -11,9 +11,9 @@ from cygrad.composite.forms import as_tensor_argument
 from cygrad.composite.table import operators
 
 __all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "expand_as", "imag", "real", "reshape_as",
-           "split", "split_with_sizes", "t", "tile", "unique", "unsafe_chunk", "unsafe_split",
+           "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
            "unsafe_split_with_sizes", "view_as"]
-METHODS = ["chunk", "expand_as", "reshape_as", "split", "split_with_sizes", "t", "tile", "unique", "unsafe_chunk",
+METHODS = ["chunk", "expand_as", "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk",
            "unsafe_split", "unsafe_split_with_sizes", "view_as"]
 
 
@@ -345,37 +345,6 @@ def _unique_slices(input, dim):
 
 
 # ---- transposes
-
-def t(input):
-    """The transpose of a matrix.
-
-    Parameters
-    ----------
-    input : Tensor
-        Of at most two dimensions.
-
-    Returns
-    -------
-    Tensor
-        A view.
-
-    Raises
-    ------
-    RuntimeError
-        If there are more dimensions.
-
-    Examples
-    --------
-    >>> import cygrad
-    >>> cygrad.t(cygrad.tensor([[1, 2], [3, 4]]))
-    tensor([[1, 3],
-            [2, 4]])
-    """
-    if as_tensor_argument("t", "input", input).ndim > 2:
-        raise RuntimeError(f"t: expected at most two dimensions (got shape {tuple(input.shape)}). Use transpose() or "
-                           "mT.")
-    return operators.transpose(input, 0, 1) if input.ndim == 2 else operators.alias(input)
-
 
 def _all_reversed(self):
     """The dimensions in reverse order; for a matrix its transpose."""

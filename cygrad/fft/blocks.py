@@ -79,7 +79,7 @@ def ifftn(input, s=None, dim=None, norm=None, *, out=None):
     Examples
     --------
     >>> import cygrad
-    >>> cygrad.fft.ifftn(cygrad.ones(2, 2))
+    >>> cygrad.fft.ifftn(cygrad.ones(2, 2, dtype=cygrad.complex64))
     tensor([[1.+0.j, 0.+0.j],
             [0.+0.j, 0.+0.j]])
     """

@@ -88,12 +88,12 @@ def _resized(operation, input, sizes, dims):
 # ---- transforms
 
 def complex_n(operation, input, s, dim, norm, forward):
-    """Complex to complex."""
-    input = complex_tensor(operation, input)
+    """Real or complex to complex."""
+    input = _tensor(operation, input)
     dims, s = _dims(operation, input, s, dim)
     input = _resized(operation, input, s, dims)
     scale = _scale(operation, norm, prod(input.shape[k] for k in dims), forward)
-    return operators.fft_c2c(input, dims, scale, forward)
+    return (operators.fft_c2c if input.is_complex() else operators.fft_real)(input, dims, scale, forward)
 
 
 def half_n(operation, input, s, dim, norm, forward):

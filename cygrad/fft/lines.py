@@ -40,7 +40,7 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
     --------
     >>> import cygrad
     >>> cygrad.fft.fft(cygrad.tensor([1., 0., 0., 0.]))
-    tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
+    tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.-0.j])
     """
     return into("fft", complex_n("fft", input, n, dim, norm, True), out)
 
@@ -78,7 +78,7 @@ def ifft(input, n=None, dim=-1, norm=None, *, out=None):
     Examples
     --------
     >>> import cygrad
-    >>> cygrad.fft.ifft(cygrad.ones(4))
+    >>> cygrad.fft.ifft(cygrad.ones(4, dtype=cygrad.complex64))
     tensor([1.+0.j, 0.+0.j, 0.+0.j, 0.+0.j])
     """
     return into("ifft", complex_n("ifft", input, n, dim, norm, False), out)

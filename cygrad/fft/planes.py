@@ -86,7 +86,7 @@ def ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     Examples
     --------
     >>> import cygrad
-    >>> cygrad.fft.ifft2(cygrad.ones(2, 2))
+    >>> cygrad.fft.ifft2(cygrad.ones(2, 2, dtype=cygrad.complex64))
     tensor([[1.+0.j, 0.+0.j],
             [0.+0.j, 0.+0.j]])
     """

@@ -36,6 +36,11 @@ class Attributes:
         """The module's children by name."""
         return Registered(self, MODULE)
 
+    def _registered(self, *kinds):
+        """Pairs (name, value) of the attributes of these kinds: quicker than by way of the mappings above."""
+        values = self.__dict__
+        return [(name, values[name]) for name, kind in values["_kinds"].items() if kind in kinds]
+
     def __setattr__(self, name, value):
         kinds = self.__dict__.get("_kinds")
         if kinds is None:

@@ -5,6 +5,7 @@ from cygrad._core.optimise import forget_gradients, zero_gradients
 from cygrad.nn import conversion
 from cygrad.nn.attributes import Attributes
 from cygrad.nn.hooks import ModuleHooks, register
+from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, TRANSIENT
 from cygrad.nn.stateful import Stateful
 
 __all__ = ["Module"]
@@ -68,7 +69,7 @@ class Module(Stateful, Attributes):
                     continue
                 seen.add(module)
             yield path, module
-            below = [(f"{path}.{name}" if path else name, child) for name, child in module._modules.items()
+            below = [(f"{path}.{name}" if path else name, child) for name, child in module._registered(MODULE)
                      if child is not None]
             stack.extend(reversed(below))
 
@@ -90,11 +91,11 @@ class Module(Stateful, Attributes):
         for _, module in self.named_children():
             yield module
 
-    def _named_members(self, part, prefix, recurse, remove_duplicate):
+    def _named_members(self, kinds, prefix, recurse, remove_duplicate):
         seen = set()
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:
-            for name, value in part(module).items():
+            for name, value in module._registered(*kinds):
                 if value is None or value in seen:
                     continue
                 if remove_duplicate:
@@ -103,7 +104,7 @@ class Module(Stateful, Attributes):
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """Pairs (path, parameter) of this module and, unless `recurse` is False, of all below it."""
-        return self._named_members(lambda module: module._parameters, prefix, recurse, remove_duplicate)
+        return self._named_members((PARAMETER,), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse=True):
         """The parameters of this module and, unless `recurse` is False, of all below it."""
@@ -112,7 +113,7 @@ class Module(Stateful, Attributes):
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
         """Pairs (path, buffer) of this module and, unless `recurse` is False, of all below it."""
-        return self._named_members(lambda module: module._buffers, prefix, recurse, remove_duplicate)
+        return self._named_members((BUFFER, TRANSIENT), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
         """The buffers of this module and, unless `recurse` is False, of all below it."""

@@ -165,6 +165,19 @@ def test_nan_and_ties_of_extrema():
         assert np.isnan(call_kernel("amax", columns, (0,), False)[0]).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extrema_of_rows_with_nan_in_any_place(dtype):
+    rng = np.random.default_rng(4)
+    for n in (15, 16, 17, 31, 63, 64, 65, 130, 300):
+        x = rng.standard_normal((n, n)).astype(dtype)
+        x[0] = -np.inf
+        np.testing.assert_array_equal(call_kernel("amax", x, (1,), False)[0], x.max(1))
+        np.testing.assert_array_equal(call_kernel("amin", x, (1,), False)[0], x.min(1))
+        np.fill_diagonal(x, np.nan)
+        for name in ("amax", "amin"):
+            assert np.isnan(call_kernel(name, x, (1,), False)[0]).all()
+
+
 def test_extrema_of_0_dim():
     x = np.array(3.0)
     assert [int(v) for v in call_kernel("max_dim", x, -1, True)] == [3, 0]

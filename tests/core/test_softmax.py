@@ -78,3 +78,28 @@ def test_same_bits_for_any_number_of_threads():
                         for dim in range(3)])
     set_num_threads(1)
     assert all(found == results[0] for found in results)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_one_number_that_is_not_finite_in_rows_of_any_length(bad, dtype):
+    rng = np.random.default_rng(2)
+    for n in (1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 70, 2049):
+        x = rng.standard_normal((1, n)).astype(dtype)
+        place = int(rng.integers(n))
+        x[0, place] = bad
+        for layout, dim in ((x, 1), (np.ascontiguousarray(np.repeat(x.T, 3, 1)), 0)):
+            found = call_kernel("softmax", layout, dim, None)[0]
+            if bad == -np.inf and n > 1:
+                np.testing.assert_allclose(found.sum(dim), 1, rtol=1e-5)
+                assert np.all(found.take(place, dim) == 0)
+            else:
+                assert np.all(np.isnan(found))
+            found = call_kernel("log_softmax", layout, dim, None)[0]
+            assert np.all(np.isnan(found)) or (bad == -np.inf and np.all(found.take(place, dim) == -np.inf))
+
+
+def test_powers_below_the_normal_numbers_are_kept():
+    x = np.array([[0.0, -88.0, -95.0, -103.0, -110.0]], np.float32)
+    exact = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(call_kernel("softmax", x, 1, None)[0], exact / exact.sum(), rtol=1e-6, atol=1.5e-45)

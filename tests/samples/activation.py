@@ -51,5 +51,5 @@ SAMPLES = {
     "softplus": [*unary(), call((4,), 2.0, 1.0), call((3,), low=800, high=1000)],
 }
 COMPLEX = {"sigmoid", "silu"}
-HELPERS = {"gelu_tanh": "gelu", "prelu_elementwise": "prelu"}
+HELPERS = {"gelu_slope": "gelu", "gelu_tanh": "gelu", "log1p_exp": "softplus", "prelu_elementwise": "prelu"}
 BEYOND = {"hardsigmoid"}                 # PyTorch's 1/6 has single precision

@@ -46,4 +46,5 @@ SAMPLES = {
                       fails(IndexError, "dim", (3,), 1)],
 }
 COMPLEX = {name for name in SAMPLES if name.partition(".")[2] not in OF_REAL}
-HELPERS = {"fft_c2c": "fft.fft", "fft_r2c": "fft.rfft", "fft_c2r": "fft.irfft", "fft_weigh": "fft.rfft"}
+HELPERS = {"fft_c2c": "fft.fft", "fft_real": "fft.fft", "fft_r2c": "fft.rfft", "fft_c2r": "fft.irfft",
+           "fft_weigh": "fft.rfft"}

@@ -83,6 +83,7 @@ HELPERS = {
     "huber_elementwise": "huber_loss",
     "kl_div_elementwise": "kl_div",
     "binary_cross_entropy_elementwise": "binary_cross_entropy",
+    "binary_cross_entropy_with_logits_unweighted": "binary_cross_entropy_with_logits",
     "binary_cross_entropy_with_logits_elementwise": "binary_cross_entropy_with_logits",
     "nll_loss_backward": "nll_loss",
     "cross_entropy_backward": "cross_entropy",

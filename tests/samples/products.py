@@ -71,3 +71,5 @@ SAMPLES = {
     ],
 }
 COMPLEX = set(SAMPLES)
+HELPERS = {"distances": "cdist", "distances_backward": "cdist", "distances_within": "pdist", "above_diagonal": "pdist",
+           "above_diagonal_backward": "pdist"}

@@ -51,6 +51,14 @@ SAMPLES = {
     ],
     "squeeze": [call((2, 1, 3, 1)), call((2, 1, 3, 1), 1), sizes((2, 1, 3, 1), (1, 3)), call((2, 3), 0), call(())],
     "unsqueeze": [call((2, 3), 0), call((2, 3), -1), call((), 0), call((0,), 1), fails(IndexError, "dim", (2,), 3)],
+    "t": [
+        call((2, 3)),
+        call((0, 3)),
+        call((3,)),
+        call(()),
+        transposed(),
+        fails(RuntimeError, "at most two", (2, 3, 2)),
+    ],
     "transpose": [
         call((2, 3), 0, 1),
         call((2, 3, 2), 0, -1),

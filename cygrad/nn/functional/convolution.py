@@ -208,6 +208,10 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     -----
     Derivative: as for `conv1d`.
 
+    Kernels of 3 x 3 with stride 1, no dilation and many channels are computed by Winograd's method if that is faster.
+    It rounds relative to the largest elements of a neighbourhood of 6 x 6: errors are some 1e-6 of the results' size in
+    float32, where sums of products have some 3e-7.
+
     Examples
     --------
     >>> import cygrad

@@ -13,6 +13,7 @@ _log_softmax, _cross_entropy, _nll_loss = (OPERATORS[name] for name in ("log_sof
 _mse, _l1, _smooth_l1, _huber, _kl_div, _bce, _bce_with_logits = (
     OPERATORS[f"{name}_elementwise"] for name in ("mse", "l1", "smooth_l1", "huber", "kl_div", "binary_cross_entropy",
                                                   "binary_cross_entropy_with_logits"))
+_bce_unweighted = OPERATORS["binary_cross_entropy_with_logits_unweighted"]
 
 
 def resolve_reduction(size_average, reduce, reduction, operation):
@@ -386,5 +387,5 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy_with_logits: target size must be the same as input size "
                          f"(got {target.shape}, expected {input.shape}).")
-    losses = _bce_with_logits(input, target, 1.0 if pos_weight is None else pos_weight)
+    losses = _bce_unweighted(input, target) if pos_weight is None else _bce_with_logits(input, target, pos_weight)
     return reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy_with_logits")

@@ -245,20 +245,18 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
         if values is not None and tuple(values.shape) != (channels,):
             raise RuntimeError(f"group_norm: expected {name} to be a vector of size equal to the number of channels in "
                                f"input (got {values.shape} and input of shape {input.shape}).")
-    rows = input.reshape(batch, num_groups, input.numel() // (batch * num_groups) if batch else 0)
-    if input.numel() and rows.shape[0] * rows.shape[2] == 1:
+    rows = input.reshape(batch, num_groups, channels // num_groups, input[0, 0].numel() if batch and channels else 0)
+    if input.numel() and batch * rows[0, 0].numel() == 1:
         raise ValueError(f"group_norm: expected more than 1 value per channel when training (got input size "
                          f"{input.shape}).")
-    return _affine(_layer_norm(rows, None, None, 1, eps)[0].reshape(input.shape), weight, bias)
+    return _normalize_groups(rows, weight, bias, eps)[0].reshape(input.shape)
 
 
-def _affine(input, weight, bias):
-    """A factor and a summand for each channel, where they are given."""
-    if weight is not None and bias is not None:
-        return cygrad.addcmul(_per_channel(bias, input), input, _per_channel(weight, input))
-    if weight is not None:
-        return input * _per_channel(weight, input)
-    return input if bias is None else input + _per_channel(bias, input)
+def _normalize_groups(rows, weight, bias, eps):
+    """Rows of shape (batch, groups, channels of a group, elements) normalised, with parameters of channels."""
+    shape = (*rows.shape[1:3], 1)
+    return _layer_norm(rows, None if weight is None else weight.reshape(shape), None if bias is None else
+                       bias.reshape(shape), 2, eps)
 
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
@@ -315,13 +313,13 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     if count == 1 or (input.ndim == 2 and input.numel()):
         raise ValueError(f"instance_norm: expected more than 1 spatial element when training (got input size "
                          f"{input.shape}).")
-    rows = input.reshape(batch, channels, count)
-    result, mean, _, variance = _layer_norm(rows, None, None, 1, eps)
+    rows = input.reshape(batch, channels, 1, count)
+    result, mean, _, variance = _normalize_groups(rows, weight, bias, eps)
     if count and (running_mean is not None or running_var is not None):
         with cygrad.no_grad():
             _update(running_mean, mean.reshape(batch, channels).mean(0), momentum)
             _update(running_var, variance.reshape(batch, channels).mean(0) * (count / (count - 1)), momentum)
-    return _affine(result.reshape(input.shape), weight, bias)
+    return result.reshape(input.shape)
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):

@@ -10,26 +10,26 @@ from cygrad.operators import OPERATORS
 
 __all__ = ["run_direction"]
 
-_linear, _unbind, _lstm_gates, _gru_gates, _tanh, _relu = (
-    OPERATORS[name] for name in ("linear", "unbind", "lstm_gates", "gru_gates", "tanh", "relu"))
+_linear, _linear_with, _unbind, _lstm_gates, _gru_gates, _tanh, _relu = (
+    OPERATORS[name] for name in ("linear", "linear_with", "unbind", "lstm_gates", "gru_gates", "tanh", "relu"))
 
 
 def _lstm_step(share, state, weight, bias, projection):
-    logits = _linear(state[0], weight, share)
+    logits = _linear_with(state[0], *weight, share)
     hidden, cell, _ = _lstm_gates(logits, state[1])
     return (hidden if projection is None else _linear(hidden, projection)), cell
 
 
 def _gru_step(share, state, weight, bias, projection):
-    return (_gru_gates(share, _linear(state[0], weight, bias), state[0])[0],)
+    return (_gru_gates(share, _linear_with(state[0], *weight, bias), state[0])[0],)
 
 
 def _tanh_step(share, state, weight, bias, projection):
-    return (_tanh(_linear(state[0], weight, share)),)
+    return (_tanh(_linear_with(state[0], *weight, share)),)
 
 
 def _relu_step(share, state, weight, bias, projection):
-    return (_relu(_linear(state[0], weight, share)),)
+    return (_relu(_linear_with(state[0], *weight, share)),)
 
 
 _STEPS = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN_TANH": _tanh_step, "RNN_RELU": _relu_step}
@@ -63,12 +63,13 @@ def run_direction(mode, input, state, weights, reverse=False, sizes=None):
         b_ih, b_hh = b_ih + b_hh, None
     shares = _linear(input, w_ih, b_ih)
     step = _STEPS[mode]
+    weight = w_hh, w_hh.detach().t().contiguous().t()
     if sizes is not None:
-        return _run_packed(step, shares.split(sizes), state, w_hh, b_hh, projection, reverse, sizes)
+        return _run_packed(step, shares.split(sizes), state, weight, b_hh, projection, reverse, sizes)
     hidden = []
     shares = _unbind(shares, 0)
     for share in reversed(shares) if reverse else shares:
-        state = step(share, state, w_hh, b_hh, projection)
+        state = step(share, state, weight, b_hh, projection)
         hidden.append(state[0])
     if reverse:
         hidden.reverse()
