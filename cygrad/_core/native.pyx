@@ -37,14 +37,12 @@ import cygrad._core.reduce  # registers sum_to
 
 cdef kernel_t _sum_to = find_kernel("sum_to")
 cdef kernel_t _real_view = find_kernel("real_view")
-cdef dict _node_types = {}           # operator name -> type of its nodes
 
 
 cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs):
-    cls = _node_types.get(operator.name)
-    if cls is None:
-        cls = _node_types[operator.name] = node_type(operator.descriptor.node_name.decode(), NativeNode)
-    cdef NativeNode node = <NativeNode>node_new(<type>cls, n_edges, n_outputs, operator.descriptor.n_saved)
+    if operator.node_type is None:
+        operator.node_type = node_type(operator.descriptor.node_name.decode(), NativeNode)
+    cdef NativeNode node = <NativeNode>node_new(operator.node_type, n_edges, n_outputs, operator.descriptor.n_saved)
     node.c.op = &operator.descriptor
     node.c.backward = native_backward
     return node

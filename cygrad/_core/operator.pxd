@@ -83,6 +83,7 @@ cdef class Operator:
     cdef readonly dict formulas       # argument name -> derivative formula, as written
     cdef readonly object forward      # element-wise forward formula, or None for a primitive of that name
     cdef list keep                    # objects whose memory the descriptor points into
+    cdef type node_type               # of its nodes, made with the first one
     cdef dict recorded                # argument index -> Python function, compiled at first use
     # Compile the derivative formulas and lay out `saved`, once; called before the first node is recorded.
     cdef int compile(self) except -1

@@ -27,14 +27,8 @@ cdef extern from "sweep_loops.h" nogil:
     short_loop_t short_loops[5][2][3]
     void spread(void *to, const char *data, int64_t size, int64_t step, int64_t row, int64_t position, int64_t n)
 
-cdef extern from * nogil:
-    """
-    /* Ask for memory that is going to be used; addresses behind the end do no harm. */
-    static inline void fetch(const char *memory, long nbytes) {
-        for (long i = 0; i < nbytes; i += 64) __builtin_prefetch(memory + i);
-    }
-    """
-    void fetch(const char *, int64_t)
+cdef extern from "fetch.h" nogil:
+    void fetch(const char *memory, int64_t nbytes, bint written)
 
 cdef enum:
     TILE = 512            # elements
@@ -265,7 +259,7 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
             for k in range(call.n_moving):
                 operand = call.moving[k]
                 call.pointers[operand] += call.moves[operand]
-                fetch(call.pointers[operand], call.ahead[k])
+                fetch(call.pointers[operand], call.ahead[k], operand == call.n_inputs)
     free(memory)
 
 

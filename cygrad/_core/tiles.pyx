@@ -19,21 +19,8 @@ from cygrad._core.nan_watch cimport (
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.specialise cimport OUT_SLOT, step_t
 
-cdef extern from * nogil:
-    """
-    /* Ask for memory that will be read, or written, before long. */
-    static inline void fetch(const char *data, int64_t nbytes, int written) {
-    #if defined(__GNUC__)
-        for (int64_t at = 0; at < nbytes; at += 64) {
-            if (written)
-                __builtin_prefetch(data + at, 1, 2);
-            else
-                __builtin_prefetch(data + at, 0, 2);
-        }
-    #endif
-    }
-    """
-    void fetch(const char *data, int64_t nbytes, bint written)
+cdef extern from "fetch.h" nogil:
+    void fetch(const char *memory, int64_t nbytes, bint written)
 
 cdef enum:
     FAR = 1 << 18         # elements from which operands are not in the caches anyway
