@@ -28,8 +28,8 @@ ctypedef struct kept_t:
     value_t value
     int64_t version
 
-# Native backward: grads[n_outputs] are taken over; out[n_edges] are owned by the caller. Of the arguments of an operator
-# only those in `wanted` (bit i: argument i) need a gradient.
+# Native backward: grads[n_outputs] are taken over; out[n_edges] are owned by the caller. Of the arguments of an
+# operator only those in `wanted` (bit i: argument i) need a gradient.
 ctypedef int (*backward_t)(node_t *node, value_t *grads, array_t **out, bint keep, uint32_t wanted) noexcept nogil
 
 cdef enum:
