@@ -20,7 +20,6 @@ from cygrad._core.storage cimport allocate, deallocate
 from cygrad._core.value cimport clear
 
 import threading
-import traceback
 
 cdef extern from "Python.h":
     ctypedef struct _Type "PyTypeObject":
@@ -86,6 +85,7 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved):
     c.sequence_nr = next_sequence_nr()
     node.c = c
     if thread_state().anomaly:
+        import traceback                     # here: it takes a while, and few programs need it
         node.notes = {"traceback_": traceback.format_stack()}
         if _evaluating.node is not None:
             node.notes["parent_"] = _evaluating.node
