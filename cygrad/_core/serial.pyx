@@ -2,22 +2,8 @@
 
 from libc.stdint cimport int64_t
 from cygrad._core.errors cimport OK
-from cygrad._core.node cimport node_t
 from cygrad._core.plan cimport item_t, plan_t
 from cygrad._core.run cimport patience_t, run_items, run_out, swept_t
-
-
-cdef extern from "fetch.h" nogil:
-    void fetch(const char *memory, int64_t nbytes, bint written)
-
-cdef enum:
-    AHEAD = 6                 # places: in a large graph each node is far from the one before it in memory
-
-
-cdef inline void _fetch_node(const plan_t *plan, int64_t place) noexcept nogil:
-    """Ask for the node that will run in a while, its edges and what it saved."""
-    if place < plan.n_items:
-        fetch(<const char *>plan.items[plan.order[place]].node, sizeof(node_t) + 64, True)
 
 
 cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
@@ -27,7 +13,6 @@ cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
     cdef int status
     while place[0] < plan.n_items:
         item = &plan.items[plan.order[place[0]]]
-        _fetch_node(plan, place[0] + AHEAD)
         if item.needed and not item.swept:
             if item.python or item.node.python:      # a hook may have been registered since the plan was made
                 return NEEDS_PYTHON
