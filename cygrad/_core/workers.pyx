@@ -116,8 +116,9 @@ cdef extern from * nogil:
 
 cdef enum:
     PRESENT = 500000           # nanoseconds for which a caller counts after its work
-    WATCH = 100000             # nanoseconds for which a worker watches out for the next region: waking one takes as
-                               # long as a small kernel, and the next region often comes within some tens of microseconds
+    # Nanoseconds for which a worker watches out for the next region before it sleeps: waking it takes as long as a
+    # small kernel, and the next region often comes within some tens of microseconds.
+    WATCH = 100000
     SPIN = 128                 # rounds of waiting before the core is offered to others
     YIELD = 512                # and before sleeping
 
