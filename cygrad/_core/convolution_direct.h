@@ -56,19 +56,7 @@ static inline int64_t tap_shift(const geometry_t *g, const lines_t *lines, int64
     return (a * lines->extent[1] + b) * lines->extent[2] + k * g->dilation[2] / g->stride[2];
 }
 
-#define REAL float
-#define INTEGER int32_t
-#define NAME(function) function##_float
-#include "convolution_lines.h"
-#undef REAL
-#undef INTEGER
-#undef NAME
-#define REAL double
-#define INTEGER int64_t
-#define NAME(function) function##_double
-#include "convolution_lines.h"
-#undef REAL
-#undef INTEGER
-#undef NAME
+#define LOOPS "convolution_lines.h"
+#include "each_real.h"
 
 #endif

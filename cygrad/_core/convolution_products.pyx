@@ -27,6 +27,9 @@ cdef enum:
     TASKS = 8                  # for threads, if there are as many images or chunks
     LEAST_CHUNK = 64           # channels
 
+# One task, with memory for columns and for results that have to be moved.
+ctypedef void (*task_t)(work_t *work, int64_t task, char *columns, char *buffer) noexcept nogil
+
 ctypedef struct work_t:
     problem_t *problem
     int64_t bytes              # of an element
@@ -42,9 +45,10 @@ ctypedef struct work_t:
     char *sums                 # of the parts
     bint plain                 # kernels of one tap: images are columns already
     int64_t failed             # atomic: a thread had no memory
+    task_t task                # what a thread does again and again
 
 
-cdef void _plan(work_t *work, problem_t *problem, bint back) noexcept nogil:
+cdef void _plan(work_t *work, problem_t *problem, task_t task, bint back) noexcept nogil:
     """Tiles of positions and chunks of channels, which are tasks of their own for what goes `back`."""
     cdef geometry_t *g = &problem.geometry
     cdef int64_t room, wide, dense = 1
@@ -52,6 +56,7 @@ cdef void _plan(work_t *work, problem_t *problem, bint back) noexcept nogil:
     work.problem, work.bytes = problem, problem.bytes
     work.rows = g.in_channels * g.taps
     work.failed = 0
+    work.task = task
     work.images = 1
     # Very large kernels have narrow tiles: columns of one channel are made at a time, if not of more.
     wide = max(1, min(<int64_t>WIDTH, LARGEST_COLUMNS // (work.bytes * g.taps)))
@@ -159,6 +164,18 @@ cdef int64_t _output_bytes(work_t *work) noexcept nogil:
 
 # ---------------------------------------------------------------- forward
 
+cdef void _run_tasks(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef work_t *work = <work_t *>context
+    cdef int64_t number, columns = _column_bytes(work)
+    cdef storage_t *memory = storage_new(columns + _output_bytes(work))
+    if memory == NULL:
+        atomic_store(&work.failed, 1)
+        return
+    for number in range(begin, end):
+        work.task(work, number, memory.data, memory.data + columns)
+    storage_release(memory)
+
+
 cdef void _forward_tile(work_t *work, int64_t task, char *columns, char *buffer) noexcept nogil:
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t group = task // work.tiles % g.groups, image = task // work.tiles // g.groups * work.images
@@ -182,23 +199,11 @@ cdef void _forward_tile(work_t *work, int64_t task, char *columns, char *buffer)
         _move_output(work, False, image, count, group, p0, p1 - p0, buffer)
 
 
-cdef void _forward_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
-    cdef int64_t task, columns = _column_bytes(work)
-    cdef storage_t *memory = storage_new(columns + _output_bytes(work))
-    if memory == NULL:
-        atomic_store(&work.failed, 1)
-        return
-    for task in range(begin, end):
-        _forward_tile(work, task, memory.data, memory.data + columns)
-    storage_release(memory)
-
-
 cdef int columns_forward(problem_t *problem) noexcept nogil:
     cdef work_t work
     cdef geometry_t *g = &problem.geometry
-    _plan(&work, problem, False)
-    parallel_for(_forward_body, &work, work.blocks * g.groups * work.tiles,
+    _plan(&work, problem, _forward_tile, False)
+    parallel_for(_run_tasks, &work, work.blocks * g.groups * work.tiles,
                  grain(work.rows * g.out_channels * work.width * work.images))
     return MEMORY_ERROR if work.failed else OK
 
@@ -239,23 +244,11 @@ cdef void _input_task(work_t *work, int64_t task, char *columns, char *buffer) n
         p0 = p1
 
 
-cdef void _input_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
-    cdef int64_t task, columns = _column_bytes(work)
-    cdef storage_t *memory = storage_new(columns + _output_bytes(work))
-    if memory == NULL:
-        atomic_store(&work.failed, 1)
-        return
-    for task in range(begin, end):
-        _input_task(work, task, memory.data, memory.data + columns)
-    storage_release(memory)
-
-
 cdef int columns_input(problem_t *problem) noexcept nogil:
     cdef work_t work
     cdef geometry_t *g = &problem.geometry
-    _plan(&work, problem, True)
-    parallel_for(_input_body, &work, work.blocks * g.groups * work.chunks,
+    _plan(&work, problem, _input_task, True)
+    parallel_for(_run_tasks, &work, work.blocks * g.groups * work.chunks,
                  grain(work.channels * g.taps * g.out_channels * g.positions * work.images))
     return MEMORY_ERROR if work.failed else OK
 
@@ -293,18 +286,6 @@ cdef void _weight_task(work_t *work, int64_t task, char *columns, char *buffer) 
         image += count
 
 
-cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
-    cdef int64_t task, columns = _column_bytes(work)
-    cdef storage_t *memory = storage_new(columns + _output_bytes(work))
-    if memory == NULL:
-        atomic_store(&work.failed, 1)
-        return
-    for task in range(begin, end):
-        _weight_task(work, task, memory.data, memory.data + columns)
-    storage_release(memory)
-
-
 cdef void _sum_parts(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Real numbers [begin, end) of all sums but the first are added to the first, in order."""
     cdef work_t *work = <work_t *>context
@@ -336,7 +317,7 @@ cdef int columns_weight(problem_t *problem) noexcept nogil:
     cdef geometry_t *g = &problem.geometry
     cdef int64_t size
     cdef storage_t *memory = NULL
-    _plan(&work, problem, True)
+    _plan(&work, problem, _weight_task, True)
     _plan_parts(&work)
     size = g.groups * g.out_channels * work.rows
     work.sums = problem.weight
@@ -345,7 +326,7 @@ cdef int columns_weight(problem_t *problem) noexcept nogil:
         if memory == NULL:
             return MEMORY_ERROR
         work.sums = memory.data
-    parallel_for(_weight_body, &work, work.parts * g.groups * work.chunks,
+    parallel_for(_run_tasks, &work, work.parts * g.groups * work.chunks,
                  grain(work.channels * g.taps * g.out_channels * g.positions * work.part_images))
     if work.parts > 1:
         # The sum of the first part becomes the result.

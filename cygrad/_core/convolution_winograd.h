@@ -38,19 +38,7 @@ typedef struct {
     int64_t tile_step, point_step;
 } values_t;
 
-#define REAL float
-#define INTEGER int32_t
-#define NAME(function) function##_float
-#include "convolution_tiles.h"
-#undef REAL
-#undef INTEGER
-#undef NAME
-#define REAL double
-#define INTEGER int64_t
-#define NAME(function) function##_double
-#include "convolution_tiles.h"
-#undef REAL
-#undef INTEGER
-#undef NAME
+#define LOOPS "convolution_tiles.h"
+#include "each_real.h"
 
 #endif

@@ -15,7 +15,7 @@ from cygrad._core.convolution_geometry cimport geometry_t
 from cygrad._core.convolution_problem cimport MISFIT, problem_t
 from cygrad._core.dtype cimport FLOAT32
 from cygrad._core.errors cimport MEMORY_ERROR, OK
-from cygrad._core.parallel cimport parallel_for
+from cygrad._core.parallel cimport body_t, parallel_for
 from cygrad._core.storage cimport storage_new, storage_release, storage_t
 
 cdef extern from "convolution_winograd.h" nogil:
@@ -107,6 +107,9 @@ ctypedef struct block_t:
     values_t kernels           # a row for each channel of the sources
     values_t results           # a row for each tile
     bint add                   # to the sums for the gradient of the kernel
+    body_t prepare             # what a chunk of channels takes: the values of its kernels or gradients,
+    body_t multiply            # their products with those of the sources,
+    body_t finish              # and what is made of these
 
 
 cdef bint winograd_fits(const geometry_t *geometry) noexcept nogil:
@@ -419,9 +422,9 @@ cdef void _chunks_body(void *context, int64_t begin, int64_t end) noexcept nogil
         for number in range(begin, end):
             _choose_chunk(&block, number)
             bundles = _bundles(work, block.channels)
-            _make_kernels(&block, 0, bundles)
-            _multiply(&block, 0, POINTS)
-            _put_results(&block, 0, bundles)
+            block.prepare(&block, 0, bundles)
+            block.multiply(&block, 0, POINTS)
+            block.finish(&block, 0, bundles)
     _release(kernels)
     _release(results)
 
@@ -448,6 +451,7 @@ cdef void _convolve_chunks(work_t *work) noexcept nogil:
     for number in range(work.blocks):
         _begin(work, number, &block)
         parallel_for(_cut_sources, &block, _bundles(work, work.source_channels), 1)
+        block.prepare, block.multiply, block.finish = _make_kernels, _multiply, _put_results
         parallel_for(_chunks_body, &block, work.chunks, 1)
     storage_release(sources)
 
@@ -474,24 +478,6 @@ cdef int winograd_input(problem_t *problem) noexcept nogil:
 
 
 # ---------------------------------------------------------------- gradient of the kernel
-
-cdef void _gradient_chunks_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Chunks of channels of the results of the only block, for sources whose values are there."""
-    cdef block_t block = (<block_t *>context)[0]
-    cdef work_t *work = block.work
-    cdef int64_t number, bundles
-    cdef storage_t *kernels = _allocate(work, &block.kernels, work.chunk, work.source_channels)
-    cdef storage_t *results = _allocate(work, &block.results, work.chunk, work.block)
-    if kernels != NULL and results != NULL:
-        for number in range(begin, end):
-            _choose_chunk(&block, number)
-            bundles = _bundles(work, block.channels)
-            _cut_gradients(&block, 0, bundles)
-            _multiply_gradients(&block, 0, POINTS)
-            _put_gradients(&block, 0, bundles)
-    _release(kernels)
-    _release(results)
-
 
 cdef void _sum_blocks(work_t *work, block_t *block) noexcept nogil:
     """Sums over all blocks, then the gradients."""
@@ -523,7 +509,8 @@ cdef int winograd_weight(problem_t *problem) noexcept nogil:
         if work.blocks == 1:
             _begin(&work, 0, &block)
             parallel_for(_cut_sources, &block, _bundles(&work, work.source_channels), 1)
-            parallel_for(_gradient_chunks_body, &block, work.chunks, 1)
+            block.prepare, block.multiply, block.finish = _cut_gradients, _multiply_gradients, _put_gradients
+            parallel_for(_chunks_body, &block, work.chunks, 1)
         else:
             _sum_blocks(&work, &block)
     storage_release(sources)

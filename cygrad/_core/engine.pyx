@@ -402,6 +402,7 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
             if create:
                 task.give(item, edge.output_nr, wrap(array))
             else:
+                task.plan.work += array.size
                 check(add_part(&task.plan.buffers[item.buffers + edge.output_nr].sum, array))
     targets = None
     if inputs is not None:

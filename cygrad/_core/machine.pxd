@@ -8,6 +8,13 @@ cdef enum:
     MAX_STEP_INPUTS = 12
     MAX_TEMPORARIES = 96
 
+# Where operands of formulas lie: operand >> 8.
+cdef enum:
+    SAVED_SPACE = 0
+    GRADS_SPACE
+    TEMPORARY_SPACE
+    CONSTANT_SPACE
+
 # In the order of KINDS in lowering.py.
 ctypedef enum step_kind_t:
     FUSED = 0         # evaluate `program`

@@ -25,12 +25,6 @@ cdef int[N_PLAIN] _plain
 _plain[:] = [primitive("add"), primitive("sub"), primitive("mul"), primitive("div"), primitive("neg"),
              primitive("conj"), primitive("square"), primitive("reciprocal")]
 
-cdef enum:
-    SAVED_SPACE = 0
-    GRADS_SPACE
-    TEMPORARY_SPACE
-    CONSTANT_SPACE
-
 ctypedef struct frame_t:
     value_t *spaces[4]
     uint32_t takes

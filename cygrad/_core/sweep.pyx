@@ -21,7 +21,7 @@ from cygrad._core.atomic cimport atomic_add, atomic_load, lock, unlock
 from cygrad._core.calls cimport note_release
 from cygrad._core.dtype cimport itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, OK
-from cygrad._core.machine cimport FUSED, code_t
+from cygrad._core.machine cimport FUSED, GRADS_SPACE, SAVED_SPACE, code_t
 from cygrad._core.native cimport can_take, fit, native_backward, take_saved
 from cygrad._core.node cimport node_t
 from cygrad._core.operator cimport MAX_ARGUMENTS, MAX_SAVED, first_edge, operator_t
@@ -38,8 +38,6 @@ from cygrad._core.value cimport ARRAY, clear, is_number, value_t
 cdef enum:
     MOST_DELIVERIES = 64
     FAR = 8                   # nodes that are passed over at most; no more than MOST_SWEPT
-    SAVED_SPACE = 0           # of operands, as in machine.pyx
-    GRADS_SPACE = 1
 
 cdef int64_t _sweep_from = 65536         # elements of a node; below, passes over memory cost little
 cdef int64_t _sweeps = 0

@@ -1,5 +1,6 @@
 """Element-wise nodes in one sweep: every bit as node by node, whatever the graph, and in a team."""
 
+import contextlib
 import threading
 
 import numpy as np
@@ -19,16 +20,23 @@ def threads(request):
     cygrad.set_num_threads(former)
 
 
-def gradients(build, leaves, elements, **options):
-    """The bytes of the leaves' gradients, if nodes of so many elements and more are swept."""
+@contextlib.contextmanager
+def swept_from(elements):
+    """Nodes of so many elements and more are swept."""
     former = set_sweep_from(elements)
     try:
+        yield
+    finally:
+        set_sweep_from(former)
+
+
+def gradients(build, leaves, elements, **options):
+    """The bytes of the leaves' gradients, if nodes of so many elements and more are swept."""
+    with swept_from(elements):
         for leaf in leaves:
             leaf.grad = None
         build(*leaves).backward(**options)
         return [None if leaf.grad is None else leaf.grad.numpy().tobytes() for leaf in leaves]
-    finally:
-        set_sweep_from(former)
 
 
 def leaf(shape, seed, dtype="float32"):
@@ -85,11 +93,7 @@ GRAPHS = [chain, long_chain, shared, with_numbers, broadcast, handed_on, used_tw
 @pytest.mark.parametrize("shape", [(1, 3), (7, 511), (64, 1025), (3, 40000)])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_every_bit_is_that_of_the_run_node_by_node(graph, shape, dtype, threads):
-    former = cygrad.get_default_dtype()
-    try:
-        assert_same_bits(graph, leaf(shape, 1, dtype), leaf(shape, 2, dtype))
-    finally:
-        cygrad.set_default_dtype(former)
+    assert_same_bits(graph, leaf(shape, 1, dtype), leaf(shape, 2, dtype))
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -98,11 +102,8 @@ def test_the_graph_can_be_kept_and_run_again(graph):
     loss = graph(a, b)
     found = []
     for elements in (1, NEVER, 1):
-        former = set_sweep_from(elements)
-        try:
+        with swept_from(elements):
             found.append([g.numpy().tobytes() for g in cygrad.autograd.grad(loss, (a, b), retain_graph=True)])
-        finally:
-            set_sweep_from(former)
     assert found[0] == found[1] == found[2]
 
 
@@ -140,13 +141,10 @@ def test_random_graphs(seed, threads):
 
 def test_gradients_that_are_there_already_are_added_to():
     a, b = leaf((8, 3000), 5), leaf((8, 3000), 6)
-    former = set_sweep_from(1)
-    try:
+    with swept_from(1):
         chain(a, b).backward()
         once = a.grad.clone()
         chain(a, b).backward()
-    finally:
-        set_sweep_from(former)
     assert a.grad.equal(once + once)
 
 
@@ -171,11 +169,8 @@ def test_hooks_end_a_sweep_and_see_what_they_would():
 def test_only_what_is_asked_for_is_computed():
     a, b = leaf((8, 3000), 9), leaf((8, 3000), 10)
     c = a * b
-    former = set_sweep_from(1)
-    try:
+    with swept_from(1):
         found = cygrad.autograd.grad((c.tanh() + a).exp().sum(), (c, b))
-    finally:
-        set_sweep_from(former)
     c = a * b
     expected = cygrad.autograd.grad((c.tanh() + a).exp().sum(), (c, b))
     assert found[0].equal(expected[0]) and found[1].equal(expected[1])
@@ -187,31 +182,23 @@ def test_a_saved_tensor_changed_in_place_is_an_error_of_its_node():
     loss = ((c * b).exp() + c).sum()
     with cygrad.no_grad():
         c.add_(1)
-    former = set_sweep_from(1)
-    try:
-        with pytest.raises(RuntimeError, match=r"inplace operation|changed in place"):
-            loss.backward()
-    finally:
-        set_sweep_from(former)
+    with swept_from(1), pytest.raises(RuntimeError, match=r"inplace operation|changed in place"):
+        loss.backward()
 
 
 def test_a_second_backward_is_refused():
     a, b = leaf((8, 3000), 13), leaf((8, 3000), 14)
     loss = chain(a, b)
-    former = set_sweep_from(1)
-    try:
+    with swept_from(1):
         loss.backward()
         with pytest.raises(RuntimeError, match="freed already"):
             loss.backward()
-    finally:
-        set_sweep_from(former)
 
 
 def test_two_threads_through_one_graph():
     a, b = leaf((8, 3000), 15), leaf((8, 3000), 16)
     loss = long_chain(a, b)
-    former = set_sweep_from(1)
-    try:
+    with swept_from(1):
         expected = [g.numpy().tobytes() for g in cygrad.autograd.grad(loss, (a, b), retain_graph=True)]
         found = []
 
@@ -224,8 +211,6 @@ def test_two_threads_through_one_graph():
             worker.start()
         for worker in workers:
             worker.join()
-    finally:
-        set_sweep_from(former)
     assert len(found) == 80 and all(one == expected for one in found)
 
 
