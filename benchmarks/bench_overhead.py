@@ -3,7 +3,7 @@
 from . import suite
 
 
-class Operations(suite.Scenarios):
+class Operations(suite._Scenarios):
     """All 2,000 of them."""
 
     params = suite.over("op-recorded", "op-backward", "op-no-grad", "op-inference")

@@ -20,7 +20,7 @@ def layer(lib, kind, size=SIZE, batch=BATCH, steps=STEPS, backward=True):
     return step
 
 
-class Loops(suite.Scenarios):
+class Loops(suite._Scenarios):
     """Written out by the user."""
 
     params = suite.over("rnn", "lstm")

@@ -3,7 +3,7 @@
 from . import suite
 
 
-class SecondOrder(suite.Scenarios):
+class SecondOrder(suite._Scenarios):
     """A Hessian times a vector, and a whole one."""
 
     params = suite.over("hvp", "hessian")

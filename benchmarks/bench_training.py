@@ -12,13 +12,13 @@ OPTIMISERS = {
 }
 
 
-class TrainingStep(suite.Scenarios):
+class TrainingStep(suite._Scenarios):
     """Forward, backward and plain SGD."""
 
     params = suite.over("mlp-tiny", "mlp-small", "mlp-large")
 
 
-class SmallParameters(suite.Scenarios):
+class SmallParameters(suite._Scenarios):
     """The optimiser alone, on 100 parameters of 1,000."""
 
     params = suite.over("step-sgd", "step-adam", libraries=LIBRARIES)

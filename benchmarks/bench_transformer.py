@@ -20,7 +20,7 @@ def attention(lib, features, heads, batch, steps):
     return step
 
 
-class Block(suite.Scenarios):
+class Block(suite._Scenarios):
     """Blocks of elementary operators, and the encoder layer of `nn`; the feed-forward part is four times as wide."""
 
     params = suite.over("block-128", "block-512", "layer-128")

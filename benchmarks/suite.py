@@ -6,8 +6,8 @@ from .workloads import EVERYONE, library
 THREADS = (1, 2)
 
 
-class Scenarios:
-    """Scenarios of the comparison, over libraries and numbers of threads."""
+class _Scenarios:
+    """Scenarios of the comparison, over libraries and numbers of threads. With another name asv would run it, too."""
 
     param_names = ("library", "scenario", "threads")
 
