@@ -2,14 +2,17 @@
 Libraries that take turns, each in a process of its own.
 
 A process is given as many cores as its library may have threads, before anything is imported; some peers count them
-only then. It reads requests, one JSON object a line, and answers in the same way; whoever waits needs no core. So what
-the machine does otherwise meets all libraries alike, and none of them meets the threads of another.
+only then. It reads requests, one JSON object a line, and answers in the same way; whoever waits needs no core. Threads
+of some libraries look out for work for tens of milliseconds after their last, so a turn ends when they sleep. So what the
+machine does otherwise meets all libraries alike, and none of them meets the threads of another.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+import time
+from pathlib import Path
 from statistics import median
 
 from .measuring import (
@@ -34,6 +37,7 @@ for name in sys.argv[1:]:
     __import__(name)
 print([time.perf_counter() - begin, resident() - before])
 """
+LONGEST_REST = 1.0                # seconds after a turn in which threads may fall asleep
 STEPS = 20_000                    # training steps over which memory may grow
 DEEP = 1_000_000                  # nodes of the chain that is weighed
 
@@ -135,7 +139,26 @@ class Player:
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self.name} ended while it was asked {request}")
+        self.rest()
         return json.loads(line).get("seconds")
+
+    def rest(self):
+        """Wait until no thread of the process runs; where the system does not tell, for the time that most need."""
+        until = time.perf_counter() + LONGEST_REST
+        time.sleep(0.05)
+        while time.perf_counter() < until and self.is_at_work():
+            time.sleep(0.01)
+
+    def is_at_work(self):
+        """Does a thread of the process run, or would if it had a core?"""
+        for thread in Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
+            try:
+                state = thread.read_text().rpartition(")")[2].split()[0]
+            except OSError:                          # it has ended meanwhile
+                continue
+            if state == "R":
+                return True
+        return False
 
     def close(self):
         with self.process:                           # closes both pipes, and waits

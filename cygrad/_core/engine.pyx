@@ -22,7 +22,7 @@ from cygrad._core.nan_watch cimport holds_nan
 from cygrad._core.node cimport HAS_PACKED_TENSORS, Hooks, Node, node_t
 from cygrad._core.origins cimport GRADIENT
 from cygrad._core.plan cimport (
-    buffer_t, item_t, plan_build, plan_find, plan_free, plan_restrict, plan_t, plans_of_thread)
+    item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict, plan_t, plans_of_thread)
 from cygrad._core.run cimport add_part, deliver, run_node, wanted_arguments
 from cygrad._core.saved cimport SavedHooks, saved_hooks
 from cygrad._core.serial cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, advance
@@ -124,7 +124,7 @@ cdef class GraphTask:
         """Anomaly mode: are the gradients that backward starts with without nan?"""
         cdef int64_t i
         for i in range(self.plan.n_buffers):
-            if self.plan.buffers[i].sum != NULL and holds_nan(self.plan.buffers[i].sum):
+            if self.plan.sums[i] != NULL and holds_nan(self.plan.sums[i]):
                 return False
         return True
 
@@ -149,8 +149,8 @@ cdef class GraphTask:
                 grads.append(self.gradients[i])
                 self.gradients[i] = None
             else:
-                array = self.plan.buffers[i].sum
-                self.plan.buffers[i].sum = NULL
+                array = self.plan.sums[i]
+                self.plan.sums[i] = NULL
                 grads.append(None if array == NULL else tensor_of(array))
         return grads
 
@@ -166,16 +166,13 @@ cdef class GraphTask:
 
     cdef int capture(self, item_t *item, list grads) except -1:
         cdef int i
-        cdef buffer_t *buffer
         for i in range(item.node.n_outputs):
             if grads[i] is None:
                 continue
             if self.recorded:
                 self.captured[item.buffers + i] = grads[i]
             else:
-                buffer = &self.plan.buffers[item.buffers + i]
-                release(buffer.captured)
-                buffer.captured = retain((<Tensor>grads[i]).array)
+                plan_capture(&self.plan, item.buffers + i, (<Tensor>grads[i]).array)
         return 0
 
     cdef int run_python(self, item_t *item) except -1:
@@ -230,7 +227,7 @@ cdef class GraphTask:
             out[i] = NULL
         for i in range(c.n_outputs):
             if grads[i] is not None:
-                self.plan.buffers[item.buffers + i].sum = retain((<Tensor>grads[i]).array)
+                self.plan.sums[item.buffers + i] = retain((<Tensor>grads[i]).array)
         item.captured = 0
         with nogil:
             status = run_node(&self.plan, item, out, self.keep)
@@ -403,7 +400,7 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
                 task.give(item, edge.output_nr, wrap(array))
             else:
                 task.plan.work += array.size
-                check(add_part(&task.plan.buffers[item.buffers + edge.output_nr].sum, array))
+                check(add_part(&task.plan.sums[item.buffers + edge.output_nr], array))
     targets = None
     if inputs is not None:
         targets = _restrict(task, operation, inputs, accumulate)
@@ -433,6 +430,8 @@ cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulat
             inputs[i].retain_grad()
     plan_restrict(&task.plan, nodes, n, not accumulate)
     free(nodes)
+    if not accumulate:
+        check(plan_capturing(&task.plan))
     for i in range(n):
         item = plan_find(&task.plan, (<GradientEdge>targets[i]).node.c)
         if item != NULL:
@@ -457,7 +456,7 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
             if task.recorded:
                 result = task.captured[item.buffers + edge.output_nr]
             else:
-                array = task.plan.buffers[item.buffers + edge.output_nr].captured
+                array = task.plan.captured[item.buffers + edge.output_nr]
                 if array != NULL:
                     fresh = known_tensor(array) is None
                     result = tensor_of(retain(array))

@@ -1,36 +1,40 @@
 """The plan of one backward: which nodes, in which order, and where their gradients wait."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int8_t, int32_t, int64_t
 from cygrad._core.array cimport array_t
 from cygrad._core.node cimport node_t
 
+# Half a cache line, as plans of large graphs do not fit into any cache.
 ctypedef struct item_t:
     node_t *node
     int32_t waiting           # edges into this node whose gradient has not arrived
-    int32_t needed            # its gradient is asked for, or leads to one that is
-    int32_t executed          # the node itself runs (false: only its captured gradient is wanted)
-    int32_t python            # runs on the calling thread
-    int32_t swept             # it has run, in a sweep with others before it
-    int32_t captured          # somebody wants to see its gradient: it is kept in buffer_t.captured
-    int64_t buffers           # index of its first input buffer
-    int64_t last_producer     # place of the last node that sends it a gradient
-    int64_t place             # its index in the order of running
-    int64_t first_edge        # where its edges begin in plan.ranks
+    int32_t buffers           # index of its first input buffer
+    int32_t place             # its index in the order of running; before that of the last node that sends it a gradient
+    int32_t first_edge        # where its edges begin in plan.ranks
+    int8_t needed             # its gradient is asked for, or leads to one that is
+    int8_t executed           # the node itself runs (false: only its captured gradient is wanted)
+    int8_t python             # runs on the calling thread
+    int8_t swept              # it has run, in a sweep with others before it
+    int8_t captured           # somebody wants to see its gradient: it is kept in plan.captured
+    int8_t leaf               # an AccumulateGrad
+    int8_t before_leaf        # sends a gradient to one
 
-# Where contributions to one input wait. Serial runs add at once; teams keep them by rank: the sum has one order.
-ctypedef struct buffer_t:
-    array_t *sum
-    array_t *captured
-    array_t **parts
-    int32_t n_parts
+# What a team keeps for one input until its node runs: the contributions by rank, so that their sum has one order.
+ctypedef struct parts_t:
+    array_t **arrays
+    int32_t count
 
 ctypedef struct plan_t:
     int64_t id                # what claimed nodes are marked with
     int64_t n_items, capacity
     item_t *items             # in the order of discovery: item index = node.index
-    int64_t *order            # items in the order of running
-    int64_t n_buffers
-    buffer_t *buffers
+    int32_t *order            # items in the order of running
+    int64_t n_buffers         # one for each input of each node
+    array_t **sums            # what has arrived there
+    array_t **captured        # what somebody wants to see of it; NULL if nobody does
+    parts_t *parts            # in a team, else NULL
+    int64_t last_nr           # sequence number of the item before, while they are found
+    int32_t unsorted          # items were not found in the order of running
     int64_t work              # rough cost of all of it
     int32_t any_python
     int32_t restricted        # some items are not needed
@@ -46,6 +50,9 @@ cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogi
 # Mark as needed only what leads to the targets: backward(inputs=...) and grad(). `captured`: target nodes whose
 # gradient is only looked at, so that they run only if something behind them is needed too.
 cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint captured) noexcept nogil
+# Room for gradients that are looked at; -1 (with a message) without memory. Then one of them, which is retained.
+cdef int plan_capturing(plan_t *plan) noexcept nogil
+cdef void plan_capture(plan_t *plan, int64_t buffer, array_t *gradient) noexcept nogil
 cdef void plan_free(plan_t *plan) noexcept nogil
 # The item of a node, or NULL if the plan does not reach it.
 cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil

@@ -6,13 +6,13 @@ Nodes are found by an explicit stack, never by recursion. A node remembers its p
 The order is decreasing sequence number; an AccumulateGrad comes right after the last node that sends it a gradient.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memset
-from cygrad._core.array cimport release
+from cygrad._core.array cimport array_t, release, retain
 from cygrad._core.atomic cimport atomic_add, atomic_claim, atomic_load, atomic_store
-from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, message
+from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.node cimport node_t
 
 cdef int64_t _plans = 0          # 0 marks an unclaimed node
@@ -115,7 +115,7 @@ cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil:
 
 
 cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
-    """The item of a node, made if it is new; -1 without memory."""
+    """The item of a node, made if it is new; -1 without memory. Whatever the plan has to know of a node is read here."""
     cdef int64_t index = _find(plan, node)
     cdef item_t *items
     cdef item_t *item
@@ -138,8 +138,13 @@ cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
     item.captured = 0
     item.swept = 0
     item.python = node.backward == NULL or node.python
-    item.buffers = plan.n_buffers
-    item.last_producer = -1
+    item.leaf = node.gradient != NULL
+    item.before_leaf = 0
+    item.buffers = <int32_t>plan.n_buffers
+    item.place = -1
+    if not item.leaf:
+        plan.unsorted |= node.sequence_nr >= plan.last_nr
+        plan.last_nr = node.sequence_nr
     plan.n_buffers += node.n_outputs
     plan.work += node.work
     plan.any_python |= item.python
@@ -172,6 +177,7 @@ cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogi
     cdef node_t *node
     memset(plan, 0, sizeof(plan_t))
     plan.id = atomic_add(&_plans, 1)
+    plan.last_nr = INT64_MAX
     _enter(plan)
     for i in range(n_roots):
         if _add(plan, roots[i]) < 0:
@@ -185,57 +191,89 @@ cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogi
                 if target < 0:
                     return MEMORY_ERROR
                 plan.items[target].waiting += 1
+                plan.items[done].before_leaf |= plan.items[target].leaf
         done += 1
-    plan.buffers = <buffer_t *>calloc(plan.n_buffers + 1, sizeof(buffer_t))
-    if plan.buffers == NULL:
+        if plan.n_items > INT32_MAX or plan.n_buffers > INT32_MAX:
+            snprintf(message(), MESSAGE, b"backward: the graph is too large (got more than %d nodes or gradients). Run "
+                     b"backward through parts of it, with detach between them.", INT32_MAX)
+            return RUNTIME_ERROR
+    plan.sums = <array_t **>calloc(plan.n_buffers + 1, sizeof(array_t *))
+    plan.order = <int32_t *>malloc((plan.n_items + 1) * sizeof(int32_t))
+    if plan.sums == NULL or plan.order == NULL:
         return _no_memory()
     return _sort(plan)
 
 
+cdef int _later_first(plan_t *plan, int32_t *order, int64_t count) noexcept nogil:
+    """Sort items by decreasing sequence number."""
+    cdef int64_t k
+    cdef place_t *places = <place_t *>malloc((count + 1) * sizeof(place_t))
+    if places == NULL:
+        return _no_memory()
+    for k in range(count):
+        places[k].sequence_nr = plan.items[order[k]].node.sequence_nr
+        places[k].item = order[k]
+    qsort(places, count, sizeof(place_t), later_first)
+    for k in range(count):
+        order[k] = <int32_t>places[k].item
+    free(places)
+    return OK
+
+
 cdef int _sort(plan_t *plan) noexcept nogil:
     """Decreasing sequence numbers, each AccumulateGrad right after its last producer."""
-    cdef int64_t i, k, place, count = 0, n = plan.n_items
-    cdef int j
-    cdef bint sorted = True
-    cdef item_t *item
-    cdef item_t *target
-    cdef place_t *places = <place_t *>malloc((n + 1) * sizeof(place_t))
-    plan.order = <int64_t *>malloc((n + 1) * sizeof(int64_t))
-    if places == NULL or plan.order == NULL:
-        free(places)
-        return _no_memory()
-    for i in range(n):
-        item = &plan.items[i]
-        if item.node.gradient != NULL and item.waiting:
-            continue                          # an AccumulateGrad that is no root: placed below
-        places[count].sequence_nr = item.node.sequence_nr
-        places[count].item = i
-        sorted = sorted and (count == 0 or places[count - 1].sequence_nr > places[count].sequence_nr)
-        count += 1
-    if not sorted:
-        qsort(places, count, sizeof(place_t), later_first)
-    for k in range(count):
-        item = &plan.items[places[k].item]
-        for j in range(item.node.n_edges):
-            if item.node.edges[j].node != NULL and item.node.edges[j].node.gradient != NULL:
-                plan.items[_find(plan, item.node.edges[j].node)].last_producer = k
-    place = 0
-    for k in range(count):
-        item = &plan.items[places[k].item]
-        plan.order[place] = places[k].item
-        place += 1
-        for j in range(item.node.n_edges):
-            if item.node.edges[j].node != NULL and item.node.edges[j].node.gradient != NULL:
-                i = _find(plan, item.node.edges[j].node)
-                target = &plan.items[i]
-                if target.last_producer == k and target.waiting:
-                    target.last_producer = -1      # placed
-                    plan.order[place] = i
-                    place += 1
-    free(places)
-    for k in range(n):
-        plan.items[plan.order[k]].place = k
+    cdef int64_t i, k, begin = plan.n_items
+    cdef int32_t place = 0
+    cdef int status
+    # Those that get their place by sequence number stay at the end of `order` until they are taken from there: what has
+    # been placed, leaves included, never comes up to what has not.
+    for i in range(plan.n_items - 1, -1, -1):
+        if not (plan.items[i].leaf and plan.items[i].waiting):
+            begin -= 1
+            plan.order[begin] = <int32_t>i
+            plan.unsorted |= plan.items[i].leaf        # it is a root
+    if plan.unsorted:
+        status = _later_first(plan, plan.order + begin, plan.n_items - begin)
+        if status != OK:
+            return status
+    for k in range(begin, plan.n_items):
+        _mark_leaves(plan, &plan.items[plan.order[k]], k)
+    for k in range(begin, plan.n_items):
+        i = plan.order[k]
+        _place(plan, i, &place)
+        _place_leaves(plan, &plan.items[i], k, &place)
     return OK
+
+
+cdef inline void _place(plan_t *plan, int64_t item, int32_t *place) noexcept nogil:
+    plan.order[place[0]] = <int32_t>item
+    plan.items[item].place = place[0]
+    place[0] += 1
+
+
+cdef inline void _mark_leaves(plan_t *plan, const item_t *item, int64_t k) noexcept nogil:
+    """This item, the k-th, is the last so far that sends something to its leaves."""
+    cdef int j
+    cdef node_t *node
+    if item.before_leaf:
+        for j in range(item.node.n_edges):
+            node = item.node.edges[j].node
+            if node != NULL and node.gradient != NULL:
+                plan_find(plan, node).place = <int32_t>~k
+
+
+cdef inline void _place_leaves(plan_t *plan, const item_t *item, int64_t k, int32_t *place) noexcept nogil:
+    """Those of which it is the last indeed come next."""
+    cdef int j
+    cdef int64_t leaf
+    cdef node_t *node
+    if item.before_leaf:
+        for j in range(item.node.n_edges):
+            node = item.node.edges[j].node
+            if node != NULL and node.gradient != NULL:
+                leaf = _find(plan, node)
+                if plan.items[leaf].waiting and plan.items[leaf].place == ~k:
+                    _place(plan, leaf, place)
 
 
 cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint captured) noexcept nogil:
@@ -262,6 +300,16 @@ cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint 
                     item.executed = 1
 
 
+cdef int plan_capturing(plan_t *plan) noexcept nogil:
+    plan.captured = <array_t **>calloc(plan.n_buffers + 1, sizeof(array_t *))
+    return OK if plan.captured != NULL else _no_memory()
+
+
+cdef void plan_capture(plan_t *plan, int64_t buffer, array_t *gradient) noexcept nogil:
+    release(plan.captured[buffer])
+    plan.captured[buffer] = retain(gradient)
+
+
 cdef void plan_free(plan_t *plan) noexcept nogil:
     cdef int64_t i
     cdef int j
@@ -269,18 +317,20 @@ cdef void plan_free(plan_t *plan) noexcept nogil:
     for i in range(plan.n_items):
         if atomic_load(&plan.items[i].node.task) == plan.id:
             atomic_store(&plan.items[i].node.task, 0)
-    if plan.buffers != NULL:
-        for i in range(plan.n_buffers):
-            release(plan.buffers[i].sum)
-            release(plan.buffers[i].captured)
-            if plan.buffers[i].parts != NULL:
-                for j in range(plan.buffers[i].n_parts):
-                    release(plan.buffers[i].parts[j])
-                free(plan.buffers[i].parts)
+    for i in range(plan.n_buffers if plan.sums != NULL else 0):
+        release(plan.sums[i])
+    for i in range(plan.n_buffers if plan.captured != NULL else 0):
+        release(plan.captured[i])
+    for i in range(plan.n_buffers if plan.parts != NULL else 0):
+        for j in range(plan.parts[i].count if plan.parts[i].arrays != NULL else 0):
+            release(plan.parts[i].arrays[j])
+        free(plan.parts[i].arrays)
     free(plan.items)
     free(plan.order)
     free(plan.ranks)
-    free(plan.buffers)
+    free(plan.sums)
+    free(plan.captured)
+    free(plan.parts)
     free(plan.table_nodes)
     free(plan.table_items)
     memset(plan, 0, sizeof(plan_t))

@@ -3,14 +3,14 @@
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset, strstr
-from cygrad._core.array cimport array_empty_like, array_t, exclusive, release, retain, same_shape, shape_text
+from cygrad._core.array cimport array_empty_like, array_t, exclusive, release, same_shape, shape_text
 from cygrad._core.atomic cimport atomic_load
 from cygrad._core.calls cimport note_release
 from cygrad._core.elementwise cimport accumulate, copy_into
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.node cimport ALL_ARGUMENTS, node_t
 from cygrad._core.operator cimport first_edge, operator_t
-from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
+from cygrad._core.plan cimport item_t, plan_capture, plan_find, plan_t
 from cygrad._core.storage cimport allocate, deallocate
 from cygrad._core.value cimport ARRAY, NOTHING, value_t
 from cygrad._core.versions cimport node_name
@@ -85,15 +85,15 @@ cdef int add_part(array_t **sum, array_t *part) noexcept nogil:
 
 cdef int deliver(plan_t *plan, item_t *item, int edge, array_t *gradient) noexcept nogil:
     cdef item_t *target = plan_find(plan, item.node.edges[edge].node)
-    cdef buffer_t *buffer
+    cdef int64_t buffer
     if not target.needed:
         release(gradient)
         return OK
-    buffer = &plan.buffers[target.buffers + item.node.edges[edge].input_nr]
+    buffer = target.buffers + item.node.edges[edge].input_nr
     if plan.ranks == NULL:
-        return add_part(&buffer.sum, gradient)
+        return add_part(&plan.sums[buffer], gradient)
     # In a team: nobody else writes this entry, and nobody reads it before `waiting` says so.
-    buffer.parts[plan.ranks[item.first_edge + edge]] = gradient
+    plan.parts[buffer].arrays[plan.ranks[item.first_edge + edge]] = gradient
     return OK
 
 
@@ -126,7 +126,7 @@ cdef uint32_t wanted_arguments(plan_t *plan, const item_t *item) noexcept nogil:
 
 cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept nogil:
     cdef node_t *node = item.node
-    cdef buffer_t *buffers = &plan.buffers[item.buffers]
+    cdef array_t **sums = &plan.sums[item.buffers]
     cdef value_t[FEW] few
     cdef value_t *grads = few
     cdef int i, status = OK
@@ -136,16 +136,15 @@ cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept
             return MEMORY_ERROR
     for i in range(node.n_outputs):
         grads[i].kind = NOTHING
-        if buffers[i].sum != NULL:
+        if sums[i] != NULL:
             if item.captured:
-                release(buffers[i].captured)
-                buffers[i].captured = retain(buffers[i].sum)
+                plan_capture(plan, item.buffers + i, sums[i])
             if item.executed:
                 grads[i].kind = ARRAY
-                grads[i].of.array = buffers[i].sum
+                grads[i].of.array = sums[i]
             else:
-                release(buffers[i].sum)
-            buffers[i].sum = NULL
+                release(sums[i])
+            sums[i] = NULL
     if item.executed:
         status = node.backward(node, grads, out, keep, wanted_arguments(plan, item))
         if node.released and atomic_load(&node.task) != plan.id:

@@ -25,7 +25,7 @@ from cygrad._core.machine cimport FUSED, GRADS_SPACE, SAVED_SPACE, code_t
 from cygrad._core.native cimport can_take, fit, native_backward, take_saved
 from cygrad._core.node cimport node_t
 from cygrad._core.operator cimport MAX_ARGUMENTS, MAX_SAVED, first_edge, operator_t
-from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
+from cygrad._core.plan cimport item_t, parts_t, plan_find, plan_t
 from cygrad._core.program cimport MAX_INPUTS
 from cygrad._core.run cimport MOST_SWEPT, deliver, set_sweeper, swept_t
 from cygrad._core.specialise cimport MAX_CELLS, specialise, specialised_t
@@ -135,19 +135,26 @@ cdef bint _part_fits(const sweep_t *sweep, const array_t *part, int *dtype) noex
     return True
 
 
+cdef inline parts_t *_parts(const sweep_t *sweep, const item_t *item) noexcept nogil:
+    """The parts of its gradient that a team has kept apart; NULL if there are none."""
+    cdef parts_t *parts = sweep.plan.parts
+    return &parts[item.buffers] if parts != NULL and parts[item.buffers].count else NULL
+
+
 cdef bint _gradient_fits(sweep_t *sweep, const item_t *item, int *dtype) noexcept nogil:
     """Is there a gradient for the item, and of the shape of all? Its dtype."""
-    cdef const buffer_t *buffer = &sweep.plan.buffers[item.buffers]
+    cdef const array_t *sum = sweep.plan.sums[item.buffers]
+    cdef const parts_t *parts = _parts(sweep, item)
     cdef const delivery_t *delivery
     cdef int i
     dtype[0] = -1
     if sweep.like == NULL:
-        sweep.like = buffer.sum
-    if not _part_fits(sweep, buffer.sum, dtype):
+        sweep.like = sum
+    if not _part_fits(sweep, sum, dtype):
         return False
-    if buffer.parts != NULL:
-        for i in range(buffer.n_parts):
-            if not _part_fits(sweep, buffer.parts[i], dtype):
+    if parts != NULL:
+        for i in range(parts.count):
+            if not _part_fits(sweep, parts.arrays[i], dtype):
                 return False
     for i in range(sweep.n_deliveries):
         delivery = &sweep.deliveries[i]
@@ -274,16 +281,16 @@ cdef int _arrived(sweep_t *sweep, array_t **part, int flow) noexcept nogil:
 
 cdef int _gradient(sweep_t *sweep, item_t *item) noexcept nogil:
     """The flow of an item's gradient: what has arrived, and what was computed for it here, in that order."""
-    cdef buffer_t *buffer = &sweep.plan.buffers[item.buffers]
+    cdef const parts_t *parts = _parts(sweep, item)
     cdef delivery_t *delivery
     cdef int i, rank, flow = -1
-    flow = _arrived(sweep, &buffer.sum, flow)
-    for rank in range(buffer.n_parts if buffer.parts != NULL else 1):
-        if buffer.parts != NULL:
-            flow = _arrived(sweep, &buffer.parts[rank], flow)
+    flow = _arrived(sweep, &sweep.plan.sums[item.buffers], flow)
+    for rank in range(parts.count if parts != NULL else 1):
+        if parts != NULL:
+            flow = _arrived(sweep, &parts.arrays[rank], flow)
         for i in range(sweep.n_deliveries):
             delivery = &sweep.deliveries[i]
-            if delivery.waits and delivery.buffer == item.buffers and (buffer.parts == NULL or delivery.rank == rank):
+            if delivery.waits and delivery.buffer == item.buffers and (parts == NULL or delivery.rank == rank):
                 delivery.waits = False
                 flow = delivery.flow if flow < 0 else _sum(sweep, flow, delivery.flow)
     return flow
@@ -334,7 +341,7 @@ cdef void _hand_on(sweep_t *sweep, item_t *item, int edge, int flow) noexcept no
             first = &sweep.deliveries[i]
             waiting += 1
     # Where something else comes first, the sum begins with that: then the parts stay apart until they meet there.
-    if (waiting == 1 and not to_fit and not first.to_fit and sweep.plan.buffers[buffer].sum == NULL
+    if (waiting == 1 and not to_fit and not first.to_fit and sweep.plan.sums[buffer] == NULL
             and sweep.program.flows[first.flow].dtype == sweep.program.flows[flow].dtype
             and (sweep.plan.ranks == NULL or first.rank == 0 and rank == first.count)):
         first.flow = _sum(sweep, first.flow, flow)

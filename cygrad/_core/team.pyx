@@ -8,7 +8,7 @@ Gradients of one input are kept apart by the rank of their producer and summed i
 sum, and with it every bit of the result, is that of the serial run.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
@@ -19,7 +19,7 @@ from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, messa
 from cygrad._core.node cimport node_t
 from cygrad._core.parallel cimport (
     call_team, help_team, in_team, leave_team, run_team, thread_limit)
-from cygrad._core.plan cimport buffer_t, item_t, plan_find, plan_t
+from cygrad._core.plan cimport item_t, parts_t, plan_find, plan_t
 from cygrad._core.run cimport add_part, patience_t, run_items, run_out, swept_t
 
 cdef extern from "<sched.h>" nogil:
@@ -97,14 +97,16 @@ cdef int _set_up(team_t *team) noexcept nogil:
     cdef int j
     cdef item_t *item
     cdef item_t *target
-    cdef buffer_t *buffer
+    cdef parts_t *parts
     for k in range(plan.n_items):
         edges += plan.items[k].node.n_edges
     team.ready = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
     team.python_places = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
     team.late = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
     plan.ranks = <int32_t *>malloc((edges + 1) * sizeof(int32_t))
-    if team.ready == NULL or team.python_places == NULL or team.late == NULL or plan.ranks == NULL:
+    plan.parts = <parts_t *>calloc(plan.n_buffers + 1, sizeof(parts_t))
+    if (edges > INT32_MAX or team.ready == NULL or team.python_places == NULL or team.late == NULL or plan.ranks == NULL
+            or plan.parts == NULL):
         snprintf(message(), MESSAGE, b"backward: no memory for the queue of %lld nodes", <long long>plan.n_items)
         return MEMORY_ERROR
     for k in range(plan.n_items):
@@ -112,7 +114,7 @@ cdef int _set_up(team_t *team) noexcept nogil:
     edges = 0
     for k in range(plan.n_items):
         item = &plan.items[plan.order[k]]
-        item.first_edge = edges
+        item.first_edge = <int32_t>edges
         edges += item.node.n_edges
         if not item.needed:
             continue
@@ -121,18 +123,18 @@ cdef int _set_up(team_t *team) noexcept nogil:
             if item.executed and item.node.edges[j].node != NULL:
                 target = plan_find(plan, item.node.edges[j].node)
                 if target.needed:
-                    buffer = &plan.buffers[target.buffers + item.node.edges[j].input_nr]
-                    plan.ranks[item.first_edge + j] = buffer.n_parts
-                    buffer.n_parts += 1
+                    parts = &plan.parts[target.buffers + item.node.edges[j].input_nr]
+                    plan.ranks[item.first_edge + j] = parts.count
+                    parts.count += 1
                     target.waiting += 1
         if item.python:
             team.python_places[team.n_python] = k
             team.n_python += 1
     for k in range(plan.n_buffers):
-        buffer = &plan.buffers[k]
-        if buffer.n_parts:
-            buffer.parts = <array_t **>calloc(buffer.n_parts, sizeof(array_t *))
-            if buffer.parts == NULL:
+        parts = &plan.parts[k]
+        if parts.count:
+            parts.arrays = <array_t **>calloc(parts.count, sizeof(array_t *))
+            if parts.arrays == NULL:
                 snprintf(message(), MESSAGE, b"backward: no memory for the gradients of a node")
                 return MEMORY_ERROR
     for k in range(plan.n_items):
@@ -163,16 +165,16 @@ cdef void _fail_after_fork(team_t *team) noexcept nogil:
 cdef int _sum_parts(plan_t *plan, item_t *item) noexcept nogil:
     """What arrived for each input, added up in the order of its producers."""
     cdef int i, j, status = OK
-    cdef buffer_t *buffer
+    cdef parts_t *parts
     for i in range(item.node.n_outputs):
-        buffer = &plan.buffers[item.buffers + i]
-        for j in range(buffer.n_parts):
-            if buffer.parts[j] != NULL:
+        parts = &plan.parts[item.buffers + i]
+        for j in range(parts.count):
+            if parts.arrays[j] != NULL:
                 if status == OK:
-                    status = add_part(&buffer.sum, buffer.parts[j])
+                    status = add_part(&plan.sums[item.buffers + i], parts.arrays[j])
                 else:
-                    release(buffer.parts[j])
-                buffer.parts[j] = NULL
+                    release(parts.arrays[j])
+                parts.arrays[j] = NULL
     return status
 
 
