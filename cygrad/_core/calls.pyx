@@ -8,7 +8,7 @@ released it. The last calls, their place in the user's code and their thread are
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
-from cygrad._core.atomic cimport atomic_add, lock_inner, unlock
+from cygrad._core.atomic cimport atomic_add, atomic_load, atomic_store, lock_inner, unlock
 from cygrad._core.errors cimport MESSAGE, RUNTIME_ERROR, message
 from cygrad._core.node cimport node_t
 from cygrad._core.places cimport running_code, write_place
@@ -95,11 +95,11 @@ cdef int remember_call(int64_t call, bint keep) except -1:
 
 cdef void note_release(node_t *node) noexcept nogil:
     if node.n_saved:
-        node.saved[0].version = own_call
+        atomic_store(&node.saved[0].version, own_call)     # others may just be told of the release
 
 
 cdef int freed_error(const node_t *node) noexcept nogil:
-    cdef int64_t number = node.saved[0].version if node.n_saved else 0
+    cdef int64_t number = atomic_load(&node.saved[0].version) if node.n_saved else 0
     cdef const call_t *entry = &calls[number % REMEMBERED if number > 0 else 0]
     cdef const call_t *failing = &calls[own_call % REMEMBERED if own_call > 0 else 0]
     cdef int length = snprintf(message(), MESSAGE, b"%s: its saved values are freed already (got a second backward "

@@ -11,7 +11,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from cygrad._core.array cimport array_meta, array_t, release, retain, same_shape
-from cygrad._core.atomic cimport atomic_load, lock, unlock
+from cygrad._core.atomic cimport atomic_load, atomic_store, lock, unlock
 from cygrad._core.boxing cimport plain_object
 from cygrad._core.calls cimport freed_error, note_release
 from cygrad._core.dtype cimport dtype_object, is_complex, itemsize
@@ -195,7 +195,8 @@ cdef int take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexce
             node.saved[i].value.kind = NOTHING
     if not keep:
         node.released = 1
-        node.saved[0].version = node.task       # as note_release does, but without asking which thread this is
+        # As note_release does, but without asking which thread this is.
+        atomic_store(&node.saved[0].version, atomic_load(&node.task))
     unlock(&node.lock)
     if status != OK:
         for i in range(n):

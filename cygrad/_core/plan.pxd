@@ -19,6 +19,15 @@ ctypedef struct item_t:
     int8_t leaf               # an AccumulateGrad
     int8_t before_leaf        # sends a gradient to one
 
+# Others of a team may look at this flag while it is set: who sees it too late finds that the item still waits.
+cdef extern from * nogil:
+    """
+    #define was_swept(item) __atomic_load_n(&(item)->swept, __ATOMIC_ACQUIRE)
+    #define mark_swept(item) __atomic_store_n(&(item)->swept, 1, __ATOMIC_RELEASE)
+    """
+    bint was_swept(const item_t *item)
+    void mark_swept(item_t *item)
+
 # What a team keeps for one input until its node runs: the contributions by rank, so that their sum has one order.
 ctypedef struct parts_t:
     array_t **arrays

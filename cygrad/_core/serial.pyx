@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 from cygrad._core.errors cimport OK
-from cygrad._core.plan cimport item_t, plan_t
+from cygrad._core.plan cimport item_t, plan_t, was_swept
 from cygrad._core.run cimport patience_t, run_items, run_out, swept_t
 
 
@@ -13,7 +13,7 @@ cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
     cdef int status
     while place[0] < plan.n_items:
         item = &plan.items[plan.order[place[0]]]
-        if item.needed and not item.swept:
+        if item.needed and not was_swept(item):
             if item.python or item.node.python:      # a hook may have been registered since the plan was made
                 return NEEDS_PYTHON
             status = run_items(plan, item, keep, &done)

@@ -25,7 +25,7 @@ from cygrad._core.machine cimport FUSED, GRADS_SPACE, SAVED_SPACE, code_t
 from cygrad._core.native cimport can_take, fit, native_backward, take_saved
 from cygrad._core.node cimport node_t
 from cygrad._core.operator cimport MAX_ARGUMENTS, MAX_SAVED, first_edge, operator_t
-from cygrad._core.plan cimport item_t, parts_t, plan_find, plan_t
+from cygrad._core.plan cimport item_t, mark_swept, parts_t, plan_find, plan_t, was_swept
 from cygrad._core.program cimport MAX_INPUTS
 from cygrad._core.run cimport MOST_SWEPT, deliver, set_sweeper, swept_t
 from cygrad._core.specialise cimport MAX_CELLS, specialise, specialised_t
@@ -500,7 +500,7 @@ cdef int _collect(sweep_t *sweep, int64_t place) noexcept nogil:
     while place < plan.n_items and sweep.passed.count < FAR:
         item = &plan.items[plan.order[place]]
         place += 1
-        if not item.needed or item.swept or item.node.gradient != NULL and not item.python and not item.node.python:
+        if not item.needed or was_swept(item) or item.node.gradient != NULL and not item.python and not item.node.python:
             continue                         # leaves take what they get afterwards
         if item.python or item.node.python:
             break                            # as its hooks might look at anything
@@ -518,7 +518,7 @@ cdef bint _has_company(plan_t *plan, const item_t *item, int64_t place) noexcept
     cdef int64_t k
     for k in range(place + 1, min(place + 1 + 2 * FAR, plan.n_items)):
         other = &plan.items[plan.order[k]]
-        if other.needed and not other.swept and _leads_to(item, other.node) and _may_join(other):
+        if other.needed and not was_swept(other) and _leads_to(item, other.node) and _may_join(other):
             return True
     return False
 
@@ -541,7 +541,7 @@ cdef bint _sweep(plan_t *plan, int64_t place, bint keep, int *status, swept_t *d
     status[0] = _collect(sweep, place)
     if sweep.nodes.count and status[0] == OK:
         for i in range(sweep.nodes.count):
-            sweep.nodes.items[i].swept = True
+            mark_swept(sweep.nodes.items[i])
         sweep.program.size = sweep.like.size
         atomic_add(&_sweeps, 1)
         status[0] = _make_room(sweep)

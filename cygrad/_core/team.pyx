@@ -19,7 +19,7 @@ from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, messa
 from cygrad._core.node cimport node_t
 from cygrad._core.parallel cimport (
     call_team, help_team, in_team, leave_team, run_team, thread_limit)
-from cygrad._core.plan cimport item_t, parts_t, plan_find, plan_t
+from cygrad._core.plan cimport item_t, parts_t, plan_find, plan_t, was_swept
 from cygrad._core.run cimport add_part, patience_t, run_items, run_out, swept_t
 
 cdef extern from "<sched.h>" nogil:
@@ -192,7 +192,7 @@ cdef void _finish(team_t *team, item_t *item) noexcept nogil:
                 target = plan_find(plan, node.edges[j].node)
                 if target.needed:
                     target.waiting -= 1
-                    if target.waiting == 0 and not target.python and not target.swept:
+                    if target.waiting == 0 and not target.python and not was_swept(target):
                         _push(team, target.place)
     team.remaining -= 1
     ready = team.n_ready
