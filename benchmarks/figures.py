@@ -22,8 +22,9 @@ IN_README = ("op-backward", "op-no-grad", "graph-chain", "graph-chain-1e6", "rnn
 
 
 def read():
-    """{"about": lines of text, "lines": key -> threads -> figures, "instructions": library -> title -> count}."""
-    empty = {"about": [], "lines": {}, "instructions": {}}
+    """{"about": lines of text, "lines": key -> threads -> figures, "instructions": library -> title -> count,
+    "limits": title -> shares}."""
+    empty = {"about": [], "lines": {}, "instructions": {}, "limits": {}}
     return {**empty, **json.loads(FIGURES.read_text())} if FIGURES.exists() else empty
 
 
@@ -113,6 +114,18 @@ def instructions_table(counts):
     return "\n".join(rows)
 
 
+def limits_table(found):
+    """Title -> shares of what the machine can do, as a table."""
+    names = list(next(iter(found.values()))["shares"]) if found else []
+    rows = ["| | | " + " | ".join(NAMES.get(name, name) for name in names) + " | of |",
+            "|---|---:|" + "---:|" * len(names) + "---:|"]
+    for title, line in found.items():
+        unit = "GB/s" if "MiB" in line["of"] else "GFLOP/s"
+        of = [number(share) for share in line["shares"].values()]
+        rows.append(f"| {title} | {line['of']} | " + " | ".join(of) + f" | {number(line['limit'] / 1e9)} {unit} |")
+    return "\n".join(rows) if found else ""
+
+
 def about_lines(about):
     """The circumstances as a list."""
     return "\n".join(f"- {line}" for line in about)
@@ -122,7 +135,8 @@ def replaced(text, figures):
     """A document with its tables made anew."""
     made = {"all": lambda: table(figures["lines"]), "short": lambda: short_table(figures["lines"]),
             "about": lambda: about_lines(figures["about"]),
-            "instructions": lambda: instructions_table(figures["instructions"])}
+            "instructions": lambda: instructions_table(figures["instructions"]),
+            "limits": lambda: limits_table(figures["limits"])}
     return re.sub(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)",
                   lambda match: f"{match[1]}\n{made[match[2]]()}\n\n{match[3]}", text, flags=re.DOTALL)
 

@@ -3,8 +3,8 @@ Libraries that take turns, each in a process of its own.
 
 A process is given as many cores as its library may have threads, before anything is imported; some peers count them
 only then. It reads requests, one JSON object a line, and answers in the same way; whoever waits needs no core. Threads
-of some libraries look out for work for tens of milliseconds after their last, so a turn ends when they sleep. So what the
-machine does otherwise meets all libraries alike, and none of them meets the threads of another.
+of some libraries look out for work for tens of milliseconds after their last, so a turn ends when they sleep. So what
+the machine does otherwise meets all libraries alike, and none of them meets the threads of another.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 """What is measured, for any library with the common interface; networks are in `networks`."""
 
 import os
+from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -187,9 +188,12 @@ def graph_backward(shape, nodes):
 
 # ---- large tensors
 
-def elementwise_chain(lib, size):
-    """-> function: forward and backward of ``(((a*b).tanh()+a).exp()).sum()``."""
-    def loss(a, b):
-        return lib.sum(lib.exp(lib.tanh(a * b) + a))
+def elementwise_loss(lib, a, b):
+    """``(((a*b).tanh()+a).exp()).sum()``."""
+    return lib.sum(lib.exp(lib.tanh(a * b) + a))
 
-    return gradient_step(lib, loss, [random_tensor(lib, size, seed=seed, requires_grad=True) for seed in (1, 2)])
+
+def elementwise_chain(lib, size):
+    """-> function: forward and backward of the above."""
+    operands = [random_tensor(lib, size, seed=seed, requires_grad=True) for seed in (1, 2)]
+    return gradient_step(lib, partial(elementwise_loss, lib), operands)

@@ -191,6 +191,34 @@ def test_keys_of_the_suite_are_scenarios():
     assert not used - set(scenarios)
 
 
+# ---- limits
+
+def test_limits_are_measured(monkeypatch):
+    """Every kernel of the table runs, on small tensors, and counts for what its operands and results weigh."""
+    limits = load("limits")
+    for name, value in {"ROWS": 8, "COLUMNS": 4, "SIZES": (3,), "ROUNDS": 1, "REGISTER_ROUNDS": 10}.items():
+        monkeypatch.setattr(limits, name, value)
+    found = limits.measured(lambda title: True, {"cygrad": cygrad})
+    assert [title for title in found if title in limits.KERNELS] == list(limits.KERNELS)
+    assert all(line["limit"] > 0 and line["shares"]["cygrad"] > 0 for line in found.values())
+    rows = load("figures").limits_table(found).splitlines()
+    assert len(rows) == 2 + len(found)
+    assert rows[-1].endswith("GFLOP/s |")
+
+
+def test_shares_are_of_the_limit():
+    seen = []
+    limit, of = load("limits").shares(lambda lib: lambda: seen.append(lib), 100.0, lambda: 50.0, {"cygrad": "us"})
+    assert limit == 50
+    assert of["cygrad"] > 0
+    assert set(seen) == {"us"}
+
+
+def test_registers_hold_twice_as_many_singles():
+    from cygrad._core import probes
+    assert probes.multiply_adds(False, 7) == 2 * probes.multiply_adds(True, 7) > 0
+
+
 # ---- instructions
 
 def test_instructions_are_differences():

@@ -1,4 +1,4 @@
-"""Probes: what the tests need of memory, arrays and threads but Python cannot reach otherwise."""
+"""Probes: what tests and benchmarks need of memory, arrays, threads and the processor but Python cannot reach otherwise."""
 
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from cygrad._core.array cimport (
@@ -22,6 +22,20 @@ cdef extern from * nogil:
     """
     void sleep_briefly()
     unsigned long this_thread()
+
+cdef extern from * nogil:
+    """
+    #define LOOPS "multiply_adds.h"
+    #include "each_set.h"
+    #undef LOOPS
+    typedef int64_t (*multiply_adds_t)(int64_t n, volatile double *result);
+    static int64_t most_multiply_adds(int double_precision, int64_t n) {
+        static const multiply_adds_t loops[SETS][2] = VARIANTS(multiply_adds);
+        volatile double result = 0.5;
+        return n * loops[instruction_set()][double_precision](n, &result);
+    }
+    """
+    int64_t most_multiply_adds(bint double_precision, int64_t n)
 
 
 # ---- memory
@@ -323,3 +337,13 @@ def assemble_teams(int64_t n, int size):
             run_team(wait_for_company, &arrived, size)
             complete += arrived >= size
     return complete
+
+
+# ---- the processor
+
+def multiply_adds(bint double_precision, int64_t n):
+    """Multiply and add in registers, in `n` rounds; -> how many multiplications with an addition that were."""
+    cdef int64_t count
+    with nogil:
+        count = most_multiply_adds(double_precision, n)
+    return count
