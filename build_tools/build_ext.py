@@ -1,20 +1,31 @@
 """The build_ext command: Cython, then the C compiler, then what lies next to the modules."""
 
+import fcntl
 import os
 import sysconfig
+import time
 from compileall import compile_dir
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from pprint import pformat
+from tempfile import TemporaryDirectory
 
 from Cython.Build import cythonize
+from setuptools import Extension
 from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 from build_tools import openblas, stubs
 from build_tools.configuration import Configuration
 from build_tools.files import copy_if_changed, write_if_changed
-from build_tools.modules import CORE, GENERATED_ROOT
+from build_tools.modules import CORE, GENERATED_ROOT, Library
 
-FACTS = '"""Facts about this build, for `cygrad.show_config()`. Written by the build."""\n\nFACTS = '
+FACTS = '''"""What the libraries hold, and facts about this build for `cygrad.show_config()`. Written by the build."""
+
+LIBRARIES = {libraries}
+
+FACTS = {facts}
+'''
 
 
 def link_dir(configuration: Configuration) -> Path:
@@ -42,6 +53,7 @@ class BuildExt(build_ext):
 
     def run(self):
         library = openblas.copy_to(link_dir(self.configuration))
+        self.modules = [module for extension in self.extensions for module in extension.modules]
         self.cythonize()
         super().run()
         package = Path("." if self.inplace else self.build_lib, CORE)
@@ -57,8 +69,9 @@ class BuildExt(build_ext):
 
     def cythonize(self):
         """Translate what changed, counting changes in any .pxd that is cimported."""
+        chosen = [module for module in self.modules if module.chosen]
         translated = cythonize(
-            self.extensions,
+            chosen,
             nthreads=self.parallel,
             build_dir=str(base_dir(self.configuration) / "cython"),
             compiler_directives=self.configuration.directives,
@@ -67,11 +80,75 @@ class BuildExt(build_ext):
         )
         by_name = {extension.name: extension for extension in translated}
         ours = self.configuration.compile_args
-        for extension in self.extensions:  # kept, because setuptools left notes on them
-            vars(extension).update(vars(by_name[extension.name]))
+        for module in chosen:
+            own = by_name[module.name]
+            module.depends = own.depends
             # A module's own flags come last, where the compiler lets them win.
-            own = [flag for flag in extension.extra_compile_args if flag not in ours]
-            extension.extra_compile_args = ours + own
+            module.extra_compile_args = ours + [flag for flag in own.extra_compile_args if flag not in ours]
+
+    def build_extensions(self):
+        """Compile what changed, and link the libraries from all there is."""
+        tasks = {self.translated(module): module for module in self.modules if module.chosen}
+        tasks |= {file.sources[0]: file for library in self.extensions for file in library.code}
+        with ThreadPoolExecutor(self.parallel) as pool:
+            list(pool.map(self.compile, tasks.keys(), tasks.values()))
+        self.wait_for_others()
+        for library in self.extensions:
+            self.link(library)
+
+    def wait_for_others(self):
+        """Until this process ends, no other build puts its modules into the libraries."""
+        fcntl.flock(os.open(Path("build", "lock"), os.O_CREAT | os.O_WRONLY), fcntl.LOCK_EX)
+
+    def translated(self, module: Extension) -> str:
+        """Where Cython writes the C code of a module."""
+        return str(base_dir(self.configuration) / "cython" / Path(module.sources[0]).with_suffix(".c"))
+
+    def object(self, source: str) -> Path:
+        return Path(*self.compiler.object_filenames([source], output_dir=self.build_temp))
+
+    def compile(self, source: str, module: Extension):
+        """Compile one file as its module asks for, if it has changed."""
+        target = self.object(source)
+        if not self.force and not newer_group([source, *module.depends], target, "newer"):
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=self.build_temp) as directory:      # another build may be linking what is there
+            made = self.compiler.compile(
+                [source],
+                output_dir=directory,
+                macros=module.define_macros,
+                include_dirs=module.include_dirs,
+                debug=self.debug,
+                extra_postargs=module.extra_compile_args,
+            )
+            Path(*made).replace(target)
+
+    def link(self, library: Library):
+        """Link all modules that are or have been compiled: all there are, if CYGRAD_MODULES has not left some out."""
+        library.held = [module for module in library.modules if self.object(self.translated(module)).exists()]
+        sources = [*map(self.translated, library.held), *(file.sources[0] for file in library.code)]
+        objects = [str(self.object(source)) for source in sources]
+        target = Path(self.get_ext_fullpath(library.name))
+        listed = Path(self.build_temp, target.name + ".linked")
+        write_if_changed(listed, "\n".join([*objects, *library.extra_link_args]))
+        if not self.force and not newer_group([*objects, listed], target):
+            return
+        # Others may be loading the old one. And what it is made from may change meanwhile, by clocks that lag a bit.
+        begin, made = time.time() - 0.1, target.with_name(f".{target.name}.{os.getpid()}")
+        self.compiler.link_shared_object(
+            objects,
+            str(made),
+            libraries=self.get_libraries(library),
+            library_dirs=library.library_dirs,
+            runtime_library_dirs=library.runtime_library_dirs,
+            extra_postargs=library.extra_link_args,
+            debug=self.debug,
+            build_temp=self.build_temp,
+            target_lang=library.language,
+        )
+        os.utime(made, (begin, begin))
+        made.replace(target)
 
     def copy_extensions_to_source(self):
         """As setuptools does, but also when the copy there is newer: it may be another build's."""
@@ -80,9 +157,7 @@ class BuildExt(build_ext):
             copy_if_changed(Path(self.build_lib, filename), Path(filename))
 
     def prune(self, package: Path):
-        """Remove what a renamed or deleted module left behind: it would still be imported."""
-        if os.environ.get("CYGRAD_MODULES"):
-            return  # the others are only left out of this build
+        """Remove libraries of modules that are gone: they would still be found."""
         wanted = {Path(self.get_ext_filename(extension.name)).name for extension in self.extensions}
         for module in package.rglob("*" + sysconfig.get_config_var("EXT_SUFFIX")):
             if module.name not in wanted:
@@ -95,5 +170,11 @@ class BuildExt(build_ext):
             stubs.write(package.parent)
 
     def facts(self) -> str:
+        libraries = {
+            Path(self.get_ext_filename(library.name)).name:
+                tuple(module.name.rpartition(".")[2] for module in library.held)
+            for library in self.extensions
+        }
         facts = {**self.configuration.facts(), "openblas": openblas.facts()}
-        return FACTS + pformat(facts, sort_dicts=False, width=100) + "\n"
+        return FACTS.format(libraries=pformat(libraries, width=100, compact=True),
+                            facts=pformat(facts, sort_dicts=False, width=100))

@@ -1,6 +1,7 @@
-"""Which extension modules there are, and what each is built from."""
+"""Which extension modules there are, what each is built from, and which library it goes into."""
 
 import os
+import re
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -17,16 +18,48 @@ OPERATOR_TABLE = CORE / "ops"
 GENERATED_ROOT = Path("build/generated")
 GENERATED = GENERATED_ROOT / CORE
 OPENBLAS_MARKER = "# cygrad: openblas"
+# In the source of a module whose variables of threads are addressed like local ones.
+NEAR_VARIABLES = '#include "thread_variable.h"'
+# What each library has in the place of functions of Python.
+REPLACED = {"PyImport_ImportModule": CORE / "import_module.c"}
 
 
-def find(configuration: Configuration, link_dir: Path) -> list[Extension]:
-    """All extension modules, or those named by CYGRAD_MODULES=storage,array."""
+class Library(Extension):
+    """
+    A shared object that holds several modules; setuptools takes it for one extension.
+
+    To load one large library takes a fraction of the time of as many small ones as there are modules.
+    """
+
+    def __init__(self, name: str, modules: list[Extension], code: list[Extension], **linked):
+        super().__init__(name, [source for module in modules for source in module.sources], **linked)
+        self.modules = modules
+        self.code = code        # files of our own in C and C++, for all modules alike
+
+
+def find(configuration: Configuration, link_dir: Path) -> list[Library]:
+    """
+    The libraries. `module.chosen` says whether a module is to be built, as CYGRAD_MODULES=storage,array has it.
+
+    A library may be loaded late only if little memory is asked for near the variables of each thread, and it is asked
+    for all variables of a library if for one. So modules that have such variables go into a library of their own.
+    """
     sources = {module_name(path): path for path in sorted(CORE.rglob("*.pyx"))}
     sources |= {f"cygrad._core.{path.stem}": path for path in generated_sources()}
-    return [
-        extension(name, path, configuration, link_dir)
-        for name, path in selected(sources).items()
-    ]
+    chosen = selected(sources)
+    near = {name for name, path in sources.items() if NEAR_VARIABLES in path.read_text()}
+    libraries = []
+    for name, names, code in (("compiled", sources.keys() - near, sorted(CORE.rglob("*.cpp"))),
+                              ("compiled_near", near, [])):
+        modules = [extension(module, sources[module], configuration) for module in sorted(names)]
+        for module in modules:
+            module.chosen = module.name in chosen
+        linked = openblas_linked(link_dir) if any(needs_openblas(sources[name]) for name in names) else {}
+        files = [extension(path.stem, path, configuration) for path in (*code, *REPLACED.values())]
+        libraries.append(Library(
+            f"cygrad._core.{name}", modules, files, language="c++", **linked,
+            extra_link_args=configuration.link_args + [f"-Wl,--wrap={function}" for function in REPLACED]))
+    return libraries
 
 
 def module_name(path: Path) -> str:
@@ -53,26 +86,34 @@ def selected(sources: dict[str, Path]) -> dict[str, Path]:
     return chosen
 
 
-def extension(name: str, source: Path, configuration: Configuration, link_dir: Path) -> Extension:
-    linked = {}
-    if needs_openblas(source):
-        # From the module's own directory up to cygrad/_core, where the library lies.
-        up = "/.." * (name.count(".") - 2)
-        linked = {
-            "libraries": [openblas.LINK_NAME],
-            "library_dirs": [str(link_dir)],
-            "runtime_library_dirs": [f"$ORIGIN{up}"],
-        }
+def extension(name: str, source: Path, configuration: Configuration) -> Extension:
     return Extension(
         name,
         [str(source)],
         include_dirs=[numpy.get_include(), openblas.include_dir(), str(CORE)],
         define_macros=MACROS,
         extra_compile_args=configuration.compile_args,
-        extra_link_args=configuration.link_args,
-        depends=[str(header) for header in sorted(CORE.rglob("*.h"))],
-        **linked,
+        depends=sorted(map(str, CORE.rglob("*.h") if source.suffix == ".pyx" else headers(source))),
     )
+
+
+def headers(source: Path) -> set[Path]:
+    """The headers of our own that a file in C or C++ names, and those that they name in turn."""
+    found, waiting = set(), [source]
+    while waiting:
+        named = {CORE / name for name in re.findall(r'"(\w+\.h)"', waiting.pop().read_text())}
+        waiting += [path for path in named - found if path.exists()]
+        found |= named
+    return {path for path in found if path.exists()}
+
+
+def openblas_linked(link_dir: Path) -> dict[str, list[str]]:
+    """Where our OpenBLAS is found: in a directory of the build, later next to the library."""
+    return {
+        "libraries": [openblas.LINK_NAME],
+        "library_dirs": [str(link_dir)],
+        "runtime_library_dirs": ["$ORIGIN"],
+    }
 
 
 def needs_openblas(source: Path) -> bool:

@@ -1,13 +1,29 @@
-# ruff: noqa: I001  (the order matters: types, operators, what is composed of them)
+# ruff: noqa: E402, I001  (the order matters: types, operators, what is composed of them)
 """
 cygrad: automatic differentiation on CPUs, with a Cython core.
 
 ``import cygrad as torch`` runs the programs of the note "Autograd mechanics".
 """
 
+import gc as _gc
 import importlib as _importlib
 
-from cygrad._core import blas_loading  # isort: split  (before anything else loads BLAS)
+# Hardly anything made here becomes garbage. To look for some again and again would take a tenth of the import, and once
+# at its end as long; so all of it joins the oldest generation unseen, unless somebody keeps objects frozen.
+_collecting = _gc.isenabled()
+_gc.disable()
+try:
+    from cygrad._core import blas_loading  # isort: split  (before anything else loads BLAS)
+    from cygrad._core import tensor_metadata, tensor_type  # isort: split  (complete the Tensor type)
+    from cygrad import operators  # isort: split  (from here on Tensors compute)
+    from cygrad import tensor_methods
+finally:
+    if _collecting:
+        if not _gc.get_freeze_count():
+            _gc.freeze()
+            _gc.unfreeze()
+        _gc.enable()
+
 from cygrad._core.dtype import (
     bool,
     complex64,
@@ -40,9 +56,7 @@ from cygrad._core.parallel import get_num_threads, set_num_threads, threads
 from cygrad._core.ranges import arange, linspace, logspace
 from cygrad._core.storage import empty_cache, memory_stats
 from cygrad._core.tensor import Tensor
-from cygrad._core import tensor_metadata, tensor_type  # isort: split  (complete the Tensor type)
-from cygrad import operators  # isort: split  (from here on Tensors compute)
-from cygrad import autograd, composite, fft, linalg, printing, random, special, tensor_methods
+from cygrad import autograd, composite, fft, linalg, operators, printing, random, special, tensor_methods
 from cygrad.autograd import (
     enable_grad,
     inference_mode,
@@ -61,7 +75,7 @@ globals().update(composite.FUNCTIONS)
 globals().update(fft.FUNCTIONS)
 globals().update(linalg.FUNCTIONS)
 
-from math import e, inf, nan, pi  # noqa: E402
+from math import e, inf, nan, pi
 
 # Loaded when they are first asked for: most programs need only some of them, and importing takes its time. They use the
 # functions above, under the name of the package.

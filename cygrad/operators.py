@@ -1,7 +1,6 @@
 """The operators of the table as Python functions: collected from the modules generated for its families."""
 
 import importlib
-import os
 
 import cygrad._core
 import cygrad._core.kernels
@@ -13,8 +12,7 @@ from cygrad._core.factories import zeros, zeros_like
 
 OPERATORS, INPLACE, FUNCTIONS, METHODS = {}, {}, {}, {}
 
-for _name in sorted({_file.partition(".")[0] for _file in os.listdir(cygrad._core.__path__[0])
-                     if _file.startswith("functions_")}):
+for _name in sorted(_name for _name in cygrad._core.COMPILED if _name.startswith("functions_")):
     _family = importlib.import_module(f"cygrad._core.{_name}")
     OPERATORS.update(_family.OPERATORS)
     INPLACE.update(_family.INPLACE)

@@ -1,14 +1,19 @@
 """The build: probes, configuration, and what it leaves in the package."""
 
 import ctypes
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import cygrad
+from cygrad._core.build_config import LIBRARIES
 from cygrad.config import CORE, show_config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,6 +81,45 @@ def test_openblas_threads_are_ours_alone():
             assert get() == 3
     finally:
         set_(ours)
+
+
+def test_compiled_modules_come_from_their_libraries():
+    for library, names in LIBRARIES.items():
+        for name in names:
+            module = importlib.import_module(f"cygrad._core.{name}")
+            assert module.__file__ == module.__spec__.origin == str(CORE / library)
+            assert find_spec(module.__name__) is module.__spec__
+
+
+def test_libraries_are_found_again_when_the_caches_are_emptied(monkeypatch):
+    monkeypatch.setattr(sys, "path_importer_cache", {})
+    monkeypatch.delitem(sys.modules, "cygrad._core.tensor")
+    assert find_spec("cygrad._core.tensor").origin == cygrad._core.tensor.__file__
+    assert find_spec("cygrad._core.no_such_module") is None
+    assert {"tensor", "formula"} <= {module.name for module in pkgutil.iter_modules(cygrad._core.__path__)}
+
+
+def printed(program):
+    """What a fresh interpreter prints that finds this package."""
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
+                            env={**os.environ, "PYTHONPATH": str(CORE.parents[1])})
+    return answer.stdout.strip()
+
+
+@pytest.mark.parametrize("before", ["enable", "disable"])
+def test_import_leaves_the_garbage_collector_as_it_was(before):
+    assert printed(f"import gc; gc.{before}(); import cygrad; print(gc.isenabled())") == str(before == "enable")
+
+
+def test_import_leaves_frozen_objects_frozen():
+    """Some of them may be gone afterwards; but none has joined them."""
+    assert printed("import gc; gc.freeze(); before = gc.get_freeze_count(); import cygrad\n"
+                   "print(before / 2 < gc.get_freeze_count() <= before)") == "True"
+
+
+def test_garbage_from_before_the_import_is_still_found():
+    assert printed("import gc, weakref\nclass A: pass\na = A(); a.a = a; gone = weakref.ref(a); del a\n"
+                   "import cygrad; gc.collect(); print(gone() is None, gc.get_freeze_count())") == "True 0"
 
 
 @in_source_tree
@@ -147,6 +191,21 @@ class TestBuildTools:
         monkeypatch.setenv("CYGRAD_MODULES", "array,storige")
         with pytest.raises(SystemExit, match="storige"):
             modules.selected(sources)
+
+    def test_variables_near_their_thread_are_found(self):
+        """Modules that have some go into a library of their own; so only a module's own source may ask for them."""
+        from build_tools import modules
+
+        asking = {path.suffix for path in modules.CORE.rglob("*.*")
+                  if path.suffix in (".h", ".pxd", ".cpp", ".pyx") and "thread_variable.h" in path.read_text()}
+        assert asking == {".pyx"}
+
+    def test_headers_of_code(self):
+        from build_tools import modules
+
+        names = {path.name for path in modules.headers(modules.CORE / "selection.cpp")}
+        assert {"selection.h", "sort_loops.h"} <= names      # the second by way of the first
+        assert "reduce_loops.h" not in names
 
     def test_openblas_marker(self, tmp_path):
         from build_tools import modules

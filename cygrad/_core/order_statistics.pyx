@@ -1,4 +1,3 @@
-# distutils: sources = cygrad/_core/sort_loops.cpp cygrad/_core/selection.cpp
 """One element of each row, chosen by its place in the order: kthvalue, median, nanmedian, mode."""
 
 from libc.stdint cimport int64_t, uint64_t

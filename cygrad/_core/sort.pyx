@@ -1,4 +1,3 @@
-# distutils: sources = cygrad/_core/sort_loops.cpp
 """Kernels that order: sort, argsort, topk, unique, searchsorted. nan counts as greater than everything."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
