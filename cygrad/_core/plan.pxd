@@ -28,10 +28,13 @@ cdef extern from * nogil:
     bint was_swept(const item_t *item)
     void mark_swept(item_t *item)
 
-# What a team keeps for one input until its node runs: the contributions by rank, so that their sum has one order.
+# What a team keeps for one input: the contributions by rank, so that their sum has one order. They are added to it
+# while they arrive in that order; what came too early waits.
 ctypedef struct parts_t:
     array_t **arrays
     int32_t count
+    int32_t added             # so many have been taken from here, or are being added
+    int32_t adding            # somebody is at it, without the lock
 
 ctypedef struct plan_t:
     int64_t id                # what claimed nodes are marked with

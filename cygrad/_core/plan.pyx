@@ -115,7 +115,7 @@ cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil:
 
 
 cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
-    """The item of a node, made if it is new; -1 without memory. Whatever the plan has to know of a node is read here."""
+    """The item of a node, made if it is new; -1 without memory. What the plan has to know of a node is read here."""
     cdef int64_t index = _find(plan, node)
     cdef item_t *items
     cdef item_t *item

@@ -4,13 +4,13 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset, strstr
 from cygrad._core.array cimport array_empty_like, array_t, exclusive, release, same_shape, shape_text
-from cygrad._core.atomic cimport atomic_load
+from cygrad._core.atomic cimport atomic_load, lock, unlock
 from cygrad._core.calls cimport note_release
 from cygrad._core.elementwise cimport accumulate, copy_into
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.node cimport ALL_ARGUMENTS, node_t
 from cygrad._core.operator cimport first_edge, operator_t
-from cygrad._core.plan cimport item_t, plan_capture, plan_find, plan_t
+from cygrad._core.plan cimport item_t, parts_t, plan_capture, plan_find, plan_t
 from cygrad._core.storage cimport allocate, deallocate
 from cygrad._core.value cimport ARRAY, NOTHING, value_t
 from cygrad._core.versions cimport node_name
@@ -83,6 +83,30 @@ cdef int add_part(array_t **sum, array_t *part) noexcept nogil:
     return status
 
 
+cdef int _deliver_part(plan_t *plan, int64_t buffer, int32_t rank, array_t *gradient) noexcept nogil:
+    """In a team: add what arrives in order, and after it what has waited for it."""
+    cdef parts_t *parts = &plan.parts[buffer]
+    cdef array_t *part
+    cdef int status = OK
+    if parts.count == 1:                     # nobody reads it before the node runs
+        parts.arrays[rank] = gradient
+        return OK
+    lock(plan.lock)
+    parts.arrays[rank] = gradient
+    if not parts.adding:
+        parts.adding = True
+        while status == OK and parts.added < parts.count and parts.arrays[parts.added] != NULL:
+            part = parts.arrays[parts.added]
+            parts.arrays[parts.added] = NULL
+            parts.added += 1
+            unlock(plan.lock)
+            status = add_part(&plan.sums[buffer], part)
+            lock(plan.lock)
+        parts.adding = False
+    unlock(plan.lock)
+    return status
+
+
 cdef int deliver(plan_t *plan, item_t *item, int edge, array_t *gradient) noexcept nogil:
     cdef item_t *target = plan_find(plan, item.node.edges[edge].node)
     cdef int64_t buffer
@@ -92,9 +116,7 @@ cdef int deliver(plan_t *plan, item_t *item, int edge, array_t *gradient) noexce
     buffer = target.buffers + item.node.edges[edge].input_nr
     if plan.ranks == NULL:
         return add_part(&plan.sums[buffer], gradient)
-    # In a team: nobody else writes this entry, and nobody reads it before `waiting` says so.
-    plan.parts[buffer].arrays[plan.ranks[item.first_edge + edge]] = gradient
-    return OK
+    return _deliver_part(plan, buffer, plan.ranks[item.first_edge + edge], gradient)
 
 
 cdef void _name_node(const node_t *node) noexcept nogil:

@@ -4,8 +4,8 @@ Running a plan with several workers: ready nodes from one queue, Python code on 
 Every member takes the ready native node that comes first in the plan; one that finds none takes a piece of somebody's
 large kernel (`help_team`), and leaves if it finds nothing for a while: it is called back when there is. The calling
 thread, member 0, stays; it runs the nodes with Python code, in the order of the plan.
-Gradients of one input are kept apart by the rank of their producer and summed in that order when the node runs: the
-sum, and with it every bit of the result, is that of the serial run.
+Gradients of one input are added in the order of their producers, and wait where they come too early: the sum, and with
+it every bit of the result, is that of the serial run.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t

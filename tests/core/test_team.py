@@ -122,3 +122,18 @@ def test_several_python_threads(team):
     for thread in threads:
         thread.join()
     assert found == [expected] * 3
+
+
+def test_contributions_are_added_while_they_come(team):
+    """A weight that a long chain uses gets one gradient, not one for each use until the end."""
+    uses, seen = 24, []
+    weight = cygrad.full((SIZE, SIZE), 1.0 / SIZE).requires_grad_()
+    first = cygrad.ones(SIZE, SIZE, requires_grad=True) * 2.0
+    first.register_hook(lambda gradient: seen.append(cygrad.memory_stats()["large_in_use"]))
+    result = first
+    for _ in range(uses):
+        result = result @ weight
+    before = cygrad.memory_stats()["large_in_use"]
+    result.sum().backward()
+    # What the chain has saved is gone by then: memory for most of it would be in use again if gradients waited.
+    assert before - seen[0] > (uses - 8) * first.nbytes
