@@ -158,13 +158,5 @@ cdef int linear_kernel(const value_t *arguments, value_t *results) noexcept nogi
     return finish(&product, status, ndim, shape, results)
 
 
-cdef int linear_with_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """linear_with(input, weight, copy, bias): linear(input, copy, bias); only derivatives look at the weight."""
-    cdef value_t given[3]
-    given[0], given[1], given[2] = arguments[0], arguments[2], arguments[3]
-    return linear_kernel(given, results)
-
-
 register_kernel("addmm", addmm_kernel)
 register_kernel("linear", linear_kernel)
-register_kernel("linear_with", linear_with_kernel)

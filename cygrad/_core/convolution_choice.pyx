@@ -6,28 +6,31 @@ Measured with float32, one thread of a Zen 5 core with AVX-512, batch 8; GFLOP/s
 ==========================================  =======  ======  ========
 kernels, images                             columns  direct  winograd
 ==========================================  =======  ======  ========
-3 x 3, 128 groups of 1 channel, 56 x 56           7      29         5
-3 x 3, 32 groups of 4 -> 4, 28 x 28              22      53        12
-3 x 3, 4 -> 4, 28 x 28                           44     101        13
-3 x 3, 16 -> 4, 28 x 28                          43      93        56
-3 x 3, 4 -> 16, 28 x 28                         107     114        68
-3 x 3, 8 -> 16, 28 x 28                         109     115       120
-3 x 3, 4 -> 64, 28 x 28                         163     116       115
-3 x 3, 8 -> 64, 28 x 28                         113      94       142
-3 x 3, 16 -> 64, 28 x 28                        137     116       328
-3 x 3, 64 -> 64, 56 x 56                        129       -       407
-7 x 7 with stride 2, 3 -> 64, 224 x 224         117     137         -
-1 x 1, 16 -> 16, 28 x 28                        160      71         -
+3 x 3, 128 groups of 1 channel, 56 x 56          12      31         1
+3 x 3, 32 groups of 4 -> 4, 28 x 28              42     127        17
+3 x 3, 4 -> 4, 28 x 28                           49     122        21
+3 x 3, 16 -> 4, 28 x 28                          50     129        71
+3 x 3, 4 -> 16, 28 x 28                         113     148        77
+3 x 3, 8 -> 16, 28 x 28                         117     175       145
+3 x 3, 4 -> 64, 28 x 28                         173     162       145
+3 x 3, 8 -> 64, 28 x 28                         157     187       248
+3 x 3, 16 -> 64, 28 x 28                        152     197       409
+3 x 3, 64 -> 64, 56 x 56                        157     204       452
+3 x 3 with stride 2, 64 -> 128, 56 x 56         161     183         -
+7 x 7 with stride 2, 3 -> 64, 224 x 224         179     187         -
+1 x 1, 16 -> 16, 28 x 28                        139      93         -
 ==========================================  =======  ======  ========
 
-Products of matrices with few rows are slow: the columns' speed is that of the number of output channels, and for the
-gradient of the input of the number of input channels, where adding up columns comes on top. The direct form has one
-speed. Winograd's form saves three products of four, and pays with transforms of the tiles (for each channel of images)
-and of the kernels (for each pair of channels); what these cost is in `_winograd_pays`.
+The direct form makes no patches, but computes what lies between lines too, which is much where these are short, and an
+image is a task, of which one image has too few for threads. For the gradient of the input it needs several channels of
+the input, and the kernel in another order; for that of the kernel it adds up lanes for each image, tap and pair of
+channels, for which lines have to be long. Products of matrices with few rows are slow. Winograd's form saves three
+products of four, and pays with transforms of the tiles (for each channel of images) and of the kernels (for each pair
+of channels); what these cost is in `_winograd_pays`.
 """
 
 from libc.stdint cimport int64_t
-from cygrad._core.convolution_direct cimport direct_bytes
+from cygrad._core.convolution_direct cimport direct_bytes, direct_elements
 from cygrad._core.convolution_geometry cimport fit_output, geometry_t
 from cygrad._core.convolution_winograd cimport winograd_bytes, winograd_fits
 from cygrad._core.dtype cimport FLOAT32, FLOAT64, dtype_code, itemsize
@@ -37,6 +40,11 @@ cdef enum:
     NEAR_BYTES = 1 << 22       # buffers that stay in a cache
     MOST_BYTES = 1 << 26       # for buffers of one thread
     FEW = 16                   # channels of a result for which products of matrices are slow
+    TASKS = 4                  # images for threads
+    SMALL_WORK = 1 << 19       # multiplications that one thread does
+    LARGE_KERNEL = 120000      # elements, whose order costs too much
+    LONG = 1024                # elements, of which a sum is worth beginning
+    MOST_PAIRS = 4096          # of channels, for sums of so many elements
 
 cdef int forced = -1               # a form that is taken wherever it fits, for tests and measurements; -1: none
 
@@ -61,19 +69,29 @@ cdef bint _winograd_pays(const geometry_t *g) noexcept nogil:
     cdef double transforms = 5.0 / g.in_channels + 5.0 / g.out_channels
     if min(g.in_channels, g.out_channels) < 8 or max(g.in_channels, g.out_channels) < FEW:
         return False
-    return 12 + tiles * (0.36 + transforms) < 4 + 0.125 * g.batch * g.positions
+    return 12 + tiles * (0.36 + transforms) < 4 + 0.1 * g.batch * g.positions
 
 
 cdef bint _direct_pays(const geometry_t *g, direction_t direction, int64_t bytes) noexcept nogil:
-    if g.in_channels == 1 and g.out_channels == 1:
+    cdef int64_t elements = direct_elements(g, direction == INPUT_GRADIENT)
+    cdef int64_t needed = g.size[0] * g.size[1] * g.size[2] if direction == INPUT_GRADIENT else g.positions
+    cdef int64_t pairs = g.in_channels * g.out_channels
+    # In three dimensions patches are so many that what lies between lines hardly counts.
+    cdef bint dense = 5 * elements <= 6 * needed or g.kernel[0] > 1
+    # Images are its tasks; the columns have more of them.
+    cdef bint many = g.batch * g.groups >= TASKS or pairs * g.taps * g.positions * g.batch * g.groups <= SMALL_WORK
+    if pairs == 1:
         return True
     if g.taps == 1 or direct_bytes(g, bytes, direction == INPUT_GRADIENT) > NEAR_BYTES:
         return False
     if direction == FORWARD:
-        return g.out_channels <= FEW or (g.in_channels <= 8 and g.stride[2] > 1)
+        return g.out_channels <= FEW or (many and dense and g.stride[2] < g.kernel[2])
     if direction == INPUT_GRADIENT:
-        return g.out_channels <= FEW // 2 or (g.out_channels <= FEW and g.in_channels >= 4)
-    return g.out_channels <= FEW or 3 <= g.in_channels <= 8
+        return (g.out_channels <= FEW // 2 or (g.out_channels <= FEW and g.in_channels >= 4)
+                or (many and g.in_channels >= 8 and pairs * g.taps <= LARGE_KERNEL and dense))
+    if g.out_channels < FEW or (g.in_channels <= 8 and elements >= LONG // 2):
+        return True
+    return many and elements >= LONG and pairs <= MOST_PAIRS
 
 
 cdef form_t choose_form(const geometry_t *g, int dtype, direction_t direction) noexcept nogil:

@@ -45,6 +45,39 @@ static inline __attribute__((always_inline)) void copy_lines(
         memcpy(target, source, bytes);
 }
 
+/* target[k] = source[2 * k]. Vectors of neighbours are loaded, of which the last overlaps the one before and ends with
+   the last element that is needed, so that nothing behind it is touched. */
+#define HALVES(name, word, lanes) \
+    static inline __attribute__((always_inline)) int64_t name(word *target, const word *source, int64_t count) { \
+        typedef word vector __attribute__((vector_size(lanes * sizeof(word)), aligned(sizeof(word)), may_alias)); \
+        vector even, odd; \
+        int64_t k = 0; \
+        if (count <= lanes) \
+            return 0; \
+        for (int lane = 0; lane < lanes; lane++) \
+            even[lane] = 2 * lane, odd[lane] = 2 * lane + 1; \
+        for (; k + lanes < count; k += lanes) \
+            *(vector *)(target + k) = __builtin_shuffle(*(const vector *)(source + 2 * k), \
+                                                        *(const vector *)(source + 2 * k + lanes), even); \
+        k = count - lanes; \
+        *(vector *)(target + k) = __builtin_shuffle(*(const vector *)(source + 2 * k - 1), \
+                                                    *(const vector *)(source + 2 * k - 1 + lanes), odd); \
+        return count; \
+    }
+HALVES(sixteen_halves, uint32_t, 16)
+HALVES(eight_halves, uint32_t, 8)
+HALVES(four_halves, uint32_t, 4)
+HALVES(eight_double_halves, uint64_t, 8)
+HALVES(four_double_halves, uint64_t, 4)
+#undef HALVES
+#define NO_HALVES(target, source, count) 0
+#define WORD_HALVES(target, source, count) \
+    (count > 16 ? sixteen_halves(target, source, count) : count > 8 ? eight_halves(target, source, count) \
+        : four_halves(target, source, count))
+#define DOUBLE_HALVES(target, source, count) \
+    (count > 8 ? eight_double_halves(target, source, count) : four_double_halves(target, source, count))
+
+#define SOME_HALVES NO_HALVES
 #define ELEMENT uint8_t
 #define NAME(function) function##_1
 #include "convolution_gather.h"
@@ -55,21 +88,31 @@ static inline __attribute__((always_inline)) void copy_lines(
 #include "convolution_gather.h"
 #undef ELEMENT
 #undef NAME
+#undef SOME_HALVES
+#define SOME_HALVES WORD_HALVES
 #define ELEMENT uint32_t
 #define NAME(function) function##_4
 #include "convolution_gather.h"
 #undef ELEMENT
 #undef NAME
+#undef SOME_HALVES
+#define SOME_HALVES DOUBLE_HALVES
 #define ELEMENT uint64_t
 #define NAME(function) function##_8
 #include "convolution_gather.h"
 #undef ELEMENT
 #undef NAME
+#undef SOME_HALVES
+#define SOME_HALVES NO_HALVES
 #define ELEMENT double _Complex
 #define NAME(function) function##_16
 #include "convolution_gather.h"
 #undef ELEMENT
 #undef NAME
+#undef SOME_HALVES
+#undef NO_HALVES
+#undef WORD_HALVES
+#undef DOUBLE_HALVES
 
 #define ELEMENT float
 #define NAME(function) function##_float

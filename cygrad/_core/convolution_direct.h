@@ -7,11 +7,11 @@
 #define CYGRAD_CONVOLUTION_DIRECT_H
 
 #include "convolution_columns.h"
+#include "product_blocks.h"
 
 enum {
     DIRECT_BLOCK = 16,      /* lines are rounded up to so many elements */
-    DIRECT_SLACK = 64,      /* elements after a buffer which may be read and written */
-    DIRECT_RUN = 2048       /* elements of which a sum is made before it is added in double precision */
+    DIRECT_SLACK = 64       /* elements after a buffer which may be read and written */
 };
 
 /* Lines of a plane in a buffer: of images dealt into phases, or of outputs (with one phase). */

@@ -1,7 +1,8 @@
 """
-Convolutions of few channels, above all of one channel each ("depthwise"), without matrices.
+Convolutions without patches: of few channels, above all of one channel each ("depthwise"), and of long lines.
 
-A product of matrices with one row wastes nearly all that makes it fast. Here an image becomes padded lines (see
+A product of matrices with one row wastes nearly all that makes it fast, and patches are nine copies of an image for a
+kernel of 3 x 3. Here an image becomes padded lines (see
 convolution_direct.h), and each tap of the kernel is a product of one number with all of them, in vectors. One task is
 one group of channels of one image; its buffers stay in the cache.
 """
@@ -33,19 +34,18 @@ cdef extern from "convolution_direct.h" nogil:
     void deal_double(const geometry_t *g, const lines_t *lines, double *image, double *buffer, int back)
     void spread_float(const geometry_t *g, const lines_t *lines, float *plane, float *buffer, int back)
     void spread_double(const geometry_t *g, const lines_t *lines, double *plane, double *buffer, int back)
-    void correlate_float(int rows, int64_t flat, int64_t taps, float **sources, const float *weights,
-                         int64_t weight_step, const float *start, float *result, int64_t result_step)
-    void correlate_double(int rows, int64_t flat, int64_t taps, double **sources, const double *weights,
-                          int64_t weight_step, const double *start, double *result, int64_t result_step)
-    void dots_float(int rows, int64_t flat, int64_t taps, const float *grad, int64_t grad_step, float **sources,
-                    double *sums)
-    void dots_double(int rows, int64_t flat, int64_t taps, const double *grad, int64_t grad_step, double **sources,
-                     double *sums)
     void plain_dots_float(const geometry_t *g, const float *grad, const float *image, double *sums)
     void plain_dots_double(const geometry_t *g, const double *grad, const double *image, double *sums)
 
+cdef extern from "product_blocks.h" nogil:
+    void correlate(bint double_precision, int64_t rows, int64_t flat, int64_t taps, char **sources,
+                   const void *weights, int64_t weight_step, const void *start, void *result, int64_t result_step)
+    void dots(bint double_precision, int64_t rows, int64_t flat, int64_t taps, int64_t run, const void *grad,
+              int64_t grad_step, char **sources, double *sums)
+
 cdef enum:
-    ROWS = 4                   # channels of a result that are computed together
+    ROWS = 32                  # channels of a result that are computed together
+    RUN = 2048                 # elements of which a sum is made before it is added in double precision
 
 ctypedef fused real:
     float
@@ -57,6 +57,7 @@ ctypedef struct work_t:
     int64_t parts              # of the batch, for the gradient of the kernel
     int64_t part_images
     double *sums               # of the parts
+    char *weights              # for the gradient of the input, in the order of its sources
     int64_t failed             # atomic: a thread had no memory
 
 # Memory of a task, for the elements of one type.
@@ -67,7 +68,6 @@ ctypedef struct room_t:
     char **sources             # for each channel and tap
     int64_t *places            # ... of the gradient of the input: where their weights are
     int64_t *first             # ... and which belong to each phase
-    char *weights              # in the order of `sources`
     char *start                # of sums: a number for each channel of the result
 
 
@@ -78,17 +78,29 @@ cdef int64_t _sources(const geometry_t *g) noexcept nogil:
     return max(g.in_channels, g.out_channels) * g.taps
 
 
+cdef inline int64_t _rows(int64_t channels) noexcept nogil:
+    """How many of so many channels of a result are computed together."""
+    return min(<int64_t>ROWS, channels)
+
+
 cdef int64_t _room_bytes(const geometry_t *g, const lines_t *lines, int64_t bytes, int64_t images,
                          int64_t outputs) noexcept nogil:
-    cdef int64_t numbers = images * lines.image + outputs * lines.output + (g.out_channels + 1) * _sources(g)
+    cdef int64_t numbers = images * lines.image + outputs * lines.output + max(g.in_channels, g.out_channels)
     return numbers * bytes + (2 * _sources(g) + direct_phases(g) + 1) * 8
 
 
 cdef int64_t direct_bytes(const geometry_t *geometry, int64_t bytes, bint back) noexcept nogil:
     cdef lines_t lines
     plan_lines(geometry, &lines)
-    return _room_bytes(geometry, &lines, bytes, ROWS if back else geometry.in_channels,
-                       geometry.out_channels if back else ROWS)
+    if back:
+        return _room_bytes(geometry, &lines, bytes, _rows(geometry.in_channels), geometry.out_channels)
+    return _room_bytes(geometry, &lines, bytes, geometry.in_channels, _rows(geometry.out_channels))
+
+
+cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nogil:
+    cdef lines_t lines
+    plan_lines(geometry, &lines)
+    return direct_phases(geometry) * lines.phase if back else lines.flat
 
 
 cdef bint _open(work_t *work, int64_t images, int64_t outputs, room_t *room) noexcept nogil:
@@ -106,8 +118,7 @@ cdef bint _open(work_t *work, int64_t images, int64_t outputs, room_t *room) noe
     room.first = room.places + _sources(g)
     room.images = <char *>(room.first + direct_phases(g) + 1)
     room.outputs = room.images + images * work.lines.image * bytes
-    room.weights = room.outputs + outputs * work.lines.output * bytes
-    room.start = room.weights + g.in_channels * g.out_channels * g.taps * bytes
+    room.start = room.outputs + outputs * work.lines.output * bytes
     return True
 
 
@@ -145,14 +156,6 @@ cdef void _spread(work_t *work, int64_t image, int64_t channel, real *buffer, bi
         spread_double(g, &work.lines, plane, buffer, back)
 
 
-cdef void _correlate(int64_t rows, int64_t flat, int64_t taps, char **sources, real *weights,
-                     int64_t weight_step, real *start, real *result, int64_t result_step) noexcept nogil:
-    if real is float:
-        correlate_float(<int>rows, flat, taps, <float **>sources, weights, weight_step, start, result, result_step)
-    else:
-        correlate_double(<int>rows, flat, taps, <double **>sources, weights, weight_step, start, result, result_step)
-
-
 # ---------------------------------------------------------------- forward
 
 cdef void _forward_task(work_t *work, int64_t task, room_t *room, real *images) noexcept nogil:
@@ -168,10 +171,10 @@ cdef void _forward_task(work_t *work, int64_t task, room_t *room, real *images) 
         for i in range(g.out_channels):
             start[i] = (<real *>work.problem.bias)[group * g.out_channels + i]
     while channel < g.out_channels:
-        rows = min(<int64_t>ROWS, g.out_channels - channel)
-        _correlate(rows, work.lines.flat, taps, room.sources,
-                   <real *>work.problem.weight + (group * g.out_channels + channel) * taps, taps, start + channel,
-                   outputs, work.lines.output)
+        rows = _rows(g.out_channels - channel)
+        correlate(real is double, rows, work.lines.flat, taps, room.sources,
+                  <real *>work.problem.weight + (group * g.out_channels + channel) * taps, taps, start + channel,
+                  outputs, work.lines.output)
         for i in range(rows):
             _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output, True)
         channel += rows
@@ -181,7 +184,7 @@ cdef void _forward_body(void *context, int64_t begin, int64_t end) noexcept nogi
     cdef work_t *work = <work_t *>context
     cdef room_t room
     cdef int64_t task
-    if not _open(work, work.problem.geometry.in_channels, ROWS, &room):
+    if not _open(work, work.problem.geometry.in_channels, _rows(work.problem.geometry.out_channels), &room):
         return
     _point_at_images(work, &room)
     for task in range(begin, end):
@@ -236,23 +239,19 @@ cdef void _input_task(work_t *work, int64_t task, room_t *room, real *outputs) n
     cdef int64_t taps = g.out_channels * g.taps
     cdef real *images = <real *>room.images
     cdef real *start = <real *>room.start
-    cdef real *weights = <real *>room.weights
-    cdef const real *weight = <real *>work.problem.weight + group * g.in_channels * taps
+    cdef real *weights = <real *>work.weights + group * g.in_channels * taps
     for i in range(g.out_channels):
         _spread(work, image, group * g.out_channels + i, outputs + i * work.lines.output + work.lines.guard, False)
     if work.problem.bias != NULL:
         for i in range(g.in_channels):
             start[i] = (<real *>work.problem.bias)[group * g.in_channels + i]
-    for i in range(g.in_channels):
-        for source in range(taps):
-            weights[i * taps + source] = weight[room.places[source] + i * g.taps]
     while channel < g.in_channels:
-        rows = min(<int64_t>ROWS, g.in_channels - channel)
+        rows = _rows(g.in_channels - channel)
         for phase in range(direct_phases(g)):
             source = room.first[phase]
-            _correlate(rows, work.lines.phase, room.first[phase + 1] - source, room.sources + source,
-                       weights + channel * taps + source, taps, start + channel, images + phase * work.lines.phase,
-                       work.lines.image)
+            correlate(real is double, rows, work.lines.phase, room.first[phase + 1] - source, room.sources + source,
+                      weights + channel * taps + source, taps, start + channel, images + phase * work.lines.phase,
+                      work.lines.image)
         for i in range(rows):
             _deal(work, image, group * g.in_channels + channel + i, images + i * work.lines.image, True)
         channel += rows
@@ -262,7 +261,7 @@ cdef void _input_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef work_t *work = <work_t *>context
     cdef room_t room
     cdef int64_t task
-    if not _open(work, ROWS, work.problem.geometry.out_channels, &room):
+    if not _open(work, _rows(work.problem.geometry.in_channels), work.problem.geometry.out_channels, &room):
         return
     _point_at_outputs(work, &room)
     for task in range(begin, end):
@@ -271,6 +270,19 @@ cdef void _input_body(void *context, int64_t begin, int64_t end) noexcept nogil:
         else:
             _input_task(work, task, &room, <double *>room.outputs)
     storage_release(room.memory)
+
+
+cdef void _order_weights(work_t *work, room_t *room, real *weight) noexcept nogil:
+    """The weights of each channel of the input in the order of the sources of its gradient."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t taps = g.out_channels * g.taps, group, i, source
+    cdef real *weights = <real *>work.weights
+    for group in range(g.groups):
+        for i in range(g.in_channels):
+            for source in range(taps):
+                weights[source] = weight[room.places[source] + i * g.taps]
+            weights += taps
+        weight += g.in_channels * taps
 
 
 cdef bint _all_finite(const real *numbers, int64_t n) noexcept nogil:
@@ -285,13 +297,27 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
     cdef work_t work
     cdef geometry_t *g = &problem.geometry
     cdef int64_t n = g.groups * g.out_channels * g.in_channels * g.taps
+    cdef room_t room
+    cdef storage_t *weights
     # Zeros between lines of outputs are multiplied by the kernel too.
     if not (_all_finite(<float *>problem.weight, n) if problem.dtype == FLOAT32
             else _all_finite(<double *>problem.weight, n)):
         return MISFIT
     work.problem, work.failed = problem, 0
     plan_lines(g, &work.lines)
-    parallel_for(_input_body, &work, g.batch * g.groups, grain(_task_work(g)))
+    weights = storage_new(n * problem.bytes)
+    if weights == NULL:
+        return MEMORY_ERROR
+    work.weights = weights.data
+    if _open(&work, 0, 0, &room):
+        _point_at_outputs(&work, &room)
+        if problem.dtype == FLOAT32:
+            _order_weights(&work, &room, <float *>problem.weight)
+        else:
+            _order_weights(&work, &room, <double *>problem.weight)
+        storage_release(room.memory)
+        parallel_for(_input_body, &work, g.batch * g.groups, grain(_task_work(g)))
+    storage_release(weights)
     return MEMORY_ERROR if work.failed else OK
 
 
@@ -306,10 +332,7 @@ cdef void _add_dots(work_t *work, int64_t image, int64_t group, int64_t channel,
     cdef const real *grad
     cdef const real *plane
     memset(found, 0, rows * taps * sizeof(double))
-    if real is float:
-        dots_float(<int>rows, work.lines.flat, taps, outputs, work.lines.output, <float **>room.sources, found)
-    else:
-        dots_double(<int>rows, work.lines.flat, taps, outputs, work.lines.output, <double **>room.sources, found)
+    dots(real is double, rows, work.lines.flat, taps, RUN, outputs, work.lines.output, room.sources, found)
     for row in range(rows):
         for source in range(g.in_channels):
             finite = True
@@ -344,7 +367,7 @@ cdef void _weight_task(work_t *work, int64_t part, int64_t begin, int64_t end, r
                 _deal(work, image, group * g.in_channels + i, images + i * work.lines.image, False)
             channel = 0
             while channel < g.out_channels:
-                rows = min(<int64_t>ROWS, g.out_channels - channel)
+                rows = _rows(g.out_channels - channel)
                 for i in range(rows):
                     _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output, False)
                 _add_dots(work, image, group, channel, rows, room, outputs, found,
@@ -358,11 +381,11 @@ cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil
     cdef geometry_t *g = &work.problem.geometry
     cdef room_t room
     cdef int64_t part, stop
-    cdef storage_t *found = storage_new(ROWS * g.in_channels * g.taps * sizeof(double))
+    cdef storage_t *found = storage_new(_rows(g.out_channels) * g.in_channels * g.taps * sizeof(double))
     if found == NULL:
         atomic_store(&work.failed, 1)
         return
-    if _open(work, g.in_channels, ROWS, &room):
+    if _open(work, g.in_channels, _rows(g.out_channels), &room):
         _point_at_images(work, &room)
         while begin < end:
             part = begin // g.groups

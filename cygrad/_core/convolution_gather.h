@@ -1,8 +1,15 @@
-/* Patches to columns for one type of elements. The includer defines ELEMENT and NAME(function). */
+/* Patches to columns for one type of elements. The includer defines ELEMENT, NAME(function) and
+   SOME_HALVES(target, source, count), which copies every other element, if it can, and says how many. */
 
 static inline __attribute__((always_inline)) void NAME(clear)(ELEMENT *target, int64_t count) {
-    for (int64_t k = 0; k < count; k++)
+    if (count > 16) {
+        memset(target, 0, count * sizeof(ELEMENT));
+        return;
+    }
+    for (int64_t k = 0; k < count; k++) {
         target[k] = 0;
+        __asm__ volatile("" ::: "memory");      /* no call of memset for the one or two elements of an edge */
+    }
 }
 
 /* Whole lines of one row of the matrix, for neighbours in memory: blocks of lines with the same ends. */
@@ -69,7 +76,7 @@ static inline __attribute__((always_inline)) void NAME(gather_row)(
             if (step == 1) {
                 memcpy(target, source, count * sizeof(ELEMENT));
             } else if (step == 2) {
-                for (int64_t k = 0; k < count; k++)
+                for (int64_t k = SOME_HALVES(target, source, count); k < count; k++)
                     target[k] = source[2 * k];
             } else {
                 for (int64_t k = 0; k < count; k++)

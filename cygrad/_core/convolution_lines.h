@@ -1,8 +1,6 @@
-/* Loops over lines for one type of real numbers. The includer defines REAL and NAME(function).
+/* Lines of images and of outputs for one type of real numbers. The includer defines REAL, INTEGER and
+   NAME(function). */
 
-   Sums are taken tap by tap, product by product, and nothing is contracted: all instruction sets give the same bits. */
-
-typedef REAL NAME(vector) __attribute__((vector_size(64), aligned(4), may_alias));
 typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4), may_alias));
 
 /* A line of `count` neighbours to those at even and at odd places, or back. */
@@ -117,105 +115,7 @@ static void NAME(spread)(const geometry_t *g, const lines_t *lines, REAL *plane,
     }
 }
 
-/* `rows` results of `blocks` vectors each, at the same places of all: start + sum over taps of weight * source. */
-static inline __attribute__((always_inline)) void NAME(taps_block)(
-        const int rows, const int blocks, int64_t taps, REAL **sources, const REAL *weights,
-        int64_t weight_step, const REAL *start, int64_t at, REAL *result, int64_t result_step) {
-    enum { WIDE = 64 / sizeof(REAL) };
-    NAME(vector) sums[4][4];
-    for (int row = 0; row < rows; row++)
-        for (int block = 0; block < blocks; block++)
-            sums[row][block] = (NAME(vector)){0} + start[row];
-    for (int64_t tap = 0; tap < taps; tap++) {
-        const NAME(vector) *source = (const NAME(vector) *)(sources[tap] + at);
-        for (int row = 0; row < rows; row++)
-            for (int block = 0; block < blocks; block++)
-                sums[row][block] += weights[row * weight_step + tap] * source[block];
-    }
-    for (int row = 0; row < rows; row++)
-        for (int block = 0; block < blocks; block++)
-            *(NAME(vector) *)(result + row * result_step + at + block * WIDE) = sums[row][block];
-}
-
-/* Lines of results, `flat` elements of each of `rows`; less than a vector more may be written. */
-FOR_EACH_CPU
-static void NAME(correlate)(int rows, int64_t flat, int64_t taps, REAL **sources, const REAL *weights,
-                            int64_t weight_step, const REAL *start, REAL *result, int64_t result_step) {
-    enum { WIDE = 64 / sizeof(REAL) };
-#define BLOCKS_OF(n, blocks) \
-    { \
-        int64_t at = 0; \
-        for (; at + blocks * WIDE <= flat; at += blocks * WIDE) \
-            NAME(taps_block)(n, blocks, taps, sources, weights, weight_step, start, at, result, result_step); \
-        for (; at < flat; at += WIDE) \
-            NAME(taps_block)(n, 1, taps, sources, weights, weight_step, start, at, result, result_step); \
-        weights += n * weight_step; \
-        result += n * result_step; \
-        start += n; \
-    }
-    for (; rows >= 4; rows -= 4)
-        BLOCKS_OF(4, 2)
-    for (; rows >= 2; rows -= 2)
-        BLOCKS_OF(2, 2)
-    if (rows)
-        BLOCKS_OF(1, 4)
-#undef BLOCKS_OF
-}
-
-/* Products of `rows` lines with `taps` sources, summed over `count` vectors and added to `sums`. */
-static inline __attribute__((always_inline)) void NAME(dots_block)(
-        const int rows, const int taps, int64_t count, const REAL *grad, int64_t grad_step,
-        REAL **sources, int64_t at, double *sums, int64_t sum_step) {
-    enum { WIDE = 64 / sizeof(REAL) };
-    NAME(vector) totals[4][9];
-    for (int row = 0; row < rows; row++)
-        for (int tap = 0; tap < taps; tap++)
-            totals[row][tap] = (NAME(vector)){0};
-    for (int64_t i = 0; i < count; i++)
-        for (int tap = 0; tap < taps; tap++) {
-            const NAME(vector) source = *(const NAME(vector) *)(sources[tap] + at + i * WIDE);
-            for (int row = 0; row < rows; row++)
-                totals[row][tap] += *(const NAME(vector) *)(grad + row * grad_step + at + i * WIDE) * source;
-        }
-    for (int row = 0; row < rows; row++)
-        for (int tap = 0; tap < taps; tap++) {
-            const NAME(four) *parts = (const NAME(four) *)&totals[row][tap];
-            NAME(four) total = parts[0];
-            for (int part = 1; part < WIDE / 4; part++)
-                total += parts[part];
-            sums[row * sum_step + tap] += (total[0] + total[1]) + (total[2] + total[3]);
-        }
-}
-
-static inline __attribute__((always_inline)) void NAME(dots_rows)(
-        const int rows, int64_t count, int64_t taps, const REAL *grad, int64_t grad_step,
-        REAL **sources, int64_t at, double *sums, int64_t sum_step) {
-    for (; taps == 9 && rows == 1; taps -= 9)
-        NAME(dots_block)(rows, 9, count, grad, grad_step, sources, at, sums, sum_step);
-    for (; taps >= 5; taps -= 5, sources += 5, sums += 5)
-        NAME(dots_block)(rows, 5, count, grad, grad_step, sources, at, sums, sum_step);
-    for (; taps >= 3; taps -= 3, sources += 3, sums += 3)
-        NAME(dots_block)(rows, 3, count, grad, grad_step, sources, at, sums, sum_step);
-    for (; taps > 0; taps--, sources++, sums++)
-        NAME(dots_block)(rows, 1, count, grad, grad_step, sources, at, sums, sum_step);
-}
-
-/* sums[row][tap] += <line `row` of the gradient, source `tap`>. What lies between lines of the gradient is zero. */
-FOR_EACH_CPU
-static void NAME(dots)(int rows, int64_t flat, int64_t taps, const REAL *grad, int64_t grad_step,
-                       REAL **sources, double *sums) {
-    enum { WIDE = 64 / sizeof(REAL) };
-    for (int64_t at = 0; at < flat; at += DIRECT_RUN) {
-        const int64_t count = (flat - at < DIRECT_RUN ? flat - at : DIRECT_RUN) / WIDE;
-        int row = 0;
-        for (; row + 4 <= rows; row += 4)
-            NAME(dots_rows)(4, count, taps, grad + row * grad_step, grad_step, sources, at, sums + row * taps, taps);
-        for (; row < rows; row++)
-            NAME(dots_rows)(1, count, taps, grad + row * grad_step, grad_step, sources, at, sums + row * taps, taps);
-    }
-}
-
-/* The same sums for one pair of planes without zeros in between, so that they meet no inf or nan in places where the
+/* The sums of `dots` for one pair of planes, without zeros in between, so that they meet no inf or nan where the
    kernel meets nothing: for planes that have such elements. */
 static void NAME(plain_dots)(const geometry_t *g, const REAL *grad, const REAL *image, double *sums) {
     for (int64_t a = 0; a < g->kernel[0]; a++)

@@ -2,10 +2,10 @@
 Convolutions as products of matrices.
 
 Patches of the input become columns of a matrix (see convolution_columns.h), a tile of positions and channels at a
-time; each tile is one single-threaded call of BLAS. So the memory for columns is a few hundred KB for each thread,
-whatever the batch. Where an image has few positions, a tile takes several images. Tiles depend on the problem alone,
-and gradients of kernels are summed over parts of the batch in a fixed order: the bits are the same for any number of
-threads.
+time; each tile is one product on one thread, of float32 and float64 in blocks that read both operands where they are
+(product_blocks.h), else by BLAS. So the memory for columns is a few hundred KB for each thread, whatever the batch.
+Where an image has few positions, a tile takes several images. Tiles depend on the problem alone, and gradients of
+kernels are summed over parts of the batch in a fixed order: the bits are the same for any number of threads.
 """
 
 from libc.stdint cimport int64_t
@@ -20,15 +20,31 @@ from cygrad._core.parallel cimport parallel_for
 from cygrad._core.plain_products cimport multiply_integers
 from cygrad._core.storage cimport storage_new, storage_release, storage_t
 
+cdef extern from "product_blocks.h" nogil:
+    enum:
+        VECTOR_BYTES
+    void multiply(bint double_precision, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row, int64_t a_step,
+                  const void *b, int64_t b_row, const void *addend, int64_t addend_row, void *c, int64_t c_row,
+                  void *room)
+
+cdef extern from "word_moves.h" nogil:
+    void turn_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows, int64_t columns)
+    void turn_doubles(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+                      int64_t columns)
+
 cdef enum:
     WIDTH = 256                # positions of a tile, if there are as many
     COLUMNS = 1 << 19          # bytes for the columns of a tile
     LARGEST_COLUMNS = 1 << 22  # ... if those of one channel are more
     TASKS = 8                  # for threads, if there are as many images or chunks
     LEAST_CHUNK = 64           # channels
+    FAR = 1 << 12              # bytes between rows of kernels
+    LEAST_ROWS = 32            # of columns: outputs are worth turning for so many,
+    LEAST_CHANNELS = 16        # ... as many channels as a vector has lanes,
+    LEAST_POSITIONS = 256      # ... and sums of so many products
 
-# One task, with memory for columns and for results that have to be moved.
-ctypedef void (*task_t)(work_t *work, int64_t task, char *columns, char *buffer) noexcept nogil
+# One task, with memory for columns, for results that have to be moved, and for what is multiplied in blocks.
+ctypedef void (*task_t)(work_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil
 
 ctypedef struct work_t:
     problem_t *problem
@@ -43,6 +59,8 @@ ctypedef struct work_t:
     int64_t parts              # of the batch, for the gradient of the kernel
     int64_t part_images
     char *sums                 # of the parts
+    bint in_blocks             # products of float32 and float64 are computed where their operands lie
+    bint turned                # ... and sums for the gradient of the kernel have output channels side by side
     bint plain                 # kernels of one tap: images are columns already
     int64_t failed             # atomic: a thread had no memory
     task_t task                # what a thread does again and again
@@ -57,6 +75,14 @@ cdef void _plan(work_t *work, problem_t *problem, task_t task, bint back) noexce
     work.rows = g.in_channels * g.taps
     work.failed = 0
     work.task = task
+    work.in_blocks = problem.dtype == FLOAT32 or problem.dtype == FLOAT64
+    work.turned = False
+    if task == _input_task:
+        # Kernels are read across their rows: these must not push each other out of the first-level cache.
+        work.in_blocks = work.in_blocks and work.rows >= LEAST_ROWS and work.rows * work.bytes < FAR
+    elif task == _weight_task:
+        work.turned = (work.in_blocks and work.rows >= LEAST_ROWS and g.out_channels >= LEAST_CHANNELS
+                       and g.batch * g.positions >= LEAST_POSITIONS)
     work.images = 1
     # Very large kernels have narrow tiles: columns of one channel are made at a time, if not of more.
     wide = max(1, min(<int64_t>WIDTH, LARGEST_COLUMNS // (work.bytes * g.taps)))
@@ -84,17 +110,28 @@ cdef void _plan(work_t *work, problem_t *problem, task_t task, bint back) noexce
         work.chunks, work.channels = 1, g.in_channels
 
 
-cdef void _multiply(work_t *work, bint transpose_a, bint transpose_b, int64_t m, int64_t n, int64_t k,
-                    const char *a, int64_t lda, const char *b, int64_t ldb, bint add, char *c,
-                    int64_t ldc) noexcept nogil:
-    """c = op(a) @ op(b), added to what is there or not. Integers take no transposed b."""
+cdef void _multiply(work_t *work, bint transpose_a, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda,
+                    const char *b, int64_t ldb, bint add, char *c, int64_t ldc, char *room) noexcept nogil:
+    """c = op(a) @ b, added to what is there or not."""
     cdef scalar_t one, beta
     one.real, one.imag, beta.real, beta.imag = 1, 0, add, 0
-    if is_differentiable(work.problem.dtype):
-        gemm(work.problem.dtype, transpose_a, transpose_b, m, n, k, one, a, lda, b, ldb, beta, c, ldc)
+    if work.in_blocks:
+        multiply(work.problem.dtype == FLOAT64, m, n, k, a, 1 if transpose_a else lda, lda if transpose_a else 1, b,
+                 ldb, c if add else NULL, ldc, c, ldc, room)
+    elif is_differentiable(work.problem.dtype):
+        gemm(work.problem.dtype, transpose_a, False, m, n, k, one, a, lda, b, ldb, beta, c, ldc)
     else:
         multiply_integers(work.problem.dtype, m, n, k, 1, a, 1 if transpose_a else lda, lda if transpose_a else 1, b,
                           ldb, add, c, ldc)
+
+
+cdef void _turn(int64_t bytes, const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+                int64_t columns) noexcept nogil:
+    """A matrix of real numbers turned about its diagonal; steps in elements."""
+    if bytes == 4:
+        turn_words(source, source_step * bytes, out, out_step * bytes, rows, columns)
+    else:
+        turn_doubles(source, source_step * bytes, out, out_step * bytes, rows, columns)
 
 
 cdef void _fill(work_t *work, char *target, int64_t channel, int64_t channels, int64_t count,
@@ -158,25 +195,33 @@ cdef int64_t _column_bytes(work_t *work) noexcept nogil:
 
 
 cdef int64_t _output_bytes(work_t *work) noexcept nogil:
-    """Memory for a tile of the output of several images."""
-    return 0 if work.images == 1 else work.problem.geometry.out_channels * work.width * work.images * work.bytes
+    """Memory for a tile of the output of several images, or turned."""
+    if work.images == 1 and not work.turned:
+        return 0
+    return work.problem.geometry.out_channels * work.width * work.images * work.bytes
+
+
+cdef int64_t _room_bytes(work_t *work) noexcept nogil:
+    """Memory for `multiply`, whatever is multiplied by what."""
+    cdef geometry_t *g = &work.problem.geometry
+    return (work.channels * g.taps + g.out_channels + work.width * work.images) * VECTOR_BYTES if work.in_blocks else 0
 
 
 # ---------------------------------------------------------------- forward
 
 cdef void _run_tasks(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef work_t *work = <work_t *>context
-    cdef int64_t number, columns = _column_bytes(work)
-    cdef storage_t *memory = storage_new(columns + _output_bytes(work))
+    cdef int64_t number, columns = _column_bytes(work), outputs = _output_bytes(work)
+    cdef storage_t *memory = storage_new(columns + outputs + _room_bytes(work))
     if memory == NULL:
         atomic_store(&work.failed, 1)
         return
     for number in range(begin, end):
-        work.task(work, number, memory.data, memory.data + columns)
+        work.task(work, number, memory.data, memory.data + columns, memory.data + columns + outputs)
     storage_release(memory)
 
 
-cdef void _forward_tile(work_t *work, int64_t task, char *columns, char *buffer) noexcept nogil:
+cdef void _forward_tile(work_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t group = task // work.tiles % g.groups, image = task // work.tiles // g.groups * work.images
     cdef int64_t p0 = task % work.tiles * work.width, p1 = min(p0 + work.width, g.positions)
@@ -191,9 +236,9 @@ cdef void _forward_tile(work_t *work, int64_t task, char *columns, char *buffer)
     while c0 < g.in_channels:
         c1 = min(c0 + work.channels, g.in_channels)
         patches = _columns(work, image, count, group, c0, c1, p0, p1, columns, &leading)
-        _multiply(work, False, False, g.out_channels, width, (c1 - c0) * g.taps,
+        _multiply(work, False, g.out_channels, width, (c1 - c0) * g.taps,
                   work.problem.weight + (group * g.out_channels * work.rows + c0 * g.taps) * bytes, work.rows,
-                  patches, leading, c0 > 0 or work.problem.bias != NULL, target, step)
+                  patches, leading, c0 > 0 or work.problem.bias != NULL, target, step, room)
         c0 = c1
     if work.images > 1:
         _move_output(work, False, image, count, group, p0, p1 - p0, buffer)
@@ -210,7 +255,7 @@ cdef int columns_forward(problem_t *problem) noexcept nogil:
 
 # ---------------------------------------------------------------- gradient of the input
 
-cdef void _input_task(work_t *work, int64_t task, char *columns, char *buffer) noexcept nogil:
+cdef void _input_task(work_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
     """A chunk of channels of one block of images, position by position."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t chunk = task % work.chunks, group = task // work.chunks % g.groups
@@ -233,11 +278,11 @@ cdef void _input_task(work_t *work, int64_t task, char *columns, char *buffer) n
             _move_output(work, True, image, count, group, p0, p1 - p0, buffer)
             grad, leading = buffer, width
         if work.plain:
-            _multiply(work, True, False, rows, width, g.out_channels, weight, work.rows, grad, leading,
-                      work.problem.bias != NULL, target + (c0 * g.channel_step + p0) * bytes, g.channel_step)
+            _multiply(work, True, rows, width, g.out_channels, weight, work.rows, grad, leading,
+                      work.problem.bias != NULL, target + (c0 * g.channel_step + p0) * bytes, g.channel_step, room)
         else:
-            _multiply(work, True, False, rows, width, g.out_channels, weight, work.rows, grad, leading, False,
-                      columns, width)
+            _multiply(work, True, rows, width, g.out_channels, weight, work.rows, grad, leading, False,
+                      columns, width, room)
             for i in range(count):
                 scatter_columns(g, scatter_kind(work.problem.dtype), target + i * g.batch_step * bytes, c0, c1, p0, p1,
                                 columns + i * (p1 - p0) * bytes, width)
@@ -255,17 +300,40 @@ cdef int columns_input(problem_t *problem) noexcept nogil:
 
 # ---------------------------------------------------------------- gradient of the kernel
 
-cdef void _weight_task(work_t *work, int64_t task, char *columns, char *buffer) noexcept nogil:
+cdef void _add_product(work_t *work, int64_t image, int64_t count, int64_t group, int64_t p0, int64_t p1, int64_t rows,
+                       const char *patches, int64_t leading, bint add, char *target, char *buffer,
+                       char *room) noexcept nogil:
+    """The product of a tile's columns and outputs, added to the sums."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t i, width = count * (p1 - p0), step = g.positions
+    cdef const char *grad = work.problem.output + ((image * g.groups + group) * g.out_channels * g.positions
+                                                   + p0) * work.bytes
+    cdef scalar_t one, beta
+    if work.turned:
+        for i in range(count):
+            _turn(work.bytes, grad + i * g.groups * g.out_channels * g.positions * work.bytes, g.positions,
+                  buffer + i * (p1 - p0) * g.out_channels * work.bytes, g.out_channels, p1 - p0, g.out_channels)
+        multiply(work.problem.dtype == FLOAT64, rows, g.out_channels, width, patches, leading, 1, buffer,
+                 g.out_channels, target if add else NULL, g.out_channels, target, g.out_channels, room)
+        return
+    if work.images > 1:
+        _move_output(work, True, image, count, group, p0, p1 - p0, buffer)
+        grad, step = buffer, width
+    one.real, one.imag, beta.real, beta.imag = 1, 0, add, 0
+    gemm(work.problem.dtype, False, True, g.out_channels, rows, width, one, grad, step, patches, leading, beta, target,
+         work.rows)
+
+
+cdef void _weight_task(work_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
     """A chunk of channels of the gradient, summed over a part of the batch."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t chunk = task % work.chunks, group = task // work.chunks % g.groups
-    cdef int64_t part = task // work.chunks // g.groups, bytes = work.bytes
+    cdef int64_t part = task // work.chunks // g.groups
     cdef int64_t c0 = chunk * work.channels, c1 = min(c0 + work.channels, g.in_channels)
     cdef int64_t image = part * work.part_images, last = min(image + work.part_images, g.batch)
-    cdef int64_t p0, p1, count, step, leading
-    cdef char *target = work.sums + (part * g.groups * g.out_channels * work.rows
-                                     + group * g.out_channels * work.rows + c0 * g.taps) * bytes
-    cdef const char *grad
+    cdef int64_t p0, p1, count, leading
+    cdef char *target = work.sums + ((part * g.groups + group) * g.out_channels * work.rows
+                                     + c0 * g.taps * (g.out_channels if work.turned else 1)) * work.bytes
     cdef const char *patches
     cdef bint add = False
     while image < last:
@@ -273,17 +341,24 @@ cdef void _weight_task(work_t *work, int64_t task, char *columns, char *buffer) 
         p0 = 0
         while p0 < g.positions:
             p1 = min(p0 + work.width, g.positions)
-            grad = work.problem.output + ((image * g.groups + group) * g.out_channels * g.positions + p0) * bytes
-            step = g.positions
-            if work.images > 1:
-                _move_output(work, True, image, count, group, p0, p1 - p0, buffer)
-                grad, step = buffer, count * (p1 - p0)
             patches = _columns(work, image, count, group, c0, c1, p0, p1, columns, &leading)
-            _multiply(work, False, True, g.out_channels, (c1 - c0) * g.taps, count * (p1 - p0), grad, step,
-                      patches, leading, add, target, work.rows)
+            _add_product(work, image, count, group, p0, p1, (c1 - c0) * g.taps, patches, leading, add, target, buffer,
+                         room)
             add = True
             p0 = p1
         image += count
+
+
+cdef void _put_sums(work_t *work) noexcept nogil:
+    """The sums of all parts, which are in the first, become the result."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t group, size = g.out_channels * work.rows * work.bytes
+    if not work.turned:
+        memcpy(work.problem.weight, work.sums, g.groups * size)
+        return
+    for group in range(g.groups):
+        _turn(work.bytes, work.sums + group * size, g.out_channels, work.problem.weight + group * size, work.rows,
+              g.out_channels, work.rows)
 
 
 cdef void _sum_parts(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -321,16 +396,15 @@ cdef int columns_weight(problem_t *problem) noexcept nogil:
     _plan_parts(&work)
     size = g.groups * g.out_channels * work.rows
     work.sums = problem.weight
-    if work.parts > 1:
+    if work.parts > 1 or work.turned:
         memory = storage_new(work.parts * size * problem.bytes)
         if memory == NULL:
             return MEMORY_ERROR
         work.sums = memory.data
     parallel_for(_run_tasks, &work, work.parts * g.groups * work.chunks,
                  grain(work.channels * g.taps * g.out_channels * g.positions * work.part_images))
-    if work.parts > 1:
-        # The sum of the first part becomes the result.
+    if memory != NULL:
         parallel_for(_sum_parts, &work, size * (2 if is_complex(problem.dtype) else 1), 1 << 15)
-        memcpy(problem.weight, work.sums, size * problem.bytes)
+        _put_sums(&work)
         storage_release(memory)
     return MEMORY_ERROR if work.failed else OK

@@ -23,6 +23,7 @@ import cygrad._core.mask
 import cygrad._core.order_statistics
 import cygrad._core.normalization
 import cygrad._core.pad
+import cygrad._core.panel_products
 import cygrad._core.permute
 import cygrad._core.pooling
 import cygrad._core.pooling_positions

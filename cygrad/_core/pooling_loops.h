@@ -69,7 +69,10 @@ static inline __attribute__((always_inline)) int NAME(some_neighbours)(
                           + (y->count - 1) * p->step[1]) * p->size[2] + z->begin + (z->count - 1) * p->step[2];
     /* With a stride, vectors are put together from lanes anyway: fewer of them are faster. */
     const int whole = stride == 1 && last + lanes - 1 < p->size[0] * p->size[1] * p->size[2];
-    NAME(neighbours)(p, plane, x, y, z, n, whole ? lanes : n, stride, values, indices);
+    if (n == LANES)
+        NAME(neighbours)(p, plane, x, y, z, LANES, LANES, stride, values, indices);
+    else
+        NAME(neighbours)(p, plane, x, y, z, n, whole ? lanes : n, stride, values, indices);
     return n;
 }
 

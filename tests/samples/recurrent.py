@@ -54,5 +54,5 @@ HELPERS = {
     "lstm_gates_backward": "lstm_cell",
     "gru_gates": "gru_cell",
     "gru_gates_backward": "gru_cell",
-    "linear_with": "lstm_cell",
+    "linear_in_panels": "lstm_cell",
 }

@@ -10,26 +10,41 @@ from cygrad.operators import OPERATORS
 
 __all__ = ["run_direction"]
 
-_linear, _linear_with, _unbind, _lstm_gates, _gru_gates, _tanh, _relu = (
-    OPERATORS[name] for name in ("linear", "linear_with", "unbind", "lstm_gates", "gru_gates", "tanh", "relu"))
+_linear, _linear_in_panels, _unbind, _lstm_gates, _gru_gates, _tanh, _relu = (
+    OPERATORS[name] for name in ("linear", "linear_in_panels", "unbind", "lstm_gates", "gru_gates", "tanh", "relu"))
+_PANEL = 32              # rows
+
+
+def _panels(matrix):
+    """Its rows in panels, of which the last may end with zeros: side by side for each column."""
+    rows, columns = matrix.shape
+    if rows % _PANEL:
+        matrix = cygrad.nn.functional.pad(matrix, (0, 0, 0, -rows % _PANEL))
+    return matrix.reshape(-1, _PANEL, columns).transpose(1, 2).contiguous()
+
+
+def _in_panels(weight):
+    """The weight of the state, with panels of its rows and, if there will be gradients, of its columns."""
+    plain = weight.detach()
+    return weight, _panels(plain), _panels(plain.t()) if cygrad.is_grad_enabled() else None
 
 
 def _lstm_step(share, state, weight, bias, projection):
-    logits = _linear_with(state[0], *weight, share)
+    logits = _linear_in_panels(state[0], *weight, share)
     hidden, cell, _ = _lstm_gates(logits, state[1])
     return (hidden if projection is None else _linear(hidden, projection)), cell
 
 
 def _gru_step(share, state, weight, bias, projection):
-    return (_gru_gates(share, _linear_with(state[0], *weight, bias), state[0])[0],)
+    return (_gru_gates(share, _linear_in_panels(state[0], *weight, bias), state[0])[0],)
 
 
 def _tanh_step(share, state, weight, bias, projection):
-    return (_tanh(_linear_with(state[0], *weight, share)),)
+    return (_tanh(_linear_in_panels(state[0], *weight, share)),)
 
 
 def _relu_step(share, state, weight, bias, projection):
-    return (_relu(_linear_with(state[0], *weight, share)),)
+    return (_relu(_linear_in_panels(state[0], *weight, share)),)
 
 
 _STEPS = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN_TANH": _tanh_step, "RNN_RELU": _relu_step}
@@ -63,7 +78,7 @@ def run_direction(mode, input, state, weights, reverse=False, sizes=None):
         b_ih, b_hh = b_ih + b_hh, None
     shares = _linear(input, w_ih, b_ih)
     step = _STEPS[mode]
-    weight = w_hh, w_hh.detach().t().contiguous().t()
+    weight = _in_panels(w_hh)
     if sizes is not None:
         return _run_packed(step, shares.split(sizes), state, weight, b_hh, projection, reverse, sizes)
     hidden = []
