@@ -87,10 +87,7 @@ def check_formulas(rows: dict[str, dict]) -> None:
                 names = layout.forward_names(row)
                 value = formula.Reader(f"{row['name']}: forward", row["forward"], names, rows.get).read()
                 lowering.lower_forward(value, list(names.values()))
-            for argument, text in row["formulas"].items():
-                names = layout.formula_names(row, layout.saved_layout(row), argument)
-                title = layout.title(row, argument)
-                lowering.Lowering(formula.Reader(title, text, names, rows.get).read()).lower()
+            lowering.lower_formulas(row, layout.saved_layout(row), rows.get)
         except formula.FormulaError as error:
             raise TableError(f"{row['path']}: {error}") from None
 

@@ -117,7 +117,7 @@ cdef code_t *assemble_code(object code, str title, list keep) except NULL:
         step = &result.steps[k]
         step.kind = lowered.kind
         step.which = lowered.which
-        step.out = lowered.out & 255
+        step.out = lowered.out
         step.n_out = lowered.n_out
         step.n_inputs = len(lowered.inputs)
         step.last = lowered.last

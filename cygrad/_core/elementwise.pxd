@@ -21,6 +21,8 @@ from cygrad._core.value cimport value_t
 #          itself with its count raised).
 cdef int evaluate(program_t *program, const value_t *inputs, uint32_t reuse,
                   array_t *into, array_t **result) noexcept nogil
+# Is the array large and transposed against the result, so that it should be copied first?
+cdef bint is_turned(const array_t *array, const array_t *out) noexcept nogil
 # dtype that the program's result would have; -1 with a message if there is none.
 cdef int result_dtype(program_t *program, const value_t *inputs) noexcept nogil
 # a += b in place (same shape and dtype): how gradients are accumulated.

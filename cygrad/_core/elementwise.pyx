@@ -20,6 +20,7 @@ from cygrad._core.value cimport ARRAY, set_array
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
 # Importing them fills the table of primitives.
+import cygrad._core.complex_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.special_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.typed_loops  # noqa: F401  # no-cython-lint
 

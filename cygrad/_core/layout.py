@@ -6,6 +6,9 @@ from typing import NamedTuple
 from .formula import ATTRIBUTES, FUNCTIONS, SYNONYMS, TYPES, Value, parse
 from .signature import TENSOR_KINDS
 
+# Places among the gradients, behind those of at most four results: which arguments are wanted, then shared calls.
+WANTED, FIRST_SHARED = 4, 5
+
 
 class Saved(NamedTuple):
     """One entry of what is kept for backward."""
@@ -77,13 +80,12 @@ def gradient_names(row: dict) -> dict[str, int]:
     return names
 
 
-def formula_names(row: dict, layout: list[Saved], argument: str) -> dict[str, Value]:
-    """What each name stands for in the derivative formula of `argument`."""
-    names = {}
+def formula_names(row: dict, layout: list[Saved]) -> dict[str, Value]:
+    """What each name stands for in the derivative formulas of a row."""
+    names = {"wanted": Value("grad", "number", (), WANTED)}
     for slot, entry in enumerate(layout):
-        type = "tensor" if entry.from_result else TYPES[row["arguments"][entry.index][1]]
-        position = (title(row, argument), row["formulas"][argument], 1, 0)
-        names[entry.name] = Value("saved", type, (), slot, position)
+        names[entry.name] = Value("saved", "tensor" if entry.from_result else TYPES[row["arguments"][entry.index][1]],
+                                  (), slot)
     for name, number in gradient_names(row).items():
         names[name] = Value("grad", "tensors" if name == "grads" else "tensor", (), number)
     if "grad" in names and len(row["results"]) > 1:      # the same value under its two names

@@ -3,22 +3,28 @@
 An operand is a number: space << 8 | slot. A maximal element-wise subexpression becomes one FUSED step; what
 two of them share is computed by a step of its own. Backward over the steps it is found out which step reads
 a value last: there the machine releases it or lets the result be computed in its memory.
+
+The formulas of a row are lowered together, each to code of its own, as it depends on the moment which of them are
+wanted. A call that several of them contain has a place among the gradients, behind those: whichever formula comes to it
+first computes it, the others find it there, and the last one may take it, as with a gradient.
 """
 
 from typing import NamedTuple
 
-from .formula import SCALARS, FormulaError, Value, explain
+from .formula import SCALARS, FormulaError, Reader, Value, explain
+from .layout import FIRST_SHARED, formula_names, title
+from .signature import TENSORS
 
 SAVED, GRADS, TEMPORARIES, CONSTANTS = range(4)
 # In the order of step_kind_t in machine.pxd.
 KINDS = ("fused", "call", "scalar", "attribute", "tuple", "slice", "item", "listed", "arrays", "move",
-         "jump", "jump_unless")
+         "jump", "jump_unless", "jump_if_there")
 KIND = {name: number for number, name in enumerate(KINDS)}
 SCALAR = {name: number for number, name in enumerate(SCALARS)}
 ATTRIBUTE = {name: number for number, name in enumerate(
     ("shape", "ndim", "dtype", "numel", "strides", "storage_offset", "is_complex", "len", "sizes"))}
 # As in elementwise.pxd, operator.pxd and machine.pxd.
-MAX_REGISTERS, MAX_INPUTS, MAX_STEP_INPUTS, MAX_TEMPORARIES = 48, 12, 12, 96
+MAX_REGISTERS, MAX_INPUTS, MAX_STEP_INPUTS, MAX_TEMPORARIES, MAX_GRADS = 48, 12, 12, 96, 20
 
 
 class Program(NamedTuple):
@@ -49,17 +55,54 @@ class Code(NamedTuple):
     constants: list
     n_temporaries: int
     result: int               # operand
-    reads: int                # bit j: gradient j is read
+    reads: int                # bit j: gradient j is read, or what is shared in its place
+
+
+def lower_formulas(row: dict, layout: list, lookup) -> dict[str, Code]:
+    """The derivative formulas of a row, by the names of the arguments.
+
+    layout : what `layout.saved_layout` says of the row.
+    lookup : function from the name of an operator to its row, or None.
+    """
+    names, known, roots = formula_names(row, layout), {}, {}
+    for name, kind, *_ in row["arguments"]:
+        text = row["formulas"].get(name)
+        if text is None:
+            continue
+        value = roots[name] = Reader(title(row, name), text, names, lookup, known).read()
+        if value.type not in ("tensors" if kind == TENSORS else "tensor", "none"):
+            raise FormulaError(f"{title(row, name)}: the formula gives {value.type}, not the gradient of '{name}': "
+                               f"{text}")
+    shared = shared_calls(list(roots.values()))
+    return {name: Lowering(root, shared).lower() for name, root in roots.items()}
+
+
+def shared_calls(roots: list) -> dict[Value, int]:
+    """Calls that several formulas contain, but for those within one that is shared itself; the place of each."""
+    users, shared, slot = {}, {}, FIRST_SHARED
+    for number, root in enumerate(roots):
+        users.setdefault(root, set()).add(number)
+    for value in reversed(ordered(roots)):   # whoever uses a value comes before it
+        whose = users[value]
+        if value.op == "call" and len(whose) > 1 and slot + n_results(value) <= MAX_GRADS:
+            shared[value], whose = GRADS << 8 | slot, {value}
+            slot += n_results(value)
+        for part in parts(value):
+            users.setdefault(part, set()).update(whose)
+    return shared
 
 
 class Lowering:
-    """Lowers the graph of one formula."""
+    """Lowers the graph of one formula.
 
-    def __init__(self, root: Value):
-        self.root = root
+    shared : where the calls are that other formulas contain, too.
+    """
+
+    def __init__(self, root: Value, shared=None):
+        self.root, self.shared = root, shared or {}
         self.steps, self.constants, self.n_temporaries = [], [], 0
         self.scopes = [{}]
-        self.separate = separate(root)
+        self.separate, self.final = separate(root), final(root)
 
     def lower(self) -> Code:
         result = self.operand(self.root)
@@ -77,8 +120,21 @@ class Lowering:
         for scope in self.scopes:
             if value in scope:
                 return scope[value]
-        place = self.emit(value)
+        place = self.share(value) if value in self.shared else self.emit(value)
         self.scopes[-1][value] = place
+        return place
+
+    def share(self, value: Value) -> int:
+        """Steps that compute a shared call unless it was."""
+        place = self.shared[value]
+        read = {part.payload for part in ordered([self.root]) if part.op == "result" and part.inputs == (value,)}
+        there = Step("jump_if_there", 0, [place + number for number in sorted(read)] or [place])
+        self.steps.append(there)
+        self.scopes.append({})               # what is computed for it is there only if it was not
+        inputs = self.inputs(value)
+        self.steps.append(Step("call", place, inputs, 0, value.payload, n_results(value)))
+        self.scopes.pop()
+        there.which = len(self.steps)
         return place
 
     def constant(self, number) -> int:
@@ -103,14 +159,17 @@ class Lowering:
             return self.operand(value.inputs[0]) + value.payload
         if value.op == "after":
             return [self.operand(part) for part in value.inputs][-1]
-        if len(value.inputs) > MAX_STEP_INPUTS:
-            fail(value, f"too many values at once (at most {MAX_STEP_INPUTS})")
-        inputs = [self.operand(part) for part in value.inputs]
-        count = len(value.payload["results"]) if value.op == "call" else 1
+        inputs = self.inputs(value)
+        count = n_results(value) if value.op == "call" else 1
         out = self.temporary(value, count)
         which = {"scalar": SCALAR, "attribute": ATTRIBUTE}.get(value.op, {}).get(value.payload, 0)
         self.steps.append(Step(value.op, out, inputs, which, value.payload, count))
         return out
+
+    def inputs(self, value: Value) -> list[int]:
+        if len(value.inputs) > MAX_STEP_INPUTS:
+            fail(value, f"too many values at once (at most {MAX_STEP_INPUTS})")
+        return [self.operand(part) for part in value.inputs]
 
     def choose(self, value: Value) -> int:
         """`a if c else b`: only one of the two is computed."""
@@ -142,7 +201,7 @@ class Lowering:
             self.separate.add(half(parts))       # too long for one pass
         inputs = [self.operand(leaf) for leaf in leaves]
         out = self.temporary(root)
-        self.steps.append(Step("fused", out, inputs, 0, program))
+        self.steps.append(Step("fused", out, inputs, int(root in self.final), program))
         return out
 
     def inside(self, value: Value) -> bool:
@@ -193,16 +252,7 @@ def separate(root: Value) -> set:
     Those are: the result, what something other than an element-wise operation reads, and what two programs
     share.
     """
-    order, seen = [], set()
-
-    def visit(value):
-        if value not in seen:
-            seen.add(value)
-            for part in parts(value):
-                visit(part)
-            order.append(value)
-
-    visit(root)
+    order = ordered([root])
     own, programs = set(), {value: set() for value in order}
     for value in reversed(order):            # whoever uses a value comes before it
         if value.op == "elementwise" and (value is root or len(programs[value]) > 1):
@@ -213,6 +263,42 @@ def separate(root: Value) -> set:
             if value.op != "elementwise" and part.op == "elementwise":
                 own.add(part)
     return own
+
+
+def final(root: Value) -> set:
+    """What may be the value of the formula, and is not read for anything else."""
+    found, read = set(), set()
+
+    def visit(value):
+        found.add(value)
+        for part in value.payload if value.op == "if" else value.inputs[-1:] if value.op == "after" else ():
+            visit(part)
+
+    visit(root)
+    for value in ordered([root]):
+        if value.op not in ("if", "after"):
+            read.update(value.inputs)
+        elif value not in found:
+            read.update(parts(value))
+        elif value.op == "if":
+            read.update(value.inputs)
+    return found - read
+
+
+def ordered(roots: list) -> list[Value]:
+    """The values of formulas, each after those that it is made of."""
+    order, seen = [], set()
+
+    def visit(value):
+        if value not in seen:
+            seen.add(value)
+            for part in parts(value):
+                visit(part)
+            order.append(value)
+
+    for root in roots:
+        visit(root)
+    return order
 
 
 def half(order: list) -> Value:
@@ -248,6 +334,11 @@ def parts(value: Value) -> tuple:
     return (*value.inputs, *value.payload) if value.op == "if" else value.inputs
 
 
+def n_results(value: Value) -> int:
+    """How many results a call has."""
+    return len(value.payload["results"])
+
+
 def mark_last_uses(steps: list, result: int) -> int:
     """Set `last` of each step; -> bits of the gradients that the code reads. Jumps only go forward."""
     live = [set() for _ in steps] + [{result}]
@@ -257,7 +348,7 @@ def mark_last_uses(steps: list, result: int) -> int:
         after = live[position + 1]
         if step.kind == KIND["jump"]:
             after = live[step.which]
-        elif step.kind == KIND["jump_unless"]:
+        elif step.kind > KIND["jump"]:
             after = after | live[step.which]
         for number, operand in enumerate(step.inputs):
             if (operand >> 8 in (GRADS, TEMPORARIES) and operand not in after

@@ -1,12 +1,15 @@
 """The machine that runs a lowered formula: steps on values, without the GIL."""
 
 from libc.stdint cimport int16_t, int32_t, uint32_t
+from cygrad._core.array cimport array_t
 from cygrad._core.elementwise cimport program_t
 from cygrad._core.value cimport kernel_t, value_t
 
 cdef enum:
     MAX_STEP_INPUTS = 12
     MAX_TEMPORARIES = 96
+    MAX_GRADS = 20        # gradients of results, and behind them what the formulas of a node share
+    WANTED = 4            # the first place there: bits of the arguments whose formulas run
 
 # Where operands of formulas lie: operand >> 8.
 cdef enum:
@@ -17,7 +20,7 @@ cdef enum:
 
 # In the order of KINDS in lowering.py.
 ctypedef enum step_kind_t:
-    FUSED = 0         # evaluate `program`
+    FUSED = 0         # evaluate `program`; `which` 1: that is the gradient, which may be summed at once
     CALL              # `kernel`
     SCALAR            # arithmetic `which` on numbers
     ATTRIBUTE         # attribute `which` of an array: shape, dtype ...
@@ -29,6 +32,7 @@ ctypedef enum step_kind_t:
     MOVE
     JUMP
     JUMP_UNLESS       # to step `which`, if the input is false
+    JUMP_IF_THERE     # to step `which`, if any of the inputs is there: another formula has computed them
 
 ctypedef enum attribute_t:
     SHAPE = 0
@@ -44,7 +48,7 @@ ctypedef enum attribute_t:
 ctypedef struct step_t:
     int32_t kind
     int32_t which
-    int32_t out               # slot of a temporary
+    int32_t out               # operand, as below: a temporary, or shared
     int32_t n_out
     int32_t n_inputs
     uint32_t last             # bit i: nothing reads inputs[i] after this step
@@ -57,7 +61,7 @@ ctypedef struct code_t:
     int32_t n_steps
     int32_t n_temporaries
     int32_t result            # operand
-    uint32_t reads            # bit j: reads gradient j
+    uint32_t reads            # bit j: reads gradient j, or what is shared in that place
     step_t *steps
     value_t *constants
     const char *title         # "mul: derivative of 'self'"
@@ -65,5 +69,6 @@ ctypedef struct code_t:
 # *out = the value of the formula, owned by the caller.
 #   takes   bit j set: grads[j] is not needed after this: it may be moved, or computed in, and becomes
 #           NOTHING then.
-cdef int run(const code_t *code, const value_t *saved, value_t *grads, uint32_t takes,
+#   meta    what the gradient will be brought to, or NULL: the value may be summed to its shape, where it was broadcast.
+cdef int run(const code_t *code, const value_t *saved, value_t *grads, uint32_t takes, const array_t *meta,
              value_t *out) noexcept nogil

@@ -13,6 +13,7 @@ from cygrad._core.errors cimport INDEX_ERROR, MESSAGE, OK, RUNTIME_ERROR, messag
 from cygrad._core.loops cimport primitive
 from cygrad._core.nan_watch cimport nan_watchers, watch
 from cygrad._core.scalar cimport scalar, truth
+from cygrad._core.summed cimport evaluate_summed
 from cygrad._core.value cimport (
     ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL,
     clear, copy_value, is_number, set_array, set_arrays, set_integers, value_t)
@@ -28,9 +29,10 @@ _plain[:] = [primitive("add"), primitive("sub"), primitive("mul"), primitive("di
 ctypedef struct frame_t:
     value_t *spaces[4]
     uint32_t takes
+    const array_t *meta
 
 
-cdef int run(const code_t *code, const value_t *saved, value_t *grads, uint32_t takes,
+cdef int run(const code_t *code, const value_t *saved, value_t *grads, uint32_t takes, const array_t *meta,
              value_t *out) noexcept nogil:
     cdef value_t[MAX_TEMPORARIES] temporaries
     cdef frame_t frame
@@ -41,6 +43,7 @@ cdef int run(const code_t *code, const value_t *saved, value_t *grads, uint32_t 
     frame.spaces[TEMPORARY_SPACE] = temporaries
     frame.spaces[CONSTANT_SPACE] = code.constants
     frame.takes = takes
+    frame.meta = meta
     if code.n_steps == 1 and code.steps.kind == FUSED:       # by far the most frequent: no temporaries
         status = _fused(code, code.steps, &frame, out)
         if status == OK and code.steps.last:
@@ -85,7 +88,7 @@ cdef int _steps(const code_t *code, frame_t *frame) noexcept nogil:
     while position < code.n_steps:
         step = &code.steps[position]
         position += 1
-        result = &frame.spaces[TEMPORARY_SPACE][step.out]
+        result = _at(frame, <int16_t>step.out)
         if step.kind == FUSED:
             status = _fused(code, step, frame, result)
         elif step.kind == CALL:
@@ -97,6 +100,10 @@ cdef int _steps(const code_t *code, frame_t *frame) noexcept nogil:
             if not truth(_at(frame, step.inputs[0])):
                 position = step.which
             status = OK
+        elif step.kind == JUMP_IF_THERE:
+            if _is_there(step, frame):
+                position = step.which
+            status = OK
         elif step.kind == MOVE:
             status = _take(frame, step.inputs[0], step.last & 1, result)
         else:
@@ -106,6 +113,15 @@ cdef int _steps(const code_t *code, frame_t *frame) noexcept nogil:
         if step.last:
             _release_last(step, frame)
     return OK
+
+
+cdef bint _is_there(const step_t *step, frame_t *frame) noexcept nogil:
+    """Has another formula computed what this one shares with it?"""
+    cdef int i
+    for i in range(step.n_inputs):
+        if _at(frame, step.inputs[i]).kind != NOTHING:
+            return True
+    return False
 
 
 cdef void _release_last(const step_t *step, frame_t *frame) noexcept nogil:
@@ -136,7 +152,10 @@ cdef int _fused(const code_t *code, const step_t *step, frame_t *frame, value_t 
         return OK
     if nan_watchers:
         watch().plain = _is_plain(step, inputs)
-    status = evaluate(step.program, inputs, reuse, NULL, &array)
+    if step.which and frame.meta != NULL:
+        status = evaluate_summed(step.program, inputs, reuse, frame.meta, &array)
+    else:
+        status = evaluate(step.program, inputs, reuse, NULL, &array)
     if nan_watchers:
         watch().plain = 0
     if status == OK:
@@ -146,7 +165,12 @@ cdef int _fused(const code_t *code, const step_t *step, frame_t *frame, value_t 
 
 cdef bint _is_clean(int16_t operand) noexcept nogil:
     """Is the operand a gradient, or computed from one in ways that are watched?"""
-    return operand >> 8 == GRADS_SPACE or operand >> 8 == TEMPORARY_SPACE and not watch().kernels
+    return _is_gradient(operand) or operand >> 8 in (GRADS_SPACE, TEMPORARY_SPACE) and not watch().kernels
+
+
+cdef bint _is_gradient(int16_t operand) noexcept nogil:
+    """Is the operand a gradient that came in, not something that formulas share?"""
+    return operand >> 8 == GRADS_SPACE and operand & 255 < WANTED
 
 
 cdef bint _is_clean_view(const step_t *step, const value_t *inputs, const value_t *result) noexcept nogil:
@@ -185,10 +209,9 @@ cdef bint _is_nan(const value_t *number) noexcept nogil:
 
 cdef int _missing(const code_t *code, const step_t *step, int i) noexcept nogil:
     """An element-wise operation on None: the formula forgot to ask."""
-    cdef bint is_gradient = step.inputs[i] >> 8 == GRADS_SPACE
     snprintf(message(), MESSAGE, b"%s: the formula computes with %s that is None. "
              b"Write '... if x is not None else ...' there.", code.title,
-             b"a gradient" if is_gradient else b"a value")
+             b"a gradient" if _is_gradient(step.inputs[i]) else b"a value")
     return RUNTIME_ERROR
 
 
@@ -197,6 +220,9 @@ cdef int _call(const code_t *code, const step_t *step, frame_t *frame, value_t *
     cdef int i, status
     for i in range(step.n_inputs):
         inputs[i] = _at(frame, step.inputs[i])[0]
+    if step.out >> 8 == GRADS_SPACE:
+        for i in range(step.n_out):        # other results of a call that gave nothing for what is needed now
+            clear(&results[i])
     status = step.kernel(inputs, results)
     if nan_watchers and not _is_clean_view(step, inputs, results):
         watch().kernels = 1

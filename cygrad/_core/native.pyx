@@ -246,10 +246,12 @@ cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradie
     cdef bint defined = False
     for i in range(node.n_outputs):
         defined |= grads[i].kind != NOTHING
-    for i in range(node.op.n_arguments):
-        out[i].kind = NOTHING
     if defined:
-        status = differentiate(node.op, saved, grads, node.n_outputs, node.needed & wanted, out)
+        status = differentiate(node.op, saved, grads, node.n_outputs, node.needed & wanted, node.metas, node.n_edges,
+                               out)
+    else:
+        for i in range(node.op.n_arguments):
+            out[i].kind = NOTHING
     for i in range(node.op.n_saved):
         clear(&saved[i])
     if status == OK:

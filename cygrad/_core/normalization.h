@@ -13,6 +13,7 @@ typedef struct {
     int64_t outer, channels, inner;
     int64_t segments, groups;        /* 0: no segments */
     int by_channel;                  /* one weight for each channel */
+    int centered;                    /* the mean is subtracted; else it counts as 0 (only of rows) */
     double eps;
 } channels_t;
 
@@ -60,27 +61,20 @@ static void normalize_sums(int double_precision, const channels_t *c, int64_t fi
              out[1]);
 }
 
-/* gradient, input, weight, mean, 1 / deviation -> gradient of the input */
+/* gradient, input, weight, mean, 1 / deviation -> gradient of the input, sums along normal elements, sums: of channels
+ * [first, first + n) of a tile, or of the rows of a piece; NULL where not wanted */
 static void normalize_backward(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
                                void *const *out) {
     if (tile_of(c))
-        CALL(normalize_backward_tile, (const channels_t *, int64_t, int64_t, P, P, P, P, P, W), c, first, n, x[0], x[1],
-             x[2], x[3], x[4], out[0]);
+        CALL(normalize_backward_tile, (const channels_t *, int64_t, int64_t, P, P, P, P, P, W, W, W), c, first, n, x[0],
+             x[1], x[2], x[3], x[4], out[0], out[1], out[2]);
+    else if (c->by_channel || c->segments)
+        for (int64_t k = first; k < first + n; k++)
+            CALL(normalize_backward, (const channels_t *, int64_t, P, P, P, P, P, W, W, W), c, k, x[0], x[1], x[2], x[3],
+                 x[4], out[0], out[1], out[2]);
     else
-        CALL(normalize_backward, (const channels_t *, int64_t, P, P, P, P, P, W), c, first, x[0], x[1], x[2], x[3], x[4],
-             out[0]);
-}
-
-/* gradient, input, nothing, mean, 1 / deviation of rows [begin, end) -> their sum along normal elements for each column */
-static void normalize_rows(int double_precision, const channels_t *c, int64_t begin, int64_t end, void *const *x,
-                           void *along) {
-    CALL(normalize_rows, (const channels_t *, int64_t, int64_t, P, P, P, P, W), c, begin, end, x[0], x[1], x[3], x[4],
-         along);
-}
-
-/* The same of one row, for each segment */
-static void normalize_segments(int double_precision, const channels_t *c, int64_t row, void *const *x, void *along) {
-    CALL(normalize_segments, (const channels_t *, int64_t, P, P, P, P, W), c, row, x[0], x[1], x[3], x[4], along);
+        CALL(normalize_backward_rows, (const channels_t *, int64_t, int64_t, P, P, P, P, P, W, W, W), c, first, first + n,
+             x[0], x[1], x[2], x[3], x[4], out[0], out[1], out[2]);
 }
 
 #undef CALL

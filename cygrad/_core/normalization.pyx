@@ -3,7 +3,8 @@ Normalisation: elements less their mean, divided by their deviation; over channe
 
 Channels, as in batch normalisation, are what dimension 1 counts: statistics over all other dimensions. Rows, as in
 layer normalisation, are the last `dims` dimensions. Both are a stack of lines (normalization.h). Statistics have
-the shape of the input with sizes 1 where it was reduced, so that formulas can broadcast them.
+the shape of the input with sizes 1 where it was reduced, so that formulas can broadcast them. Rows without a mean are
+divided by the root of the mean of their squares only.
 """
 
 from libc.stdint cimport int64_t
@@ -27,13 +28,12 @@ cdef extern from "normalization.h" nogil:
         int64_t segments
         int64_t groups
         int by_channel
+        int centered
         double eps
     int64_t tile_of(const channels_t *c)
     void normalize(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
     void normalize_sums(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
     void normalize_backward(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
-    void normalize_rows(bint double_precision, const channels_t *c, int64_t begin, int64_t end, void **x, void *along)
-    void normalize_segments(bint double_precision, const channels_t *c, int64_t row, void **x, void *along)
 
 cdef enum:
     PIECE = 1 << 14            # elements worth a thread
@@ -43,16 +43,14 @@ cdef enum:
 ctypedef enum task_t:
     NORMALIZE                  # x, weight, bias -> result, mean, rstd, variance
     SUMS                       # grad, x, no weight, mean, rstd -> along, total
-    ROWS                       # the same -> along, for columns of pieces of the rows
-    SEGMENTS                   # the same -> along, for segments of each row
-    BACKWARD                   # grad, x, weight, mean, rstd -> result
+    BACKWARD                   # grad, x, weight, mean, rstd -> result, along, total
 
 ctypedef struct work_t:
     channels_t channels
     task_t task
     int dtype
-    int64_t tile                         # channels that are taken at once
-    int64_t piece                        # rows that are
+    int64_t tile                         # channels or rows that are taken at once
+    bint parts                           # each tile has sums of its own
     int64_t[MAX_DIMS] statistics         # their shape
     array_t *held[OPERANDS]              # contiguous operands
     void *operand[OPERANDS]
@@ -60,21 +58,13 @@ ctypedef struct work_t:
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Tiles of channels, or pieces of the rows."""
+    """Tiles of channels, or of rows."""
     cdef work_t *work = <work_t *>context
     cdef channels_t *c = &work.channels
     cdef bint double_precision = work.dtype != FLOAT32
-    cdef int64_t tile, first, n
+    cdef void *out[4]
+    cdef int64_t tile, first, n, part = c.inner * itemsize(work.dtype)
     for tile in range(begin, end):
-        if work.task == ROWS:
-            first = tile * work.piece
-            normalize_rows(double_precision, c, first, min(first + work.piece, c.channels), work.operand,
-                           <char *>work.result[0] + tile * c.inner * itemsize(work.dtype))
-            continue
-        if work.task == SEGMENTS:
-            normalize_segments(double_precision, c, tile, work.operand,
-                               <char *>work.result[0] + tile * c.segments * itemsize(work.dtype))
-            continue
         first = tile * work.tile
         n = min(work.tile, c.channels - first)
         if work.task == NORMALIZE:
@@ -82,7 +72,11 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
         elif work.task == SUMS:
             normalize_sums(double_precision, c, first, n, work.operand, work.result)
         else:
-            normalize_backward(double_precision, c, first, n, work.operand, work.result)
+            out[0], out[1], out[2] = work.result[0], work.result[1], work.result[2]
+            if work.parts:
+                out[1] = <char *>out[1] + tile * part
+                out[2] = <char *>out[2] + tile * part
+            normalize_backward(double_precision, c, first, n, work.operand, out)
 
 
 cdef int _lay_out(work_t *work, const char *name, const array_t *input, const value_t *dims_value) noexcept nogil:
@@ -101,9 +95,12 @@ cdef int _lay_out(work_t *work, const char *name, const array_t *input, const va
                  name, shape_text(input), <long long>(dims if dims else 2))
         return RUNTIME_ERROR
     work.dtype = input.dtype
+    work.tile = 0
     c.outer = c.channels = c.inner = 1
     c.segments, c.groups = 0, 1
     c.by_channel = dims == 0
+    c.centered = True
+    work.parts = False
     for i in range(input.ndim):
         work.statistics[i] = 1
         if dims == 0 and i == 0:
@@ -166,7 +163,8 @@ cdef int64_t _lay_weight(work_t *work, const array_t *input, int dims, const val
 cdef void _run(work_t *work) noexcept nogil:
     """All channels."""
     cdef int64_t elements
-    work.tile = max(1, tile_of(&work.channels))
+    if not work.tile:
+        work.tile = max(1, tile_of(&work.channels))
     elements = work.channels.outer * work.channels.inner * work.tile
     parallel_for(_body, work, (work.channels.channels + work.tile - 1) // work.tile, max(1, PIECE // max(elements, 1)))
 
@@ -177,42 +175,65 @@ cdef int _finish(work_t *work, int status, int count, array_t **made, value_t *r
     for i in range(OPERANDS):
         release(work.held[i])
     for i in range(count):
-        if status == OK:
+        if status == OK and made[i] != NULL:
             array_result(made[i], &results[i])
-        else:
+        elif made[i] != NULL:
             release(made[i])
+    return status
+
+
+cdef int _normalize(const char *name, bint centered, const value_t *self, const value_t *weight, const value_t *bias,
+                    const value_t *dims, const value_t *eps, array_t **made, work_t *work) noexcept nogil:
+    """result, mean, 1 / deviation, variance; of what is not centred no mean and no variance."""
+    cdef array_t *input
+    cdef int i, status = array_argument(name, b"input", self, &input)
+    for i in range(4):
+        made[i] = NULL
+    if status == OK:
+        status = _lay_out(work, name, input, dims)
+    if status != OK:
+        return status
+    work.task = NORMALIZE
+    work.channels.eps = as_real(eps)
+    work.channels.centered = centered
+    status = _hold(work, name, 0, b"input", self, input.size, False)
+    if status == OK:
+        status = _hold(work, name, 1, b"weight", weight, _lay_weight(work, input, <int>dims.of.integer, weight), True)
+    if status == OK:
+        status = _hold(work, name, 2, b"bias", bias, _lay_weight(work, input, <int>dims.of.integer, bias), True)
+    for i in range(4):
+        if status == OK and (centered or i % 2 == 0):
+            status = new_array(name, work.dtype, input.ndim, input.shape if i == 0 else work.statistics, &made[i])
+            work.result[i] = made[i].data if status == OK else NULL
+    if status == OK:
+        _run(work)
     return status
 
 
 cdef int normalize_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """normalize(self, weight, bias, dims, eps) -> result, mean, 1 / deviation, variance."""
     cdef work_t work
-    cdef array_t *input
     cdef array_t *made[4]
     cdef const char *name = b"layer_norm" if arguments[3].of.integer else b"batch_norm"
-    cdef int i, status = array_argument(name, b"input", &arguments[0], &input)
-    if status == OK:
-        status = _lay_out(&work, name, input, &arguments[3])
-    if status != OK:
-        return status
-    work.task = NORMALIZE
-    work.channels.eps = as_real(&arguments[4])
-    for i in range(4):
-        made[i] = NULL
-    status = _hold(&work, name, 0, b"input", &arguments[0], input.size, False)
-    if status == OK:
-        status = _hold(&work, name, 1, b"weight", &arguments[1],
-                       _lay_weight(&work, input, <int>arguments[3].of.integer, &arguments[1]), True)
-    if status == OK:
-        status = _hold(&work, name, 2, b"bias", &arguments[2],
-                       _lay_weight(&work, input, <int>arguments[3].of.integer, &arguments[2]), True)
-    for i in range(4):
-        if status == OK:
-            status = new_array(name, work.dtype, input.ndim, input.shape if i == 0 else work.statistics, &made[i])
-            work.result[i] = made[i].data if status == OK else NULL
-    if status == OK:
-        _run(&work)
+    cdef int status
+    memset(&work, 0, sizeof(work))
+    status = _normalize(name, True, &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4], made,
+                        &work)
     return _finish(&work, status, 4, made, results)
+
+
+cdef int rms_norm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """rms_norm(self, weight, dims, eps) -> result, 1 / root of the mean of squares."""
+    cdef work_t work
+    cdef value_t no_bias
+    cdef array_t *made[4]
+    cdef int status
+    memset(&work, 0, sizeof(work))
+    no_bias.kind = NOTHING
+    status = _normalize(b"rms_norm", False, &arguments[0], &arguments[1], &no_bias, &arguments[2], &arguments[3], made,
+                        &work)
+    made[1] = made[2]
+    return _finish(&work, status, 2, made, results)
 
 
 cdef int _open_backward(work_t *work, const char *name, const value_t *arguments, int last, array_t **input,
@@ -235,8 +256,10 @@ cdef int _open_backward(work_t *work, const char *name, const value_t *arguments
 
 
 cdef int _hold_statistics(work_t *work, const char *name, const value_t *mean, const value_t *rstd) noexcept nogil:
-    """Mean and 1 / deviation of what `_open_backward` has opened."""
-    cdef int status = _hold(work, name, 3, b"mean", mean, work.channels.channels, False)
+    """Mean, None if it is not subtracted, and 1 / deviation of what `_open_backward` has opened."""
+    cdef int status = _hold(work, name, 3, b"mean", mean, work.channels.channels,
+                            not work.channels.by_channel)
+    work.channels.centered = mean.kind != NOTHING
     if status == OK:
         status = _hold(work, name, 4, b"rstd", rstd, work.channels.channels, False)
     return status
@@ -264,79 +287,81 @@ cdef int normalize_sums_kernel(const value_t *arguments, value_t *results) noexc
     return _finish(&work, status, 2, made, results)
 
 
+cdef enum:
+    RESULT = 1                 # what is wanted of normalize_backward: bits in the order of the arguments of the norms
+    ALONG = 2
+    TOTAL = 4
+
+
 cdef int normalize_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """normalize_backward(grad, x, weight, mean, rstd, dims)."""
+    """
+    normalize_backward(grad, x, weight, mean, rstd, shape, dims, which), in one pass.
+
+    Of the gradient of x, and of the sums of grad * (x - mean) * rstd and of grad in the shape of a weight, those whose
+    bits are in `which`.
+    """
     cdef work_t work
     cdef array_t *input
-    cdef array_t *made[1]
-    cdef const char *name = b"normalize_backward"
-    cdef int dims, status
-    memset(&work, 0, sizeof(work))
-    made[0] = NULL
-    status = _open_backward(&work, name, arguments, 5, &input, &dims)
-    if status == OK:
-        status = _hold(&work, name, 2, b"weight", &arguments[2],
-                       _lay_weight(&work, input, dims, &arguments[2]), True)
-    if status == OK:
-        status = _hold_statistics(&work, name, &arguments[3], &arguments[4])
-    work.task = BACKWARD
-    if status == OK:
-        status = new_array(name, work.dtype, input.ndim, input.shape, &made[0])
-    if status == OK:
-        work.result[0] = made[0].data
-        _run(&work)
-    return _finish(&work, status, 1, made, results)
-
-
-cdef int normalize_columns_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """normalize_columns(grad, x, mean, rstd, shape, dims): sums of grad * (x - mean) * rstd over all rows."""
-    cdef work_t work
-    cdef array_t *input
-    cdef array_t *partial = NULL
-    cdef array_t *made[1]
+    cdef array_t *made[3]
+    cdef array_t *partial[2]
     cdef const int64_t *shape
     cdef int64_t[2] parts
+    cdef int64_t size, which
     cdef bint[2] reduced
-    cdef const char *name = b"normalize_columns"
+    cdef const char *name = b"normalize_backward"
     cdef channels_t *c = &work.channels
-    cdef int ndim, dims, status
+    cdef int i, ndim, dims, status
     memset(&work, 0, sizeof(work))
-    made[0] = NULL
-    status = _open_backward(&work, name, arguments, 5, &input, &dims)
+    for i in range(3):
+        made[i] = NULL
+    partial[0] = partial[1] = NULL
+    status = _open_backward(&work, name, arguments, 6, &input, &dims)
     if status == OK:
-        status = _hold_statistics(&work, name, &arguments[2], &arguments[3])
+        status = _hold_statistics(&work, name, &arguments[3], &arguments[4])
     if status == OK:
-        status = integers_argument(name, b"shape", &arguments[4], &ndim, &shape)
-    if status == OK and work.channels.by_channel:
-        snprintf(message(), MESSAGE, b"%s: sums over rows need rows (got dims 0).", name)
-        status = RUNTIME_ERROR
+        status = integers_argument(name, b"shape", &arguments[5], &ndim, &shape)
     if status == OK:
-        _lay_segments(&work, input, dims, ndim)
-        status = new_array(name, work.dtype, ndim, shape, &made[0])
-    if status == OK and made[0].size != (c.segments * c.groups if c.segments else c.inner):
-        snprintf(message(), MESSAGE, b"%s: the shape of the weight does not fit rows (got %s).", name,
-                 shape_text(made[0]))
-        status = RUNTIME_ERROR
+        status = integer_argument(name, b"which", &arguments[7], &which)
+    if status == OK and (which & (ALONG | TOTAL) or arguments[2].kind == ARRAY):
+        _lay_segments(&work, input, dims, ndim if which & (ALONG | TOTAL) else arguments[2].of.array.ndim)
+    size = c.channels if c.by_channel else c.segments * c.groups if c.segments else c.inner
     if status == OK:
-        # Pieces of the rows, or rows, whose sums are then added up.
-        work.task = SEGMENTS if c.segments else ROWS
-        work.piece = max(1, ROWS_PIECE // max(c.inner, 1))
-        parts[0] = c.channels // c.groups if c.segments else (c.channels + work.piece - 1) // work.piece
-        parts[1] = made[0].size
-        status = new_array(name, work.dtype, 2, parts, &partial)
+        status = _hold(&work, name, 2, b"weight", &arguments[2], size, True)
+    if status == OK and which & RESULT:
+        status = new_array(name, work.dtype, input.ndim, input.shape, &made[0])
+    for i in range(1, 3):
+        if status == OK and which >> i & 1:
+            status = new_array(name, work.dtype, ndim, shape, &made[i])
+        if status == OK and made[i] != NULL and made[i].size != size:
+            snprintf(message(), MESSAGE, b"%s: the shape of the weight does not fit (got %s, expected %lld elements).",
+                     name, shape_text(made[i]), <long long>size)
+            status = RUNTIME_ERROR
+    if status == OK and not c.by_channel and (made[1] != NULL or made[2] != NULL):
+        # Sums of pieces of the rows, or of the segments of each row, which are then added up.
+        if not c.segments:
+            work.parts = True
+            work.tile = max(1, ROWS_PIECE // max(c.inner, 1))
+        parts[0] = c.channels // c.groups if c.segments else (c.channels + work.tile - 1) // work.tile
+        parts[1] = size
+        for i in range(2):
+            if status == OK:
+                status = new_array(name, work.dtype, 2, parts, &partial[i])
     if status == OK:
-        work.result[0] = partial.data
-        if c.segments:
-            parallel_for(_body, &work, c.channels, max(1, PIECE // max(c.inner, 1)))
-        else:
-            parallel_for(_body, &work, parts[0], 1)
-        reduced[0], reduced[1] = True, False
-        status = reduce_array(SUM, 0, partial, reduced, made[0], NULL)
-    release(partial)
-    return _finish(&work, status, 1, made, results)
+        work.task = BACKWARD
+        for i in range(3):
+            work.result[i] = made[i].data if made[i] != NULL else NULL
+        if partial[0] != NULL:
+            work.result[1], work.result[2] = partial[0].data, partial[1].data
+        _run(&work)
+    reduced[0], reduced[1] = True, False
+    for i in range(2):
+        if status == OK and partial[i] != NULL and made[i + 1] != NULL:
+            status = reduce_array(SUM, 0, partial[i], reduced, made[i + 1], NULL)
+        release(partial[i])
+    return _finish(&work, status, 3, made, results)
 
 
 register_kernel("normalize", normalize_kernel)
 register_kernel("normalize_sums", normalize_sums_kernel)
 register_kernel("normalize_backward", normalize_backward_kernel)
-register_kernel("normalize_columns", normalize_columns_kernel)
+register_kernel("rms_norm", rms_norm_kernel)

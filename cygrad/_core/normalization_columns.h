@@ -91,13 +91,22 @@ static void NAME(normalize_sums_tile)(const channels_t *c, int64_t first, int64_
 }
 
 static void NAME(normalize_backward_tile)(const channels_t *c, int64_t first, int64_t n, const REAL *grad, const REAL *x,
-                                          const REAL *weight, const REAL *mean, const REAL *rstd, REAL *result) {
+                                          const REAL *weight, const REAL *mean, const REAL *rstd, REAL *result,
+                                          REAL *along, REAL *total) {
     const int64_t column = first * c->inner, width = n * c->inner, stride = c->channels * c->inner;
     const double count = (double)c->outer * (double)c->inner;
     double sums[COLUMNS], products[COLUMNS];
     REAL center[COLUMNS], average[COLUMNS], slope[COLUMNS], factor[COLUMNS], values[COLUMNS];
     NAME(spread)(c, n, mean + first, center);
     NAME(column_sums)(c, column, width, NAME(products), grad, x, center, sums, products);
+    for (int64_t k = 0; k < n; k++) {
+        if (along)
+            along[first + k] = (REAL)(NAME(of_channel)(c, k, products) * rstd[first + k]);
+        if (total)
+            total[first + k] = (REAL)NAME(of_channel)(c, k, sums);
+    }
+    if (!result)
+        return;
     for (int64_t k = 0; k < n; k++)
         values[k] = (REAL)(NAME(of_channel)(c, k, sums) / count);
     NAME(spread)(c, n, values, average);

@@ -75,17 +75,20 @@ static void NAME(normalize)(const channels_t *c, int64_t channel, const REAL *x,
     double total = 0;
     x += start;
     result += start;
-    for (int64_t line = 0; line < c->outer; line++)
-        total += NAME(sum_of)(x + line * stride, NULL, c->inner);
+    if (c->centered)
+        for (int64_t line = 0; line < c->outer; line++)
+            total += NAME(sum_of)(x + line * stride, NULL, c->inner);
     const REAL center = (REAL)(total / count);
     total = 0;
     for (int64_t line = 0; line < c->outer; line++)
         total += NAME(line_squares)(x + line * stride, c->inner, center);
     const double spread = total / count;
     const REAL scale = (REAL)(1 / sqrt(spread + c->eps));
-    mean[channel] = center;
     rstd[channel] = scale;
-    variance[channel] = (REAL)spread;
+    if (c->centered) {
+        mean[channel] = center;
+        variance[channel] = (REAL)spread;
+    }
     if (c->by_channel) {
         const REAL factor = weight ? scale * weight[channel] : scale, shift = bias ? bias[channel] : 0;
         for (int64_t line = 0; line < c->outer; line++)
@@ -110,18 +113,23 @@ static void NAME(normalize)(const channels_t *c, int64_t channel, const REAL *x,
     }
 }
 
-/* sum(a * (x - mean)) * rstd and sum(a) of a channel, for a = grad * weight where rows have a weight. */
+/* sum(a * (x - mean)) * rstd and sum(a) of a channel, for a = grad * weight where rows have a weight. Of segments also the
+ * sums without it. */
 INLINE void NAME(channel_sums)(const channels_t *c, int64_t channel, const REAL *grad, const REAL *x, const REAL *weight,
-                               REAL mean, REAL rstd, double *along, double *total) {
+                               REAL mean, REAL rstd, double *along, double *total, REAL *each_along, REAL *each_total) {
     const int64_t stride = c->channels * c->inner, start = channel * c->inner;
     double product = 0, sum = 0;
-    if (weight && c->segments) {
+    if (c->segments) {
         const int64_t first = NAME(first_segment)(c, channel), length = c->inner / c->segments;
         for (int64_t k = 0; k < c->segments; k++) {
             double one = 0, other = 0;
             NAME(line_products)(grad + start + k * length, x + start + k * length, NULL, length, mean, &one, &other);
-            sum += one * weight[first + k];
-            product += other * weight[first + k];
+            sum += weight ? one * weight[first + k] : one;
+            product += weight ? other * weight[first + k] : other;
+            if (each_along)
+                each_along[k] = length ? (REAL)(other * rstd) : 0;    /* without elements there is no deviation */
+            if (each_total)
+                each_total[k] = (REAL)one;
         }
     } else if (weight) {
         NAME(line_products)(grad + start, x + start, weight, c->inner, mean, &sum, &product);
@@ -137,7 +145,7 @@ INLINE void NAME(channel_sums)(const channels_t *c, int64_t channel, const REAL 
 static void NAME(normalize_sums)(const channels_t *c, int64_t channel, const REAL *grad, const REAL *x,
                                  const REAL *mean, const REAL *rstd, REAL *along, REAL *total) {
     double first, second;
-    NAME(channel_sums)(c, channel, grad, x, NULL, mean[channel], rstd[channel], &first, &second);
+    NAME(channel_sums)(c, channel, grad, x, NULL, mean ? mean[channel] : 0, rstd[channel], &first, &second, NULL, NULL);
     along[channel] = (REAL)first;
     total[channel] = (REAL)second;
 }
@@ -150,67 +158,107 @@ INLINE void NAME(backward_line)(const REAL *grad, const REAL *x, REAL weight, RE
         out[i] = factor * (grad[i] * weight - average - (x[i] - center) * slope);
 }
 
-/* rstd * (a - average(a) - normal * average(a * normal)), where normal = (x - mean) * rstd. */
+/* Backward of a channel, or of a row whose weight has segments: rstd * (a - average(a) - normal * average(a * normal)),
+ * where normal = (x - mean) * rstd; and the sums of grad * normal and of grad, of the channel or of each segment. */
 static void NAME(normalize_backward)(const channels_t *c, int64_t channel, const REAL *grad, const REAL *x,
-                                     const REAL *weight, const REAL *mean, const REAL *rstd, REAL *result) {
+                                     const REAL *weight, const REAL *mean, const REAL *rstd, REAL *result, REAL *along,
+                                     REAL *total) {
     const int64_t stride = c->channels * c->inner, start = channel * c->inner;
     const double count = (double)c->outer * (double)c->inner;
-    const REAL center = mean[channel], scale = rstd[channel];
-    const REAL *each = c->by_channel ? NULL : weight;
-    double along, total;
-    NAME(channel_sums)(c, channel, grad, x, each, center, scale, &along, &total);
-    const REAL average = (REAL)(total / count), slope = (REAL)(along / count * scale);
+    const REAL center = mean ? mean[channel] : 0, scale = rstd[channel];
+    double product, sum;
+    NAME(channel_sums)(c, channel, grad, x, c->by_channel ? NULL : weight, center, scale, &product, &sum,
+                       along ? along + channel * c->segments : NULL, total ? total + channel * c->segments : NULL);
+    if (along && c->by_channel)
+        along[channel] = (REAL)product;
+    if (total && c->by_channel)
+        total[channel] = (REAL)sum;
+    if (!result)
+        return;
+    const REAL average = c->centered ? (REAL)(sum / count) : 0, slope = (REAL)(product / count * scale);
     grad += start;
     x += start;
     result += start;
-    if (each && c->segments) {
+    if (c->segments) {
         const int64_t first = NAME(first_segment)(c, channel), length = c->inner / c->segments;
         for (int64_t k = 0; k < c->segments; k++)
-            NAME(backward_line)(grad + k * length, x + k * length, weight[first + k], scale, average, center, slope,
-                                result + k * length, length);
-    } else if (each) {
-        INDEPENDENT
-        for (int64_t i = 0; i < c->inner; i++)
-            result[i] = scale * (grad[i] * each[i] - average - (x[i] - center) * slope);
+            NAME(backward_line)(grad + k * length, x + k * length, weight ? weight[first + k] : 1, scale, average, center,
+                                slope, result + k * length, length);
     } else {
-        const REAL factor = c->by_channel && weight ? scale * weight[channel] : scale;
+        const REAL factor = weight ? scale * weight[channel] : scale;
         for (int64_t line = 0; line < c->outer; line++)
             NAME(backward_line)(grad + line * stride, x + line * stride, 1, factor, average, center, slope,
                                 result + line * stride, c->inner);
     }
 }
 
-/* Sums of grad * (x - mean) * rstd over the rows [begin, end), for each of `inner` columns. */
-static void NAME(normalize_rows)(const channels_t *c, int64_t begin, int64_t end, const REAL *grad, const REAL *x,
-                                 const REAL *mean, const REAL *rstd, REAL *along) {
-    const int64_t n = c->inner;
-    for (int64_t i = 0; i < n; i++)
-        along[i] = 0;
-    int64_t row = begin;
-    for (; row + 2 <= end; row += 2) {
-        const REAL *g = grad + row * n, *from = x + row * n;
-        const REAL center = mean[row], scale = rstd[row], other_center = mean[row + 1], other_scale = rstd[row + 1];
-        INDEPENDENT
-        for (int64_t i = 0; i < n; i++)
-            along[i] += g[i] * ((from[i] - center) * scale) + g[n + i] * ((from[n + i] - other_center) * other_scale);
+/* One row, with its statistics. */
+typedef struct {
+    const REAL *grad, *x;
+    REAL *result, center, scale, average, slope;
+} NAME(row_t);
+
+INLINE NAME(row_t) NAME(row)(const channels_t *c, int64_t row, const REAL *grad, const REAL *x, const REAL *weight,
+                             const REAL *mean, const REAL *rstd, REAL *result) {
+    const int64_t start = row * c->inner;
+    NAME(row_t) made = {grad + start, x + start, result ? result + start : NULL, mean ? mean[row] : 0, rstd[row], 0, 0};
+    if (result) {
+        double sum = 0, product = 0;
+        NAME(line_products)(made.grad, made.x, weight, c->inner, made.center, &sum, &product);
+        made.average = c->centered ? (REAL)(sum / (double)c->inner) : 0;
+        made.slope = (REAL)(product * made.scale / (double)c->inner * made.scale);
     }
-    for (; row < end; row++) {
-        const REAL *g = grad + row * n, *from = x + row * n;
-        INDEPENDENT
-        for (int64_t i = 0; i < n; i++)
-            along[i] += g[i] * ((from[i] - mean[row]) * rstd[row]);
+    return made;
+}
+
+/* One or two rows at once. The flags are constants where this is inlined. */
+INLINE void NAME(backward_rows)(const NAME(row_t) *a, const NAME(row_t) *b, const int two, const REAL *weight,
+                                const int weighted, const int made, const int summed, REAL *along, REAL *total,
+                                int64_t n) {
+    INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        const REAL grad = a->grad[i], away = a->x[i] - a->center;
+        const REAL grad_b = two ? b->grad[i] : 0, away_b = two ? b->x[i] - b->center : 0;
+        if (made)
+            a->result[i] = a->scale * ((weighted ? grad * weight[i] : grad) - a->average - away * a->slope);
+        if (made && two)
+            b->result[i] = b->scale * ((weighted ? grad_b * weight[i] : grad_b) - b->average - away_b * b->slope);
+        if (summed) {
+            along[i] += two ? grad * (away * a->scale) + grad_b * (away_b * b->scale) : grad * (away * a->scale);
+            total[i] += two ? grad + grad_b : grad;
+        }
     }
 }
 
-/* sum(grad * (x - mean)) * rstd for each segment of a row */
-static void NAME(normalize_segments)(const channels_t *c, int64_t row, const REAL *grad, const REAL *x, const REAL *mean,
-                                     const REAL *rstd, REAL *along) {
-    const int64_t length = c->inner / c->segments;
-    for (int64_t k = 0; k < c->segments; k++) {
-        const int64_t at = row * c->inner + k * length;
-        double sum = 0, product = 0;
-        NAME(line_products)(grad + at, x + at, NULL, length, mean[row], &sum, &product);
-        along[k] = length ? (REAL)(product * rstd[row]) : 0;       /* without elements there is no deviation */
+/* Backward of rows [begin, end), in one pass: the gradient of the input, and the sums of grad * normal and of grad for each
+ * of `inner` columns. NULL: not wanted; the two sums only together. */
+static void NAME(normalize_backward_rows)(const channels_t *c, int64_t begin, int64_t end, const REAL *grad,
+                                          const REAL *x, const REAL *weight, const REAL *mean, const REAL *rstd,
+                                          REAL *result, REAL *along, REAL *total) {
+    const int64_t n = c->inner;
+    for (int64_t i = 0; along && i < n; i++)
+        along[i] = total[i] = 0;
+    for (int64_t row = begin; row < end; row += 2) {
+        const int two = row + 1 < end;
+        const NAME(row_t) a = NAME(row)(c, row, grad, x, weight, mean, rstd, result);
+        const NAME(row_t) b = two ? NAME(row)(c, row + 1, grad, x, weight, mean, rstd, result) : a;
+#define ROWS(two, weighted, made, summed) \
+        NAME(backward_rows)(&a, &b, two, weight, weighted, made, summed, along, total, n)
+#define EITHER(weighted, made, summed) do { \
+            if (two) ROWS(1, weighted, made, summed); else ROWS(0, weighted, made, summed); \
+        } while (0)
+        if (!result)
+            EITHER(0, 0, 1);
+        else if (along && weight)
+            EITHER(1, 1, 1);
+        else if (along)
+            EITHER(0, 1, 1);
+        else if (weight)
+            EITHER(1, 1, 0);
+        else
+            EITHER(0, 1, 0);
+#undef EITHER
+#undef ROWS
     }
 }
 

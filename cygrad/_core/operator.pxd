@@ -98,10 +98,11 @@ cdef class Operator:
 #   saved  values in the order of descriptor.saved (NOTHING where not needed)
 #   grads  gradients of the results (NOTHING where undefined; at least one is defined). The machine takes them over:
 #          it releases them and may compute in their memory when nobody else holds it.
-# out[i] is ARRAY, ARRAYS (for a Tensor[] argument) or NOTHING (zero). Gradients are not yet reduced to the shape or
-# cast to the dtype of the argument.
-cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grads, int n_grads,
-                       uint32_t needed, value_t *out) noexcept nogil
+#   metas  NULL, or for each of `n_edges` edges NULL or what its gradient must be brought to.
+# out[i] is ARRAY, ARRAYS (for a Tensor[] argument) or NOTHING (zero). Gradients may be summed to the shape of `metas`
+# already; types are left to the caller.
+cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grads, int n_grads, uint32_t needed,
+                       array_t **metas, int n_edges, value_t *out) noexcept nogil
 
 # Names of all operators -> Operator.
 cdef dict table

@@ -9,12 +9,16 @@ turns them into steps, `assembler` into C structs), its recorded formulas when t
 cimport cython
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
+from cygrad._core.array cimport array_t
 from cygrad._core.assembler cimport (
     assemble_code, assemble_program, constant_value, primitive_program, text)
 from cygrad._core.errors cimport OK
-from cygrad._core.machine cimport code_t, run
+from cygrad._core.machine cimport MAX_GRADS, WANTED, code_t, run
 from cygrad._core.value cimport (
     ARRAY, ARRAYS, BOOLEAN, INTEGER, NOTHING, REAL, clear, find_kernel, kernel_t, set_arrays, value_t)
+
+cdef enum:
+    SHARES = 1 << 16      # a flag: formulas read `wanted`, or something that they have in common
 
 table = {}
 cdef object _recorded = None  # the module `recorded`, once imported
@@ -67,12 +71,12 @@ cdef class Operator:
 
     cdef int compile(self) except -1:
         """Lay out what is saved and compile the derivative formulas, once."""
-        from cygrad._core.formula import Reader
-        from cygrad._core.layout import formula_names, saved_layout, title
-        from cygrad._core.lowering import Lowering
+        from cygrad._core.layout import saved_layout, title
+        from cygrad._core.lowering import lower_formulas
         cdef operator_t *op = &self.descriptor
         cdef saved_t[MAX_SAVED] saved
         cdef void *formulas[MAX_ARGUMENTS]
+        cdef uint32_t reads = 0
         cdef int i
         if op.compiled:
             return 0
@@ -84,16 +88,13 @@ cdef class Operator:
         for i, entry in enumerate(layout):
             saved[i] = saved_t(text(entry.name, self.keep), entry.from_result, entry.index, entry.memory_by,
                                entry.needed_by)
+        codes = lower_formulas(row, layout, _rows.get)
         for i in range(op.n_arguments):
             formulas[i] = NULL
             argument = row["arguments"][i][0]
-            if argument in self.formulas:
-                names = formula_names(row, layout, argument)
-                value = Reader(title(row, argument), self.formulas[argument], names, _rows.get).read()
-                if value.type not in ("tensors" if op.arguments[i].kind == TENSORS else "tensor", "none"):
-                    raise ValueError(f"{title(row, argument)}: the formula gives {value.type}, "
-                                     f"not the gradient of '{argument}': {self.formulas[argument]}")
-                formulas[i] = assemble_code(Lowering(value).lower(), title(row, argument), self.keep)
+            if argument in codes:
+                formulas[i] = assemble_code(codes[argument], title(row, argument), self.keep)
+                reads |= (<code_t *>formulas[i]).reads
         # Another thread may have done the same meanwhile, and backward may be reading what it has found.
         with cython.critical_section(self):
             if not op.compiled:
@@ -102,6 +103,8 @@ cdef class Operator:
                 for i in range(op.n_arguments):
                     op.formulas[i] = formulas[i]
                 op.n_saved = len(layout)
+                if reads >> WANTED:
+                    op.flags |= SHARES
                 op.compiled = True
         return 0
 
@@ -252,16 +255,15 @@ cdef int _describe_argument(Operator made, int i, object entry) except -1:
 
 # ---- the native execution
 
-cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grads, int n_grads,
-                       uint32_t needed, value_t *out) noexcept nogil:
+cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grads, int n_grads, uint32_t needed,
+                       array_t **metas, int n_edges, value_t *out) noexcept nogil:
     cdef uint32_t[MAX_ARGUMENTS] later         # gradients that the formulas after this one read
     cdef uint32_t reads = 0
-    cdef value_t listed
+    cdef value_t[MAX_GRADS] own
     cdef int i, status = OK
-    listed.kind = NOTHING
-    if op.flags & LIST_RESULT and not (n_grads == 1 and grads.kind == ARRAYS):
-        status = _list_grads(grads, n_grads, &listed)
-        grads, n_grads = &listed, 1
+    if op.flags & (LIST_RESULT | SHARES):
+        status = _own_grads(op, grads, n_grads, needed, own)
+        grads, n_grads = own, MAX_GRADS if op.flags & SHARES else 1
     for i in range(op.n_arguments - 1, -1, -1):
         later[i] = reads
         if needed >> i & 1 and op.formulas[i] != NULL:
@@ -269,7 +271,8 @@ cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grad
     for i in range(op.n_arguments):
         out[i].kind = NOTHING
         if status == OK and needed >> i & 1 and op.formulas[i] != NULL:
-            status = run(<const code_t *>op.formulas[i], saved, grads, ~later[i], &out[i])
+            status = run(<const code_t *>op.formulas[i], saved, grads, ~later[i],
+                         NULL if metas == NULL or i == op.listed else metas[first_edge(op, i, n_edges)], &out[i])
     for i in range(n_grads):
         if grads[i].kind != NOTHING:
             clear(&grads[i])
@@ -279,13 +282,23 @@ cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grad
     return status
 
 
-cdef int _list_grads(value_t *grads, int n_grads, value_t *listed) noexcept nogil:
-    """Move the gradients of a list of results into one value; those left behind on failure are released."""
-    cdef int i, status = set_arrays(listed, n_grads)
+cdef int _own_grads(const operator_t *op, value_t *grads, int n_grads, uint32_t needed, value_t *own) noexcept nogil:
+    """Move the gradients to where there is room for what formulas share behind them; those of a list into one value."""
+    cdef int i, status = OK
+    own.kind = NOTHING
+    if op.flags & SHARES:
+        for i in range(MAX_GRADS):
+            own[i].kind = NOTHING
+        own[WANTED].kind = INTEGER
+        own[WANTED].of.integer = needed
+    if op.flags & LIST_RESULT and not (n_grads == 1 and grads.kind == ARRAYS):
+        status = set_arrays(own, n_grads)
     for i in range(n_grads):
         if status != OK:
             clear(&grads[i])
+        elif not op.flags & LIST_RESULT or grads[i].kind == ARRAYS:
+            own[i] = grads[i]
         elif grads[i].kind == ARRAY:
-            listed.of.arrays[i] = grads[i].of.array
+            own.of.arrays[i] = grads[i].of.array
         grads[i].kind = NOTHING
     return status

@@ -118,7 +118,7 @@ def recorded_function(row: dict, layout: list, argument: str, elementwise):
     numbers = {name: kind != OPERAND for name, kind in kinds.items()
                if kind == OPERAND or TYPES[kind] == "number"} | dict.fromkeys(CONSTANTS, True)
     body = Renamer(numbers, elementwise).visit(parse(title(row, argument), text))
-    lines = []
+    lines = [assign(body, "wanted", None, 1 << list(kinds).index(argument))]     # each formula runs by itself
     for number, entry in enumerate(layout):
         lines.append(assign(body, entry.name, SAVED, number))
     for name, number in gradient_names(row).items():
@@ -138,9 +138,11 @@ def recorded_function(row: dict, layout: list, argument: str, elementwise):
 
 
 def assign(like, name, source, number):
-    """`name = source[number]`, or `name = list(source)`."""
+    """`name = source[number]`, or `name = list(source)`, or `name = number`."""
     value = ast.Name(source, ast.Load())
-    if number is None:
+    if source is None:
+        value = ast.Constant(number)
+    elif number is None:
         value = ast.List([ast.Starred(value, ast.Load())], ast.Load())
     else:
         value = ast.Subscript(value, ast.Constant(number), ast.Load())

@@ -251,24 +251,31 @@ cdef int logsumexp_kernel(const value_t *arguments, value_t *results) noexcept n
     return reduced_result(b"logsumexp", LOGSUMEXP, 0, dtype, dtype, &reduction, results)
 
 
+cdef int dimensions_summed(const array_t *self, int ndim, const int64_t *shape, bint *reduced) noexcept nogil:
+    cdef bint any = ndim != self.ndim
+    cdef int i, lead = self.ndim - ndim
+    if lead < 0:
+        return -1
+    for i in range(self.ndim):
+        reduced[i] = i < lead or (shape[i - lead] == 1 and self.shape[i] != 1)
+        any = any or reduced[i]
+        if i >= lead and not reduced[i] and shape[i - lead] != self.shape[i]:
+            return -1
+    return any
+
+
 cdef int summed_to(array_t *self, int ndim, const int64_t *shape, array_t **result) noexcept nogil:
     cdef bint[MAX_DIMS] reduced
-    cdef bint needed = ndim != self.ndim
-    cdef int i, lead = self.ndim - ndim, status
+    cdef int needed = dimensions_summed(self, ndim, shape, reduced), status
     cdef array_t *source
-    if lead < 0:
+    if needed < 0 and ndim > self.ndim:
         snprintf(message(), MESSAGE, b"sum_to: cannot sum shape %s to more dimensions (got %s).",
                  shape_text(self), sizes_text(ndim, <const long long *>shape))
         return RUNTIME_ERROR
-    for i in range(self.ndim):
-        reduced[i] = i < lead or (shape[i - lead] == 1 and self.shape[i] != 1)
-        needed = needed or reduced[i]
-        if i >= lead and not reduced[i] and shape[i - lead] != self.shape[i]:
-            snprintf(message(), MESSAGE, b"sum_to: the shape does not broadcast to that of self (got %s, "
-                     b"expected "
-                     b"one that broadcasts to %s).", sizes_text(ndim, <const long long *>shape),
-                     shape_text(self))
-            return RUNTIME_ERROR
+    if needed < 0:
+        snprintf(message(), MESSAGE, b"sum_to: the shape does not broadcast to that of self (got %s, expected one that "
+                 b"broadcasts to %s).", sizes_text(ndim, <const long long *>shape), shape_text(self))
+        return RUNTIME_ERROR
     if not needed:
         result[0] = retain(self)
         return OK

@@ -315,7 +315,7 @@ template <class Op> __attribute__((noinline)) void columns(const typename Op::T 
     for (int64_t c = 0; c < width; c++) tile[c] = Op::identity();
     if (column_stride != 1) {
         add_rows<Op>(p, n, stride, width, column_stride, tile, q);
-    } else if (stride == width && width <= 32 && n >= 16) {
+    } else if (FOLDS(n, stride, width)) {
         // Narrow rows without gaps: several make a wide one, folded at the end.
         typename Op::P wide[128];
         int64_t fold = 128 / width, rows = n / fold, used = rows * fold;
@@ -344,6 +344,15 @@ template <class Op> void leaf(const char *data, int64_t n, int64_t stride, int64
     }
 }
 
+template <class Op> void rows(const char *data, int64_t n, int64_t stride, int64_t width, int begin, int end,
+                              char *partial, char *accumulators, const parameter_t *q) {
+    typename Op::P *tile = (typename Op::P *)partial;
+    typename Op::A *a = (typename Op::A *)accumulators;
+    for (int64_t c = 0; begin && c < width; c++) tile[c] = Op::identity();
+    add_rows<Op>((const typename Op::T *)data, n, stride, width, 1, tile, q);
+    for (int64_t c = 0; end && c < width; c++) a[c] = typename Op::A(tile[c]);
+}
+
 template <class Op> void combine(char *accumulators, const char *other, int64_t width, int64_t, int64_t) {
     typename Op::A *a = (typename Op::A *)accumulators;
     const typename Op::A *b = (const typename Op::A *)other;
@@ -358,7 +367,7 @@ template <class Op> void finish(const char *accumulators, int64_t width, char *r
 }
 
 template <class Op> loops_t loops() {
-    return loops_t{leaf<Op>, combine<Op>, finish<Op>, sizeof(typename Op::A)};
+    return loops_t{leaf<Op>, combine<Op>, finish<Op>, sizeof(typename Op::A), rows<Op>};
 }
 
 }  // namespace INSTRUCTION_SET

@@ -33,6 +33,19 @@ cdef bint can_reduce(int operation, int dtype) noexcept nogil
 cdef int reduce_array(int operation, double parameter, const array_t *self, const bint *reduced,
                       array_t *result, array_t *second) noexcept nogil
 
+# Where elements come from that lie nowhere yet: compute `n` of them, from number `start` on as in a contiguous array,
+# one after the other into `to`. Called by several threads at once.
+ctypedef struct source_t:
+    void (*produce)(void *context, int64_t start, int64_t n, char *to) noexcept nogil
+    void *context
+
+# The same, bit for bit, of an array that would be contiguous, of which only shape, strides and dtype exist: its
+# elements are computed just before they are reduced, in pieces that stay in the first-level cache.
+cdef int reduce_computed(int operation, double parameter, const array_t *like, const bint *reduced, array_t *result,
+                         source_t *source) noexcept nogil
+# Is there such a form of this reduction?
+cdef bint can_reduce_computed(int operation, int dtype) noexcept nogil
+
 # For kernels that handle rows themselves: maximum (nan if there is one) and sum of `n` contiguous floats of
 # `dtype`,
 # and of `n` rows of `width` <= COLUMNS neighbours that are `stride` elements apart.

@@ -1,4 +1,3 @@
-# distutils: sources = cygrad/_core/reduce_loops.cpp
 """The engine of all reductions: one plan of loops for any operation, dtype and layout.
 
 The dimensions of the array fall into two groups, kept and reduced. Each group is sorted by strides and
@@ -33,12 +32,16 @@ cdef extern from "reduce_types.h" nogil:
     ctypedef void (*finish_t)(const char *accumulators, int64_t width, char *result, char *second,
                               int64_t stride,
                               const parameter_t *parameter) noexcept nogil
+    ctypedef void (*rows_t)(const char *data, int64_t n, int64_t stride, int64_t width, int begin, int end, char *tile,
+                            char *accumulators, const parameter_t *parameter) noexcept nogil
     ctypedef struct loops_t:
         leaf_t leaf
         combine_t combine
         finish_t finish
         int64_t accumulator
+        rows_t rows
     loops_t find_loops(int operation, int dtype)
+    bint FOLDS(int64_t n, int64_t stride, int64_t width)
 
 cdef enum:
     TILE_BYTES = 4096         # of partial results of one tile: they stay in the first-level cache
@@ -49,6 +52,8 @@ cdef enum:
     MOST_PIECES = 256
     LEVELS = 64               # of the tree that joins leaves
     SMALL = 256               # doubles of accumulators that fit on the stack
+    BLOCK = 16384             # bytes that are computed at a time, where elements are
+    PARTIAL = 16384           # bytes for partial results of the widest tile
 
 ctypedef struct group_t:
     # Dimensions of one kind, innermost last.
@@ -77,6 +82,7 @@ ctypedef struct plan_t:
     int64_t leaves_per_piece
     int64_t pieces            # of one result
     int64_t slot              # bytes of a tile of accumulators
+    const source_t *source    # computes the elements; NULL: they are there
     char *partial             # accumulators of all pieces, where there are several
     int64_t *counts           # and how many elements are in each
     int32_t status
@@ -203,9 +209,48 @@ cdef void _finish(const plan_t *plan, int64_t tile, const char *accumulators) no
                       plan.kept.out_strides[inner], &plan.parameter)
 
 
-cdef void _piece(const plan_t *plan, int64_t tile, int64_t piece, char *stack,
+cdef int64_t _block(const plan_t *plan) noexcept nogil:
+    """Bytes that hold the elements computed at a time: of a narrow leaf all, else some rows."""
+    return max(BLOCK, plan.item * (max(ROW_ELEMENTS, 4 * plan.width) if plan.columns else RUN))
+
+
+cdef void _computed_leaf(const plan_t *plan, int64_t start, int64_t n, int64_t stride, int64_t width,
+                         int64_t column_stride, char *accumulators, char *space) noexcept nogil:
+    """
+    What `leaf` does with elements in memory, with elements that are computed for it, from number `start` on.
+
+    As they would be contiguous, one of the strides is 1; the parts of the leaf are rows that follow each other.
+    """
+    cdef const source_t *source = plan.source
+    cdef char *block = space + PARTIAL
+    cdef bint whole = plan.columns and FOLDS(n, stride, width)
+    cdef int64_t rows = n if plan.columns else width, length = width if plan.columns else n
+    cdef int64_t distance = stride if plan.columns else column_stride
+    cdef int64_t most = BLOCK // (max(length, 1) * plan.item)
+    cdef int64_t row = 0, count, i
+    most = rows if whole else max(4, most // 4 * 4) if plan.columns else max(1, most)
+    while True:
+        count = min(most, rows - row)
+        if distance == length:
+            source.produce(source.context, start + row * distance, count * length, block)
+        else:
+            for i in range(count):
+                source.produce(source.context, start + (row + i) * distance, length, block + i * length * plan.item)
+        if whole:
+            plan.loops.leaf(block, n, width, width, 1, True, accumulators, &plan.parameter)
+        elif plan.columns:
+            plan.loops.rows(block, count, width, width, row == 0, row + count == rows, space, accumulators,
+                            &plan.parameter)
+        else:
+            plan.loops.leaf(block, n, 1, count, n, False, accumulators + row * plan.loops.accumulator, &plan.parameter)
+        row += count
+        if row >= rows:
+            return
+
+
+cdef void _piece(const plan_t *plan, int64_t tile, int64_t piece, char *stack, char *space,
                  int64_t *counts) noexcept nogil:
-    """All leaves of one piece, joined into the first entry of the stack."""
+    """All leaves of one piece, joined into the first entry of the stack. `space`: where elements are computed."""
     cdef int inner = plan.reduced.ndim - 1, depth = 0
     cdef int64_t n = plan.reduced.shape[inner], stride = plan.reduced.strides[inner]
     cdef int64_t column_stride = plan.kept.strides[plan.kept.ndim - 1]
@@ -224,8 +269,12 @@ cdef void _piece(const plan_t *plan, int64_t tile, int64_t piece, char *stack,
             data = base + plan.item * _offset(&plan.reduced, run, plan.reduced.strides)
         begin = i * plan.length
         counts[depth] = min(plan.length, n - begin)
-        plan.loops.leaf(data + plan.item * begin * stride, counts[depth], stride, width, column_stride,
-                        plan.columns, stack + depth * plan.slot, &plan.parameter)
+        if plan.source != NULL:              # `data` counts from NULL then
+            _computed_leaf(plan, (data - <const char *>NULL) // plan.item + begin * stride, counts[depth], stride,
+                           width, column_stride, stack + depth * plan.slot, space)
+        else:
+            plan.loops.leaf(data + plan.item * begin * stride, counts[depth], stride, width, column_stride,
+                            plan.columns, stack + depth * plan.slot, &plan.parameter)
         depth += 1
         _join(plan, stack, counts, &depth, leaf - first, width)
     _join_all(plan, stack, counts, depth, width)
@@ -240,13 +289,16 @@ cdef int _levels(int64_t parts) noexcept nogil:
     return levels
 
 
-cdef char *_new_stack(plan_t *plan, int64_t parts, char *small, int64_t *nbytes) noexcept nogil:
+cdef char *_new_stack(plan_t *plan, int64_t parts, char *small, int64_t *nbytes, char **space) noexcept nogil:
+    """Memory for accumulators, and behind them for what is computed."""
     cdef char *stack = small
-    nbytes[0] = _levels(parts) * plan.slot
+    cdef int64_t accumulators = _levels(parts) * plan.slot
+    nbytes[0] = accumulators if plan.source == NULL else accumulators + PARTIAL + _block(plan)
     if nbytes[0] > 8 * SMALL:
         stack = <char *>allocate(nbytes[0])
         if stack == NULL:
             plan.status = MEMORY_ERROR
+    space[0] = stack + accumulators
     return stack
 
 
@@ -256,11 +308,12 @@ cdef void _tiles_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef double[SMALL] small
     cdef int64_t[LEVELS] counts
     cdef int64_t tile, nbytes
-    cdef char *stack = _new_stack(plan, plan.leaves, <char *>small, &nbytes)
+    cdef char *space
+    cdef char *stack = _new_stack(plan, plan.leaves, <char *>small, &nbytes, &space)
     if stack == NULL:
         return
     for tile in range(begin, end):
-        _piece(plan, tile, 0, stack, counts)
+        _piece(plan, tile, 0, stack, space, counts)
         _finish(plan, tile, stack)
     if nbytes > 8 * SMALL:
         deallocate(stack, nbytes)
@@ -272,11 +325,12 @@ cdef void _pieces_body(void *context, int64_t begin, int64_t end) noexcept nogil
     cdef double[SMALL] small
     cdef int64_t[LEVELS] counts
     cdef int64_t index, i, nbytes
-    cdef char *stack = _new_stack(plan, plan.leaves_per_piece, <char *>small, &nbytes)
+    cdef char *space
+    cdef char *stack = _new_stack(plan, plan.leaves_per_piece, <char *>small, &nbytes, &space)
     if stack == NULL:
         return
     for index in range(begin, end):
-        _piece(plan, index // plan.pieces, index % plan.pieces, stack, counts)
+        _piece(plan, index // plan.pieces, index % plan.pieces, stack, space, counts)
         for i in range(plan.slot):
             plan.partial[index * plan.slot + i] = stack[i]
         plan.counts[index] = counts[0]
@@ -325,6 +379,20 @@ cdef bint can_reduce(int operation, int dtype) noexcept nogil:
 
 cdef int reduce_array(int operation, double parameter, const array_t *self, const bint *reduced,
                       array_t *result, array_t *second) noexcept nogil:
+    return _reduce(operation, parameter, self, reduced, result, second, NULL)
+
+
+cdef bint can_reduce_computed(int operation, int dtype) noexcept nogil:
+    return find_loops(operation, dtype).rows != NULL
+
+
+cdef int reduce_computed(int operation, double parameter, const array_t *like, const bint *reduced, array_t *result,
+                         source_t *source) noexcept nogil:
+    return _reduce(operation, parameter, like, reduced, result, NULL, source)
+
+
+cdef int _reduce(int operation, double parameter, const array_t *self, const bint *reduced, array_t *result,
+                 array_t *second, const source_t *source) noexcept nogil:
     cdef plan_t plan
     cdef group_t *group
     cdef array_t *like = result if result != NULL else second
@@ -333,7 +401,8 @@ cdef int reduce_array(int operation, double parameter, const array_t *self, cons
     if like.size == 0:
         return OK
     plan.loops = find_loops(operation, self.dtype)
-    plan.data = self.data
+    plan.data = self.data if source == NULL else NULL
+    plan.source = source
     plan.item = itemsize(self.dtype)
     plan.result = result.data if result != NULL else NULL
     plan.result_item = itemsize(result.dtype) if result != NULL else 0

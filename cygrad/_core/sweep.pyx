@@ -86,6 +86,20 @@ cdef bint _may_join(const item_t *item) noexcept nogil:
     return True
 
 
+cdef bint _computes(const item_t *item, int64_t size) noexcept nogil:
+    """Does the node compute anything for an operand with fewer elements, which was broadcast? -1: for any operand?"""
+    cdef const node_t *node = item.node
+    cdef const code_t *code
+    cdef int i, edge
+    for i in range(node.op.n_arguments):
+        code = <const code_t *>node.op.formulas[i]
+        if code != NULL and node.needed >> i & 1 and code.n_steps:
+            edge = first_edge(node.op, i, node.n_edges)
+            if size < 0 or node.metas != NULL and node.metas[edge] != NULL and node.metas[edge].size < size:
+                return True
+    return False
+
+
 cdef bint _lies_evenly(const sweep_t *sweep, const array_t *array, int64_t *step, int64_t *row) noexcept nogil:
     """Can the tiles read an operand that broadcasts to the sweep's shape? How: see flow_t."""
     cdef const array_t *like = sweep.like
@@ -164,6 +178,16 @@ cdef bint _gradient_fits(sweep_t *sweep, const item_t *item, int *dtype) noexcep
             return False
         dtype[0] = sweep.program.flows[delivery.flow].dtype
     return dtype[0] >= 0
+
+
+cdef bint _computed_here(const sweep_t *sweep, const item_t *item) noexcept nogil:
+    """Is any of the item's gradient computed in the sweep?"""
+    cdef int i
+    for i in range(sweep.n_deliveries):
+        if (sweep.deliveries[i].waits and sweep.deliveries[i].buffer == item.buffers
+                and sweep.program.flows[sweep.deliveries[i].flow].computed):
+            return True
+    return False
 
 
 cdef specialised_t *_formula(sweep_t *sweep, const code_t *code, const value_t *saved, int dtype) noexcept nogil:
@@ -341,9 +365,10 @@ cdef void _hand_on(sweep_t *sweep, item_t *item, int edge, int flow) noexcept no
             first = &sweep.deliveries[i]
             waiting += 1
     # Where something else comes first, the sum begins with that: then the parts stay apart until they meet there.
-    if (waiting == 1 and not to_fit and not first.to_fit and sweep.plan.sums[buffer] == NULL
+    if (waiting == 1 and not to_fit and not first.to_fit
             and sweep.program.flows[first.flow].dtype == sweep.program.flows[flow].dtype
-            and (sweep.plan.ranks == NULL or first.rank == 0 and rank == first.count)):
+            and (sweep.plan.ranks == NULL or first.rank == 0 and rank == first.count)
+            and sweep.plan.sums[buffer] == NULL):
         first.flow = _sum(sweep, first.flow, flow)
         first.count += 1
         return
@@ -361,7 +386,9 @@ cdef bint _join(sweep_t *sweep, item_t *item, int *status) noexcept nogil:
     cdef const operator_t *op = node.op
     cdef value_t *saved
     cdef int i, edge, gradient, flow, dtype
+    # Alone it sums what it computes for a broadcast operand without writing it: joining must save as much.
     if not (_may_join(item) and _has_room(sweep, op) and _gradient_fits(sweep, item, &dtype) and can_take(node)
+            and (not _computes(item, sweep.like.size) or _computed_here(sweep, item))
             and _formulas_fit(sweep, node, dtype, programs)):
         return False
     saved = sweep.saved[sweep.nodes.count]
@@ -500,7 +527,7 @@ cdef int _collect(sweep_t *sweep, int64_t place) noexcept nogil:
     while place < plan.n_items and sweep.passed.count < FAR:
         item = &plan.items[plan.order[place]]
         place += 1
-        if not item.needed or was_swept(item) or item.node.gradient != NULL and not item.python and not item.node.python:
+        if not item.needed or was_swept(item) or item.node.gradient != NULL and not (item.python or item.node.python):
             continue                         # leaves take what they get afterwards
         if item.python or item.node.python:
             break                            # as its hooks might look at anything
@@ -515,10 +542,11 @@ cdef int _collect(sweep_t *sweep, int64_t place) noexcept nogil:
 cdef bint _has_company(plan_t *plan, const item_t *item, int64_t place) noexcept nogil:
     """Is there a node close behind that this one leads to and that might join it?"""
     cdef const item_t *other
-    cdef int64_t k
+    cdef int64_t k, size = 0 if plan.sums[item.buffers] == NULL else plan.sums[item.buffers].size
     for k in range(place + 1, min(place + 1 + 2 * FAR, plan.n_items)):
         other = &plan.items[plan.order[k]]
-        if other.needed and not was_swept(other) and _leads_to(item, other.node) and _may_join(other):
+        if (other.needed and not was_swept(other) and _leads_to(item, other.node) and _may_join(other)
+                and not _computes(item, size) and (_computes(item, -1) or not _computes(other, size))):
             return True
     return False
 

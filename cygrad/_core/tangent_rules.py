@@ -119,9 +119,8 @@ def transpose(operator, arguments, tangents, results):
         if not recorded:
             arguments, results = outside(arguments), outside(results)
         saved = saved_values(operator, arguments, results)
-        places = [namespace["zeros_like"](result).requires_grad_()
-                  if operator.is_differentiable(number) and differentiable(result.dtype) else None
-                  for number, result in enumerate(results)]
+        places = [None if result is None or not (operator.is_differentiable(number) and differentiable(result.dtype))
+                  else namespace["zeros_like"](result).requires_grad_() for number, result in enumerate(results)]
         pulled, directions = [], []
         for number, tangent in enumerate(tangents):
             if tangent is not None and operator.arguments[number] in operator.formulas:

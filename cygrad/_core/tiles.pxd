@@ -49,3 +49,7 @@ cdef void place_cells(const specialised_t *program, const value_t *inputs, slots
                       double complex *numbers) noexcept nogil
 # Run a task whose program, nest, sizes, moves and cells are set.
 cdef int run_task(task_t *task) noexcept nogil
+# The same for pieces on demand, of a task without a result (operand 0 lies nowhere and would be contiguous): set it up
+# once; then compute `n` elements from number `start` on, one after the other into `to`.
+cdef void prepare_task(task_t *task) noexcept nogil
+cdef void produce(void *task, int64_t start, int64_t n, char *to) noexcept nogil

@@ -11,6 +11,7 @@ from libc.stdio cimport snprintf
 from cygrad._core.array cimport MAX_DIMS
 from cygrad._core.atomic cimport atomic_claim, atomic_store
 from cygrad._core.cast cimport cast_loops, number_to_cell
+from cygrad._core.dtype cimport itemsize
 from cygrad._core.errors cimport MESSAGE, OK, message
 from cygrad._core.iteration cimport nest_pointer
 from cygrad._core.loops cimport loop_status, set_loop_status
@@ -143,12 +144,13 @@ cdef void run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n)
         n -= count
 
 
-cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n) noexcept nogil:
+cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n, char *to) noexcept nogil:
+    """The tile of n elements from `start` on; into the result, or, where given, to `to`."""
     cdef const specialised_t *program = task.program
     cdef const nest_t *nest = &task.nest
     cdef char *space = workspace + program.n_buffers * task.capacity * program.width
     cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
-    cdef bint scatter = not task.ready[0]
+    cdef bint scatter = to == NULL and not task.ready[0]
     cdef int k
     for k in range(1, nest.n):
         if nest.data[k] == NULL:
@@ -162,8 +164,8 @@ cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start,
             slots.data[k - 1] = space
             slots.steps[k - 1] = task.itemsize[k]
             space += task.capacity * task.itemsize[k]
-    if scatter:
-        slots.out = space
+    if to != NULL or scatter:
+        slots.out = to if to != NULL else space
         slots.out_step = out_size
     else:
         slots.out = (nest.data[0] + start * nest.strides[0][0] if task.even[0]
@@ -192,6 +194,30 @@ cdef void fetch_tile(const task_t *task, int64_t start, int64_t n) noexcept nogi
             fetch(nest.data[k] + start * step, min(n, nest.size - start) * step, k == 0)
 
 
+cdef inline void copy_cells(const task_t *task, slots_t *slots) noexcept nogil:
+    cdef int k
+    for k in range(task.program.n_inputs, task.program.n_inputs + task.program.n_cells):
+        slots.data[k] = task.cells.data[k]
+        slots.steps[k] = 0
+
+
+cdef void produce(void *context, int64_t start, int64_t n, char *to) noexcept nogil:
+    cdef task_t *task = <task_t *>context
+    cdef char[WORKSPACE + 64] memory
+    cdef char *workspace = <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63)
+    cdef slots_t slots
+    cdef int64_t count
+    copy_cells(task, &slots)
+    while n > 0:
+        count = min(n, task.piece)
+        if task.rows == 0:
+            count = min(count, task.nest.shape[0] - start % task.nest.shape[0])
+        run_tile(task, &slots, workspace, start, count, to)
+        start += count
+        n -= count
+        to += count * itemsize(task.program.dtype)
+
+
 cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Tiles begin..end, with a workspace and slots of this thread's own."""
     cdef task_t *task = <task_t *>context
@@ -200,12 +226,9 @@ cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef slots_t slots
     cdef int64_t tile, start, n, length = task.nest.shape[0]
     cdef bint far = task.nest.size >= FAR and task.program.n_steps > 1
-    cdef int k
     if task.watched == LISTEN:
         clear_invalid()
-    for k in range(task.program.n_inputs, task.program.n_inputs + task.program.n_cells):
-        slots.data[k] = task.cells.data[k]
-        slots.steps[k] = 0
+    copy_cells(task, &slots)
     for tile in range(begin, end):
         if task.rows:
             start = tile * task.rows * length
@@ -218,7 +241,7 @@ cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
             start += (tile // task.pieces) * length
         if far and tile + 1 < end:
             fetch_tile(task, start + n, n)
-        run_tile(task, &slots, workspace, start, n)
+        run_tile(task, &slots, workspace, start, n, NULL)
     if task.watched == LISTEN and was_invalid():
         atomic_store(&task.nan, 1)
     if task.program.partial and loop_status() != OK:
@@ -236,11 +259,12 @@ cdef bint is_even(const nest_t *nest, int k) noexcept nogil:
     return True
 
 
-cdef int run_task(task_t *task) noexcept nogil:
+cdef void prepare_task(task_t *task) noexcept nogil:
+    """How the operands lie, and how large tiles are."""
     cdef nest_t *nest = &task.nest
     cdef const specialised_t *program = task.program
     cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
-    cdef int64_t bytes, size, tiles, length = nest.shape[0]
+    cdef int64_t bytes, size, length = nest.shape[0]
     cdef int k
     task.error = OK
     task.watched = how_to_watch() if nan_watchers else 0
@@ -256,24 +280,29 @@ cdef int run_task(task_t *task) noexcept nogil:
             bytes += size
     size = tile_size(bytes)
     if nest.ndim == 1 or length >= size or length >= LONG_ROW:
-        task.rows = 0
         task.pieces = (length + size - 1) // size
         task.piece = ((length + task.pieces - 1) // task.pieces + 15) // 16 * 16
         task.pieces = (length + task.piece - 1) // task.piece
-        task.capacity = task.piece
-        tiles = nest.size // length * task.pieces
     else:
         task.rows = size // length
         task.piece = task.rows * length
-        task.capacity = size
-        tiles = (nest.size // length + task.rows - 1) // task.rows
+    task.capacity = task.piece
     for k in range(1, nest.n):
         task.ready[k] = lies_ready(task, k, task.itemsize[k])
     task.ready[0] = task.move[0] == NULL and lies_ready(task, 0, out_size)
     if not task.ready[0] and task.move[0] == NULL:       # same dtype, but unevenly strided: moved as it is
         task.move[0] = cast_loops[program.dtype][program.dtype]
-    size = WORK // (program.cost * task.piece)
-    parallel_for(run_tiles, task, tiles, size if size > 1 else 1)
+
+
+cdef int run_task(task_t *task) noexcept nogil:
+    cdef int64_t tiles, grain, length = task.nest.shape[0]
+    prepare_task(task)
+    if task.rows:
+        tiles = (task.nest.size // length + task.rows - 1) // task.rows
+    else:
+        tiles = task.nest.size // length * task.pieces
+    grain = WORK // (task.program.cost * task.piece)
+    parallel_for(run_tiles, task, tiles, grain if grain > 1 else 1)
     if task.nan:
         watch().nan = 1
     if task.error != OK:

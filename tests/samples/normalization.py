@@ -117,5 +117,4 @@ SAMPLES = {
         fails(ValueError, "3D or higher", (2, 3), 2),
     ],
 }
-HELPERS = {"normalize_backward": "layer_norm", "normalize_sums": "batch_norm",
-           "normalize_columns": "layer_norm"}
+HELPERS = {"normalize_backward": "layer_norm", "normalize_sums": "batch_norm"}

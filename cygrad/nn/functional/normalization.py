@@ -5,7 +5,7 @@ from cygrad.operators import OPERATORS
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
-_batch_norm, _layer_norm = OPERATORS["batch_norm"], OPERATORS["layer_norm"]
+_batch_norm, _layer_norm, _rms_norm = (OPERATORS[name] for name in ("batch_norm", "layer_norm", "rms_norm"))
 
 
 def _per_channel(values, input):
@@ -186,7 +186,11 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     Raises
     ------
     RuntimeError
-        If shapes do not fit.
+        If shapes do not fit; NotImplementedError for integers.
+
+    Notes
+    -----
+    Derivative: that of the root included; of any order.
 
     Examples
     --------
@@ -195,11 +199,15 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     tensor([[0.2000, 1.4000]])
     """
     dims = _row_dimensions("rms_norm", input, normalized_shape, weight=weight)
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise NotImplementedError(f"rms_norm: not implemented for {input.dtype}. Convert with to() first.")
     if eps is None:
         eps = 2.0 ** -52 if input.dtype in (cygrad.float64, cygrad.complex128) else 2.0 ** -23
-    squares = (input * input.conj() if input.dtype.is_complex else cygrad.square(input))
+    if input.dtype.is_floating_point and (weight is None or weight.dtype is input.dtype):
+        return _rms_norm(input, weight, dims, eps)[0]
+    squares = input * input.conj() if input.dtype.is_complex else cygrad.square(input)
     result = input * cygrad.rsqrt(squares.mean(tuple(range(-dims, 0)), keepdim=True) + eps)
-    return result if weight is None else result * weight
+    return result if weight is None else (result * weight).to(input.dtype)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
