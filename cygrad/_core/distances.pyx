@@ -20,18 +20,25 @@ cdef extern from *:
     #define LOOPS "distance_loops.h"
     #include "each_set.h"
     #undef LOOPS
-    typedef void (*distances_t)(const void *x, const void *turned, void *out, int64_t k, int64_t m, int sum_of_sizes);
+    typedef void (*distances_t)(const void *x, const void *turned, void *out, int64_t from, int64_t k, int64_t m,
+                                int sum_of_sizes);
+    typedef void (*mirror_t)(void *square, int64_t n, int64_t begin, int64_t end);
     typedef void (*gradient_t)(const void *x, const void *turned, const void *weights, const void *distances,
                                void *out, int64_t k, int64_t m, int sum_of_sizes);
     static const distances_t distances_loops[SETS][2] = VARIANTS(distances_of);
     static const gradient_t gradient_loops[SETS][2] = VARIANTS(distance_gradient);
+    static const mirror_t mirror_loops[SETS][2] = VARIANTS(mirror);
     """
-    ctypedef void (*distances_t)(const void *x, const void *turned, void *out, int64_t k, int64_t m,
+    enum:
+        MIRRORED
+    ctypedef void (*distances_t)(const void *x, const void *turned, void *out, int64_t start, int64_t k, int64_t m,
                                  bint sum_of_sizes) noexcept nogil
+    ctypedef void (*mirror_t)(void *square, int64_t n, int64_t begin, int64_t end) noexcept nogil
     ctypedef void (*gradient_t)(const void *x, const void *turned, const void *weights, const void *distances,
                                 void *out, int64_t k, int64_t m, bint sum_of_sizes) noexcept nogil
     distances_t[3][2] distances_loops
     gradient_t[3][2] gradient_loops
+    mirror_t[3][2] mirror_loops
     int instruction_set() nogil
 
 cdef enum:
@@ -47,6 +54,7 @@ ctypedef struct work_t:
     int64_t k
     int64_t m
     bint sum_of_sizes
+    bint within           # both are the same vectors: half of the distances will do
 
 
 cdef void _rows(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -60,12 +68,23 @@ cdef void _rows(void *context, int64_t begin, int64_t end) noexcept nogil:
         x = work.x.data + row * m * size
         turned = work.turned.data + row // n * k * m * size
         if work.gradient == NULL:
-            distances_loops[set_][double_precision](x, turned, work.distances.data + row * k * size, k, m,
-                                                    work.sum_of_sizes)
+            distances_loops[set_][double_precision](x, turned, work.distances.data + row * k * size,
+                                                    row % n if work.within else 0, k, m, work.sum_of_sizes)
         else:
             gradient_loops[set_][double_precision](x, turned, work.weights.data + row * k * size,
                                                    work.distances.data + row * k * size,
                                                    work.gradient.data + row * m * size, k, m, work.sum_of_sizes)
+
+
+cdef void _mirror(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Blocks of rows begin..end, counted through the batch: what the other half of the distances is."""
+    cdef work_t *work = <work_t *>context
+    cdef int64_t block, first, n = work.n, blocks = (n + MIRRORED - 1) // MIRRORED
+    cdef mirror_t loop = mirror_loops[instruction_set()][work.x.dtype == FLOAT64]
+    for block in range(begin, end):
+        first = block % blocks * MIRRORED
+        loop(work.distances.data + block // blocks * n * n * itemsize(work.x.dtype), n, first,
+             min(first + MIRRORED, n))
 
 
 cdef int _read(work_t *work, const value_t *x_value, const value_t *y_value, const value_t *p, array_t **x,
@@ -102,6 +121,9 @@ cdef int _finish(work_t *work, int status, const array_t *result) noexcept nogil
     if status == OK and result.size:
         vectors = result.size // result.shape[result.ndim - 1]
         parallel_for(_rows, work, vectors, PIECE // each if each and PIECE > each else 1)
+        if work.within:
+            parallel_for(_mirror, work, vectors // work.n * ((work.n + MIRRORED - 1) // MIRRORED),
+                         max(<int64_t>1, PIECE // (MIRRORED * work.n)))
     release(work.x)
     release(work.turned)
     return status
@@ -126,8 +148,8 @@ cdef array_t *_turned(array_t *array) noexcept nogil:
     return copy
 
 
-cdef int distances_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """distances(x, y, p)."""
+cdef int _distances(const value_t *arguments, value_t *results, bint within) noexcept nogil:
+    """Of x and y, p; `within`: x and y are the same."""
     cdef work_t work
     cdef array_t *x
     cdef array_t *y
@@ -141,6 +163,7 @@ cdef int distances_kernel(const value_t *arguments, value_t *results) noexcept n
     status = new_array(b"cdist", x.dtype, x.ndim, shape, &work.distances)
     if status != OK:
         return status
+    work.within = within
     work.x, work.turned = as_contiguous(x, -1), _turned(y)
     status = _finish(&work, status, work.distances)
     if status != OK:
@@ -149,11 +172,16 @@ cdef int distances_kernel(const value_t *arguments, value_t *results) noexcept n
     return array_result(work.distances, &results[0])
 
 
+cdef int distances_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """distances(x, y, p)."""
+    return _distances(arguments, results, False)
+
+
 cdef int distances_within_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """distances_within(x, p)."""
     cdef value_t given[3]
     given[0], given[1], given[2] = arguments[0], arguments[0], arguments[1]
-    return distances_kernel(given, results)
+    return _distances(given, results, True)
 
 
 cdef int _weights(const value_t *value, const array_t *like, int64_t k, array_t **contiguous) noexcept nogil:

@@ -88,17 +88,6 @@ static int reduce_inverse(double w, double *t) {
     return s <= 5 ? 1 : s <= 12 ? 2 : 3;
 }
 
-static int reduce_erfinv(double x, double *t, double *rest) {
-    double a = fabs(x);
-    *rest = a == 1 ? copysign(INFINITY, x) : NAN;
-    if (!(a < 1)) return -1;
-    return reduce_inverse(a < 0.5 ? -log1p(-x * x) : -log((1 - a) * (1 + a)), t);
-}
-
-static double finish_erfinv(double x, double sum, double t, double rest, int piece) {
-    return x * sum;
-}
-
 /* The normal quantile: sqrt(2) erfinv(2p - 1), where 1 - (2p - 1)^2 = 4p(1 - p) loses nothing for small p */
 static int reduce_ndtri(double p, double *t, double *rest) {
     double x = 2 * p - 1;
@@ -112,8 +101,6 @@ static double finish_ndtri(double p, double sum, double t, double rest, int piec
 }
 
 static const piecewise_t scaled_erfc = {reduce_erfcx, finish_erfcx, {TABLE(erfcx_table)}};
-static const piecewise_t inverse_erf = {reduce_erfinv, finish_erfinv,
-    {TABLE(erfinv_centre), TABLE(erfinv_middle), TABLE(erfinv_far), TABLE(erfinv_farthest)}};
 static const piecewise_t inverse_normal = {reduce_ndtri, finish_ndtri,
     {TABLE(erfinv_centre), TABLE(erfinv_middle), TABLE(erfinv_far), TABLE(erfinv_farthest)}};
 

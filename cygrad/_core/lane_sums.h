@@ -8,14 +8,22 @@
 typedef REAL NAME(lanes_t) __attribute__((vector_size(64)));
 typedef REAL NAME(unaligned_t) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
 
+typedef REAL NAME(half_t) __attribute__((vector_size(32)));
+typedef REAL NAME(quarter_t) __attribute__((vector_size(16)));
+
 /* Added up as a balanced tree. */
 INLINE double NAME(joined)(const NAME(lanes_t) *lanes) {
-    REAL value[LANES];
-    memcpy(value, lanes, sizeof value);
-    for (int width = LANES / 2; width; width /= 2)
-        for (int i = 0; i < width; i++)
-            value[i] += value[i + width];
-    return value[0];
+    NAME(half_t) halves[2];
+    NAME(quarter_t) quarters[2];
+    memcpy(halves, lanes, sizeof halves);
+    halves[0] += halves[1];
+    memcpy(quarters, halves, sizeof quarters);
+    quarters[0] += quarters[1];
+#if DOUBLE
+    return quarters[0][0] + quarters[0][1];
+#else
+    return (quarters[0][0] + quarters[0][2]) + (quarters[0][1] + quarters[0][3]);
+#endif
 }
 
 /* The sum of a, or of a * b where b is given. */
@@ -43,12 +51,17 @@ INLINE double NAME(sum_of)(const REAL *a, const REAL *b, int64_t n) {
     return total;
 }
 
-INLINE void NAME(enlarge)(NAME(lanes_t) *largest, const REAL *x) {
-    typedef UNSIGNED mask_t __attribute__((vector_size(64)));
-    const NAME(lanes_t) other = *(const NAME(unaligned_t) *)x;
-    const mask_t keep = (mask_t)(*largest > other);
-    *largest = (NAME(lanes_t))(((mask_t)*largest & keep) | ((mask_t)other & ~keep));
-}
+#define ENLARGE(vector_t, size) \
+    INLINE void NAME(enlarge_##vector_t)(NAME(vector_t) *largest, const NAME(vector_t) *x) { \
+        typedef UNSIGNED mask_t __attribute__((vector_size(size))); \
+        const NAME(vector_t) other = *x; \
+        const mask_t keep = (mask_t)(*largest > other); \
+        *largest = (NAME(vector_t))(((mask_t)*largest & keep) | ((mask_t)other & ~keep)); \
+    }
+ENLARGE(lanes_t, 64)
+ENLARGE(half_t, 32)
+ENLARGE(quarter_t, 16)
+#undef ENLARGE
 
 /* The largest; something else if there is a nan, which then is in all sums, too. */
 INLINE REAL NAME(largest)(const REAL *x, int64_t n) {
@@ -56,18 +69,27 @@ INLINE REAL NAME(largest)(const REAL *x, int64_t n) {
     int64_t i = 0;
     if (n >= LANES) {
         NAME(lanes_t) first = *(const NAME(unaligned_t) *)x, second = first;
-        REAL value[LANES];
+        NAME(half_t) halves[2];
+        NAME(quarter_t) quarters[2];
         for (; i + 2 * LANES <= n; i += 2 * LANES) {
-            NAME(enlarge)(&first, x + i);
-            NAME(enlarge)(&second, x + i + LANES);
+            const NAME(lanes_t) one = *(const NAME(unaligned_t) *)(x + i);
+            const NAME(lanes_t) other = *(const NAME(unaligned_t) *)(x + i + LANES);
+            NAME(enlarge_lanes_t)(&first, &one);
+            NAME(enlarge_lanes_t)(&second, &other);
         }
-        memcpy(value, &second, sizeof value);
-        NAME(enlarge)(&first, value);
-        memcpy(value, &first, sizeof value);
-        for (int width = LANES / 2; width; width /= 2)
-            for (int k = 0; k < width; k++)
-                value[k] = value[k] > value[k + width] ? value[k] : value[k + width];
-        largest = value[0];
+        NAME(enlarge_lanes_t)(&first, &second);
+        memcpy(halves, &first, sizeof halves);
+        NAME(enlarge_half_t)(&halves[0], &halves[1]);
+        memcpy(quarters, halves, sizeof quarters);
+        NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);
+        /* vectors to the end: a maximum of numbers may become a branch that nobody can foresee */
+#if !DOUBLE
+        quarters[1] = (NAME(quarter_t)){quarters[0][2], quarters[0][3], quarters[0][0], quarters[0][1]};
+        NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);
+#endif
+        quarters[1] = (NAME(quarter_t)){quarters[0][1], quarters[0][0]};
+        NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);
+        largest = quarters[0][0];
     }
     for (; i < n; i++)
         largest = x[i] > largest ? x[i] : largest;

@@ -20,7 +20,7 @@ from cygrad._core.errors cimport (
 )
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.reduction cimport SUM, reduce_array, row_sum
-from cygrad._core.softmax cimport exponentiate, log_softmax_into, rows_along, rows_t
+from cygrad._core.softmax cimport log_softmax_into, rows_along, rows_t, scaled_exponentials
 from cygrad._core.value cimport NOTHING, as_real, register_kernel, set_array, value_t
 
 cdef enum:
@@ -355,23 +355,18 @@ cdef void _sample_gradients(loss_t *loss, floating *input, floating *weight, flo
                 smooth[k] = <floating>(loss.smoothing / n) * g
             scale[k] = along[k] + smooth[k] * all_weights
         if loss.through_softmax and inner == 1:
-            g, s = scale[0], smooth[0]
-            for c in range(n):
-                out[at + c] = input[at + c]
-            exponentiate(loss.dtype, <char *>(out + at), n)
-            if s == 0:
+            s = smooth[0]
+            scaled_exponentials(loss.dtype, <char *>(input + at), scale[0], 0 if weight != NULL else s,
+                                <char *>(out + at), n)
+            if weight != NULL and s != 0:
                 for c in range(n):
-                    out[at + c] = out[at + c] * g
-            else:
-                for c in range(n):
-                    out[at + c] = out[at + c] * g - (s * weight[c] if weight != NULL else s)
+                    out[at + c] = out[at + c] - s * weight[c]
         else:
             for c in range(n):
                 if loss.through_softmax:
                     w = weight[c] if weight != NULL else <floating>1
-                    for k in range(width):
-                        out[at + c * inner + k] = input[at + c * inner + k]
-                    exponentiate(loss.dtype, <char *>(out + at + c * inner), width)
+                    scaled_exponentials(loss.dtype, <char *>(input + at + c * inner), 1, 0,
+                                        <char *>(out + at + c * inner), width)
                     for k in range(width):
                         out[at + c * inner + k] = out[at + c * inner + k] * scale[k] - smooth[k] * w
                 else:

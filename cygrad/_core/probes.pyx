@@ -1,4 +1,4 @@
-"""Probes: what tests and benchmarks need of memory, arrays, threads and the processor but Python cannot reach otherwise."""
+"""Probes: what tests and benchmarks need of memory, arrays, threads and the processor, out of Python's reach."""
 
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from cygrad._core.array cimport (

@@ -11,6 +11,9 @@ ctypedef struct rows_t:
 cdef void rows_along(const array_t *array, int dim, rows_t *rows) noexcept nogil
 # exp of n contiguous floats, in place.
 cdef void exponentiate(int dtype, char *data, long long n) noexcept nogil
+# exp(x) * factor - less of n contiguous floats; `out` may be `x`.
+cdef void scaled_exponentials(int dtype, const char *x, double factor, double less, char *out,
+                              long long n) noexcept nogil
 # log_softmax along a wrapped dimension of a contiguous floating array, into `out` of the same shape and
 # dtype.
 cdef void log_softmax_into(array_t *self, int dim, array_t *out) noexcept nogil

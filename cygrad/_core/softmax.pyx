@@ -11,7 +11,6 @@ from cygrad._core.array cimport array_empty_like, array_t, release
 from cygrad._core.copy cimport as_contiguous
 from cygrad._core.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-from cygrad._core.loops cimport entries, primitive
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.value cimport NOTHING, register_kernel, set_array, value_t
 
@@ -23,17 +22,21 @@ cdef extern from "softmax_rows.h" nogil:
         LOG_SOFTMAX
         SOFTMAX_BACKWARD
         LOG_SOFTMAX_BACKWARD
-    ctypedef void (*softmax_row_t)(const void *x, const void *result, void *out, int64_t n) noexcept nogil
+    ctypedef void (*softmax_rows_t)(const void *x, const void *result, void *out, int64_t n,
+                                    int64_t rows) noexcept nogil
     ctypedef void (*softmax_columns_t)(const void *x, const void *result, void *out, int64_t n, int64_t stride,
                                        int64_t width) noexcept nogil
-    softmax_row_t row_of_softmax(int operation, bint double_precision)
+    ctypedef void (*scaled_exponentials_t)(const void *x, double factor, double less, void *out,
+                                           int64_t n) noexcept nogil
+    softmax_rows_t rows_of_softmax(int operation, bint double_precision)
     softmax_columns_t columns_of_softmax(int operation, bint double_precision)
+    scaled_exponentials_t scaled_exponentials_for(bint double_precision)
 
 cdef enum:
     PIECE = 16384         # elements worth a thread
 
 ctypedef struct work_t:
-    softmax_row_t row
+    softmax_rows_t along  # for rows of neighbours
     softmax_columns_t columns
     int64_t item          # bytes of an element
     rows_t rows
@@ -42,8 +45,6 @@ ctypedef struct work_t:
     char *self            # or grad
     char *result          # of the forward
     char *out
-
-cdef int _exp = -1
 
 
 cdef void rows_along(const array_t *array, int dim, rows_t *rows) noexcept nogil:
@@ -59,25 +60,26 @@ cdef void rows_along(const array_t *array, int dim, rows_t *rows) noexcept nogil
 
 
 cdef void exponentiate(int dtype, char *data, long long n) noexcept nogil:
-    cdef char *arguments[2]
-    cdef int64_t steps[2]
-    cdef int64_t count = n
-    arguments[0] = arguments[1] = data
-    steps[0] = steps[1] = itemsize(dtype)
-    entries[_exp][dtype].loop(arguments, &count, steps, entries[_exp][dtype].data)
+    scaled_exponentials(dtype, data, 1, 0, data, n)
+
+
+cdef void scaled_exponentials(int dtype, const char *x, double factor, double less, char *out,
+                              long long n) noexcept nogil:
+    scaled_exponentials_for(dtype != FLOAT32)(x, factor, less, out, n)
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Rows, or tiles of neighbouring ones."""
     cdef work_t *work = <work_t *>context
     cdef int64_t item, at, column, n = work.rows.n, inner = work.rows.inner
+    if inner == 1:
+        at = begin * n * work.item
+        work.along(work.self + at, work.result + at, work.out + at, n, end - begin)
+        return
     for item in range(begin, end):
         column = item % work.tiles * work.width
         at = (item // work.tiles * n * inner + column) * work.item
-        if inner == 1:
-            work.row(work.self + at, work.result + at, work.out + at, n)
-        else:
-            work.columns(work.self + at, work.result + at, work.out + at, n, inner, min(work.width, inner - column))
+        work.columns(work.self + at, work.result + at, work.out + at, n, inner, min(work.width, inner - column))
 
 
 cdef void _run(softmax_operation_t operation, array_t *self, array_t *result, int dim, array_t *out) noexcept nogil:
@@ -85,7 +87,7 @@ cdef void _run(softmax_operation_t operation, array_t *self, array_t *result, in
     cdef work_t work
     if out.size == 0:
         return
-    work.row = row_of_softmax(operation, out.dtype != FLOAT32)
+    work.along = rows_of_softmax(operation, out.dtype != FLOAT32)
     work.columns = columns_of_softmax(operation, out.dtype != FLOAT32)
     work.item = itemsize(out.dtype)
     rows_along(out, dim, &work.rows)
@@ -178,7 +180,6 @@ cdef int log_softmax_backward_kernel(const value_t *arguments, value_t *results)
     return _backward(b"log_softmax_backward", LOG_SOFTMAX_BACKWARD, arguments, results)
 
 
-_exp = primitive("exp")
 register_kernel("softmax", softmax_kernel)
 register_kernel("log_softmax", log_softmax_kernel)
 register_kernel("softmax_backward", softmax_backward_kernel)

@@ -2,49 +2,81 @@
 #include "vector_functions.h"
 #include "lane_sums.h"
 
-/* out = exp(x - shift); -> the sum. No x is larger than the shift. */
-INLINE double NAME(shifted_powers)(const REAL *x, REAL shift, REAL *out, int64_t n) {
+/* out = exp(x - shift), of which SUMMED at a time are kept if not all; -> the sum. No x is larger than the shift. */
+INLINE double NAME(shifted_powers)(const REAL *x, REAL shift, REAL *out, int64_t n, int all) {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
-        const int64_t end = n - begin < SUMMED ? n : begin + SUMMED;
+        const int64_t count = n - begin < SUMMED ? n - begin : SUMMED;
+        const REAL *from = x + begin;
+        REAL *to = all ? out + begin : out;
         INDEPENDENT
-        for (int64_t i = begin; i < end; i++)
-            out[i] = NAME(decay)(x[i] - shift);
-        total += NAME(sum_of)(out + begin, NULL, end - begin);
+        for (int64_t i = 0; i < count; i++)
+            to[i] = NAME(decay)(from[i] - shift);
+        total += NAME(sum_of)(to, NULL, count);
     }
     return total;
 }
 
-static void NAME(softmax_row)(const REAL *x, const REAL *unused, REAL *out, int64_t n) {
-    const REAL factor = (REAL)(1 / NAME(shifted_powers)(x, NAME(largest)(x, n), out, n));
-    for (int64_t i = 0; i < n; i++)
-        out[i] *= factor;
+static void NAME(softmax_rows)(const REAL *x, const REAL *unused, REAL *out, int64_t n, int64_t rows) {
+    for (int64_t k = 0; k < rows; k++, x += n, out += n) {
+        const REAL factor = (REAL)(1 / NAME(shifted_powers)(x, NAME(largest)(x, n), out, n, 1));
+        for (int64_t i = 0; i < n; i++)
+            out[i] *= factor;
+    }
 }
 
-static void NAME(log_softmax_row)(const REAL *x, const REAL *unused, REAL *out, int64_t n) {
-    const REAL shift = NAME(largest)(x, n);
-    REAL powers[SUMMED];
-    double total = 0;
-    for (int64_t begin = 0; begin < n; begin += SUMMED)
-        total += NAME(shifted_powers)(x + begin, shift, powers, n - begin < SUMMED ? n - begin : SUMMED);
-    const REAL logarithm = (REAL)log(total);
-    INDEPENDENT
-    for (int64_t i = 0; i < n; i++)
-        out[i] = (x[i] - shift) - logarithm;
+/* The logarithm of a sum of powers, the largest of which is 1; nan stays. */
+INLINE REAL NAME(logarithm_of_total)(double total) {
+    const REAL rounded = (REAL)total, value = NAME(logarithm)(rounded, (REAL)(total - rounded));
+    return rounded < (REAL)INFINITY ? value : rounded;
 }
 
-static void NAME(softmax_backward_row)(const REAL *grad, const REAL *result, REAL *out, int64_t n) {
-    const REAL total = (REAL)NAME(sum_of)(grad, result, n);
-    INDEPENDENT
-    for (int64_t i = 0; i < n; i++)
-        out[i] = (grad[i] - total) * result[i];
+/* The logarithms of several rows are vector code, too, if the rows stay in the cache. */
+static void NAME(log_softmax_rows)(const REAL *x, const REAL *unused, REAL *out, int64_t n, int64_t rows) {
+    REAL powers[SUMMED], shift[ROWS], logarithm[ROWS];
+    double totals[ROWS];
+    const int64_t most = n < SUMMED / ROWS ? ROWS : n < SUMMED ? SUMMED / n : 1;
+    for (int64_t first = 0; first < rows; first += most, x += most * n, out += most * n) {
+        const int64_t count = rows - first < most ? rows - first : most;
+        for (int64_t k = 0; k < count; k++) {
+            const REAL *row = x + k * n;
+            shift[k] = NAME(largest)(row, n);
+            totals[k] = NAME(shifted_powers)(row, shift[k], powers, n, 0);
+        }
+        for (int64_t k = 0; k < count; k++)
+            logarithm[k] = NAME(logarithm_of_total)(totals[k]);
+        for (int64_t k = 0; k < count; k++) {
+            INDEPENDENT
+            for (int64_t i = k * n; i < k * n + n; i++)
+                out[i] = (x[i] - shift[k]) - logarithm[k];
+        }
+    }
 }
 
-static void NAME(log_softmax_backward_row)(const REAL *grad, const REAL *result, REAL *out, int64_t n) {
-    const REAL total = (REAL)NAME(sum_of)(grad, NULL, n);
+static void NAME(softmax_backward_rows)(const REAL *grad, const REAL *result, REAL *out, int64_t n, int64_t rows) {
+    for (int64_t k = 0; k < rows; k++, grad += n, result += n, out += n) {
+        const REAL total = (REAL)NAME(sum_of)(grad, result, n);
+        INDEPENDENT
+        for (int64_t i = 0; i < n; i++)
+            out[i] = (grad[i] - total) * result[i];
+    }
+}
+
+static void NAME(log_softmax_backward_rows)(const REAL *grad, const REAL *result, REAL *out, int64_t n,
+                                            int64_t rows) {
+    for (int64_t k = 0; k < rows; k++, grad += n, result += n, out += n) {
+        const REAL total = (REAL)NAME(sum_of)(grad, NULL, n);
+        INDEPENDENT
+        for (int64_t i = 0; i < n; i++)
+            out[i] = grad[i] - NAME(exponential)(result[i]) * total;
+    }
+}
+
+static void NAME(scaled_exponentials)(const REAL *x, double factor, double less, REAL *out, int64_t n) {
+    const REAL by = (REAL)factor, minus = (REAL)less;
     INDEPENDENT
     for (int64_t i = 0; i < n; i++)
-        out[i] = grad[i] - NAME(exponential)(result[i]) * total;
+        out[i] = NAME(exponential)(x[i]) * by - minus;
 }
 
 /* The same for `width` <= COLUMNS neighbouring rows, of which element i lies i * stride further: each line of the loops is
@@ -88,7 +120,7 @@ static void NAME(log_softmax_columns)(const REAL *x, const REAL *unused, REAL *o
         for (int64_t k = 0; k < width; k++)
             totals[k] += NAME(decay)(x[i * stride + k] - shift[k]);
     for (int64_t k = 0; k < width; k++)
-        logarithm[k] = (REAL)log(totals[k]);
+        logarithm[k] = NAME(logarithm_of_total)(totals[k]);
     for (int64_t i = 0; i < n; i++) {
         INDEPENDENT
         for (int64_t k = 0; k < width; k++)

@@ -30,7 +30,7 @@ cdef extern from "bessel_functions.h" nogil:
     double spherical_j0(double)
 
 cdef extern from "error_functions.h" nogil:
-    const piecewise_t scaled_erfc, inverse_erf, inverse_normal
+    const piecewise_t scaled_erfc, inverse_normal
 
 cdef extern from "gamma_functions.h" nogil:
     const piecewise_t digamma_function
@@ -203,8 +203,6 @@ def _initialise():
     enter("bessel_y1", bessel_y1, 80)
     enter("spherical_bessel_j0", spherical_j0, 20)
     enter_piecewise("erfcx", &scaled_erfc, 15)
-    # In float32 it is a vector loop.
-    set_entry(define("erfinv", 1, FLOAT, 25, True, -1), FLOAT64, piecewise_loop, <void *>&inverse_erf, FLOAT64)
     enter_piecewise("ndtri", &inverse_normal, 30)
     enter_piecewise("digamma", &digamma_function, 30)
     enter_binary("zeta", zeta_function, 300)

@@ -8,10 +8,9 @@ of loop_t; where a loop has no use for it, its pointer type tells the compiler w
 from libc.math cimport M_PI, trunc
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from cygrad._core.cast cimport cast_loops
-from cygrad._core.dtype cimport (BOOL, COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, INT64, itemsize)
+from cygrad._core.dtype cimport BOOL, DTYPES, FLOAT32, FLOAT64, INT64, itemsize
 from cygrad._core.integer_loops cimport enter_integers
-from cygrad._core.loops cimport (FLOAT, SAME, SELECT, define, entries, entry_t, loop_t, primitive, rule_t,
-                                 set_entry)
+from cygrad._core.loops cimport FLOAT, SAME, SELECT, define, entries, loop_t, rule_t, set_entry
 
 cdef extern from "<math.h>" nogil:
     float truncf(float)
@@ -21,20 +20,14 @@ cdef extern from "<math.h>" nogil:
 
 cdef extern from "vector_math.h" nogil:
     void sines(const double *x, double *out, int64_t n, int64_t quarter)
-    ctypedef void (*vector_function_t)(const void *x, void *out, int64_t n) noexcept nogil
-    ctypedef enum vector_name_t:
-        RECTIFICATION
-        EXPONENTIAL
-        SIGMOID
-        SOFTPLUS
-        LOGARITHM_OF_SUM
-        ERROR_FUNCTION
-        COMPLEMENTARY_ERROR_FUNCTION
-        NORMAL_DISTRIBUTION
-        GELU
-        GELU_SLOPE
-        INVERSE_ERROR_FUNCTION
-    vector_function_t vector_function(int name, bint double_precision)
+    ctypedef void (*vector_function_t)(const void **operands, void *out, int64_t n) noexcept nogil
+    ctypedef struct vector_entry_t:
+        const char *name
+        int arity
+        int cost
+    const vector_entry_t vector_entries[1]
+    int VECTOR_ENTRIES
+    vector_function_t vector_function(int entry, bint double_precision)
 
 cdef extern from "vector_choice.h" nogil:
     void choose_bytes(const uint8_t *condition, const uint8_t *x, const uint8_t *y, uint8_t *out, int64_t n,
@@ -46,17 +39,9 @@ cdef extern from "vector_choice.h" nogil:
     void choose_doubles(const uint8_t *condition, const uint64_t *x, const uint64_t *y, uint64_t *out, int64_t n,
                         int64_t x_step, int64_t y_step)
 
-cdef extern from "<complex.h>" nogil:
-    double carg(double complex)
-    float cargf(float complex)
-
 ctypedef fused real_t:
     float
     double
-
-ctypedef fused complex_t:
-    (float complex)
-    (double complex)
 
 ctypedef fused ordered_t:
     uint8_t
@@ -72,9 +57,6 @@ ctypedef fused word_t:
     int32_t
     int64_t
     (double complex)
-
-# Loops that loops here are built on.
-cdef int _exp = primitive("exp")
 
 cdef enum:
     BLOCK = 512       # elements that a loop holds on the stack to make neighbours of them
@@ -127,6 +109,17 @@ cdef void relu_loop(char **arguments, const int64_t *n, const int64_t *steps, or
             (<ordered_t *>(out + i * steps[1]))[0] = relu((<ordered_t *>(x + i * steps[0]))[0])
 
 
+cdef void clamp_loop(char **arguments, const int64_t *n, const int64_t *steps, ordered_t *tag) noexcept nogil:
+    cdef int64_t i
+    cdef ordered_t x, low, high
+    for i in range(n[0]):
+        x = (<ordered_t *>(arguments[0] + i * steps[0]))[0]
+        low = (<ordered_t *>(arguments[1] + i * steps[1]))[0]
+        high = (<ordered_t *>(arguments[2] + i * steps[2]))[0]
+        x = low if x < low else x
+        (<ordered_t *>(arguments[3] + i * steps[3]))[0] = high if x > high else x
+
+
 cdef void sign_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
     """1, -1 or 0; of nan, as the reference has it, 0."""
     cdef int64_t i, size = sizeof(real_t)
@@ -148,7 +141,7 @@ cdef void copy_bool_loop(char **arguments, const int64_t *n, const int64_t *step
         arguments[1][i * steps[1]] = arguments[0][i * steps[0]]
 
 
-# Floating and complex functions
+# Floating functions
 
 cdef void trunc_divide_real_loop(char **arguments, const int64_t *n, const int64_t *steps,
                                  real_t *tag) noexcept nogil:
@@ -161,24 +154,54 @@ cdef void trunc_divide_real_loop(char **arguments, const int64_t *n, const int64
             truncf(quotient) if real_t is float else trunc(quotient))
 
 
-cdef void vector_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+cdef inline void run_vector(int arity, char **arguments, int64_t n, const int64_t *steps, real_t *data) noexcept nogil:
     """A vector_function_t, given as `data`: where elements are no neighbours, they are made so first."""
     cdef vector_function_t function = <vector_function_t><void *>data
-    cdef real_t[BLOCK] block
-    cdef int64_t done = 0, count, i, size = sizeof(real_t)
-    cdef char *x = arguments[0]
-    cdef char *out = arguments[1]
-    if steps[0] == size and steps[1] == size:
-        function(x, out, n[0])
-        return
-    while done < n[0]:
-        count = min(n[0] - done, <int64_t>BLOCK)
-        for i in range(count):
-            block[i] = (<real_t *>(x + (done + i) * steps[0]))[0]
-        function(block, block, count)
-        for i in range(count):
-            (<real_t *>(out + (done + i) * steps[1]))[0] = block[i]
+    cdef real_t[4][BLOCK] block
+    cdef const void *operands[3]
+    cdef real_t number
+    cdef int64_t done = 0, count = n, i, size = sizeof(real_t)
+    cdef char *x
+    cdef char *out = arguments[arity]
+    cdef int k
+    for k in range(arity + 1):
+        if steps[k] != size and count > BLOCK:
+            count = BLOCK
+    while done < n:
+        if n - done < count:
+            count = n - done
+        for k in range(arity):
+            x = arguments[k] + done * steps[k]
+            if steps[k] == size:
+                operands[k] = x
+            else:
+                operands[k] = block[k]
+                if steps[k]:
+                    for i in range(count):
+                        block[k][i] = (<real_t *>(x + i * steps[k]))[0]
+                elif done == 0:
+                    number = (<real_t *>x)[0]
+                    for i in range(count):
+                        block[k][i] = number
+        if steps[arity] == size:
+            function(operands, out + done * size, count)
+        else:
+            function(operands, block[3], count)
+            for i in range(count):
+                (<real_t *>(out + (done + i) * steps[arity]))[0] = block[3][i]
         done += count
+
+
+cdef void vector_loop_of_one(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    run_vector[real_t](1, arguments, n[0], steps, data)
+
+
+cdef void vector_loop_of_two(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    run_vector[real_t](2, arguments, n[0], steps, data)
+
+
+cdef void vector_loop_of_three(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    run_vector[real_t](3, arguments, n[0], steps, data)
 
 
 cdef void sine_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
@@ -203,19 +226,6 @@ cdef void lgamma_loop(char **arguments, const int64_t *n, const int64_t *steps, 
             lgammaf_r(x, &sign) if real_t is float else lgamma_r(x, &sign))
 
 
-cdef void sigmoid_complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
-                               complex_t *tag) noexcept nogil:
-    cdef const entry_t *exp = &entries[_exp][<int>COMPLEX64 if complex_t is floatcomplex else <int>COMPLEX128]
-    cdef int64_t i, one = 1
-    cdef complex_t power
-    cdef char *pointers[2]
-    pointers[0] = pointers[1] = <char *>&power
-    for i in range(n[0]):
-        power = -(<complex_t *>(arguments[0] + i * steps[0]))[0]
-        exp.loop(pointers, &one, steps, exp.data)
-        (<complex_t *>(arguments[1] + i * steps[1]))[0] = 1 / (1 + power)
-
-
 cdef void angle_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
     """Of real numbers: pi where negative, 0 elsewhere, nan stays."""
     cdef int64_t i
@@ -224,44 +234,6 @@ cdef void angle_loop(char **arguments, const int64_t *n, const int64_t *steps, r
         x = (<real_t *>(arguments[0] + i * steps[0]))[0]
         (<real_t *>(arguments[1] + i * steps[1]))[0] = (
             <real_t>M_PI if x < 0 else <real_t>0 if x >= 0 else x)
-
-
-cdef void angle_complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
-                             complex_t *tag) noexcept nogil:
-    cdef int64_t i
-    cdef complex_t z
-    for i in range(n[0]):
-        z = (<complex_t *>(arguments[0] + i * steps[0]))[0]
-        if complex_t is floatcomplex:
-            (<float *>(arguments[1] + i * steps[1]))[0] = cargf(z)
-        else:
-            (<double *>(arguments[1] + i * steps[1]))[0] = carg(z)
-
-
-cdef void real_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """First part of a complex number whose parts are real_t; given a shifted pointer, the second."""
-    cdef int64_t i
-    for i in range(n[0]):
-        (<real_t *>(arguments[1] + i * steps[1]))[0] = (<real_t *>(arguments[0] + i * steps[0]))[0]
-
-
-cdef void imag_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    cdef int64_t i
-    for i in range(n[0]):
-        (<real_t *>(arguments[1] + i * steps[1]))[0] = (<real_t *>(arguments[0] + i * steps[0]))[1]
-
-
-cdef void complex_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """Two reals -> the complex number of these parts."""
-    cdef int64_t i
-    cdef real_t first, second
-    cdef real_t *out
-    for i in range(n[0]):
-        first = (<real_t *>(arguments[0] + i * steps[0]))[0]
-        second = (<real_t *>(arguments[1] + i * steps[1]))[0]
-        out = <real_t *>(arguments[2] + i * steps[2])
-        out[0] = first
-        out[1] = second
 
 
 # The table
@@ -274,13 +246,20 @@ cdef int enter_reals(str name, int arity, rule_t rule, int cost, bint exact, loo
     return index
 
 
-cdef int enter_vector(str name, int cost, int function) except -1:
-    """A function of vector_math.h, for the real dtypes that it is there for."""
-    cdef int index = define(name, 1, FLOAT, cost, True, -1)
-    set_entry(index, FLOAT32, <loop_t>vector_loop[float], <void *>vector_function(function, False), FLOAT32)
-    if vector_function(function, True) != NULL:
-        set_entry(index, FLOAT64, <loop_t>vector_loop[double], <void *>vector_function(function, True), FLOAT64)
-    return index
+cdef int enter_vectors() except -1:
+    """The functions of vector_math.h, for the real dtypes that they are there for."""
+    cdef int entry, index, arity
+    cdef loop_t[4] single, double
+    single[1], double[1] = <loop_t>vector_loop_of_one[float], <loop_t>vector_loop_of_one[double]
+    single[2], double[2] = <loop_t>vector_loop_of_two[float], <loop_t>vector_loop_of_two[double]
+    single[3], double[3] = <loop_t>vector_loop_of_three[float], <loop_t>vector_loop_of_three[double]
+    for entry in range(VECTOR_ENTRIES):
+        arity = vector_entries[entry].arity
+        index = define(vector_entries[entry].name.decode(), arity, FLOAT, vector_entries[entry].cost, True, -1)
+        set_entry(index, FLOAT32, single[arity], <void *>vector_function(entry, False), FLOAT32)
+        if vector_function(entry, True) != NULL:
+            set_entry(index, FLOAT64, double[arity], <void *>vector_function(entry, True), FLOAT64)
+    return 0
 
 
 def _initialise():
@@ -297,7 +276,10 @@ def _initialise():
 
     enter_integers("relu", 1, 1, <loop_t>relu_loop[uint8_t], <loop_t>relu_loop[int8_t],
                    <loop_t>relu_loop[int16_t], <loop_t>relu_loop[int32_t], <loop_t>relu_loop[int64_t], False)
-    enter_vector("relu", 1, RECTIFICATION)
+    index = enter_integers("clamp_between", 3, 2, <loop_t>clamp_loop[uint8_t], <loop_t>clamp_loop[int8_t],
+                           <loop_t>clamp_loop[int16_t], <loop_t>clamp_loop[int32_t], <loop_t>clamp_loop[int64_t], False)
+    set_entry(index, BOOL, <loop_t>clamp_loop[uint8_t], NULL, BOOL)
+    enter_vectors()
 
     enter_reals("trunc_divide", 2, SAME, 4, True, <loop_t>trunc_divide_real_loop[float],
                 <loop_t>trunc_divide_real_loop[double])
@@ -307,37 +289,12 @@ def _initialise():
     # The square of bool counts: it is an integer.
     set_entry(define("square", 1, SAME, 1, True, -1), BOOL, cast_loops[<int>BOOL][<int>INT64], NULL, INT64)
 
-    # NumPy's exponential of doubles is as fast as ours.
-    set_entry(_exp, FLOAT32, <loop_t>vector_loop[float], <void *>vector_function(EXPONENTIAL, False), FLOAT32)
-    enter_vector("log1p", 10, LOGARITHM_OF_SUM)
-    enter_vector("log1p_exp", 10, SOFTPLUS)
-    enter_vector("erf", 20, ERROR_FUNCTION)
-    enter_vector("erfc", 20, COMPLEMENTARY_ERROR_FUNCTION)
-    enter_vector("ndtr", 20, NORMAL_DISTRIBUTION)
-    enter_vector("gelu", 20, GELU)
-    enter_vector("gelu_slope", 20, GELU_SLOPE)
-    enter_vector("erfinv", 20, INVERSE_ERROR_FUNCTION)
     # NumPy computes these two one by one.
     set_entry(define("sin", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, NULL, FLOAT64)
     set_entry(define("cos", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, &entries, FLOAT64)
     enter_reals("lgamma", 1, FLOAT, 60, True, <loop_t>lgamma_loop[float], <loop_t>lgamma_loop[double])
 
-    index = enter_vector("sigmoid", 10, SIGMOID)
-    set_entry(index, COMPLEX64, <loop_t>sigmoid_complex_loop[floatcomplex], NULL, COMPLEX64)
-    set_entry(index, COMPLEX128, <loop_t>sigmoid_complex_loop[doublecomplex], NULL, COMPLEX128)
-
-    index = enter_reals("angle", 1, FLOAT, 4, True, <loop_t>angle_loop[float], <loop_t>angle_loop[double])
-    set_entry(index, COMPLEX64, <loop_t>angle_complex_loop[floatcomplex], NULL, FLOAT32)
-    set_entry(index, COMPLEX128, <loop_t>angle_complex_loop[doublecomplex], NULL, FLOAT64)
-    index = define("real", 1, SAME, 1, True, FLOAT64)
-    set_entry(index, COMPLEX64, <loop_t>real_loop[float], NULL, FLOAT32)
-    set_entry(index, COMPLEX128, <loop_t>real_loop[double], NULL, FLOAT64)
-    index = define("imag", 1, SAME, 1, True, -1)
-    set_entry(index, COMPLEX64, <loop_t>imag_loop[float], NULL, FLOAT32)
-    set_entry(index, COMPLEX128, <loop_t>imag_loop[double], NULL, FLOAT64)
-    index = define("complex", 2, FLOAT, 1, True, -1)
-    set_entry(index, FLOAT32, <loop_t>complex_loop[float], NULL, COMPLEX64)
-    set_entry(index, FLOAT64, <loop_t>complex_loop[double], NULL, COMPLEX128)
+    enter_reals("angle", 1, FLOAT, 4, True, <loop_t>angle_loop[float], <loop_t>angle_loop[double])
 
 
 _initialise()

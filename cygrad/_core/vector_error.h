@@ -1,49 +1,108 @@
-/* The error function and its relatives for float32, written like those of vector_functions.h, which comes before.
+/* The error function and its relatives, written like those of vector_functions.h, which comes before.
  *
  * Coefficients of erf and erfc are interpolations at Chebyshev nodes, computed with 60 digits; the others Remez fits of
- * relative error. Those of float64 are computed one by one, by the C library.
+ * relative error.
  */
 
-#if DOUBLE
-INLINE double NAME(error_function)(double x) {
-    return erf(x);
-}
-
-INLINE double NAME(complementary_error_function)(double x) {
-    return erfc(x);
-}
-
-/* See below. */
-INLINE double NAME(normal_parts)(double x, double *bell) {
-    *bell = exp(-0.5 * x * x);
-    return 0.5 * erfc(x * -0.70710678118654752440);
-}
-
-INLINE double NAME(normal_distribution)(double x) {
-    return 0.5 * erfc(x * -0.70710678118654752440);
-}
-#else
-
 /* x * x = square + rest, exactly */
-INLINE float NAME(exact_square)(float x, float *rest) {
+INLINE REAL NAME(exact_square)(REAL x, REAL *rest) {
 #if FUSED
-    const float square = x * x;
+    const REAL square = x * x;
     *rest = MULTIPLY_ADD(x, x, -square);
 #else
-    const float coarse = NAME(of_bits)(NAME(bits_of)(x) & 0xfffff000u), square = coarse * coarse;
-    *rest = (x - coarse) * (x + coarse);                    /* 12 bits are left, so that their square is exact */
+    const REAL coarse = NAME(of_bits)(NAME(bits_of)(x) & COARSE), square = coarse * coarse;
+    *rest = (x - coarse) * (x + coarse);                    /* half of the bits are left: their square is exact */
 #endif
     return square;
 }
 
 /* exp(-scale * x * x): the square is taken apart, because the exponential turns its absolute error into a relative one.
  * `scale` is 1 or 1/2. */
-INLINE float NAME(bell)(float x, float scale) {
-    float rest, shifted;
-    const float square = NAME(exact_square)(x, &rest);
-    const float r = NAME(reduced)(-scale * square, UP, &shifted) - scale * rest;
+INLINE REAL NAME(bell)(REAL x, REAL scale) {
+    REAL rest, shifted;
+    const REAL square = NAME(exact_square)(x, &rest);
+    const REAL r = NAME(reduced)(-scale * square, UP, &shifted) - scale * rest;
     return NAME(scaled_down)(NAME(small_exponential)(r), shifted);
 }
+
+#if DOUBLE
+/* erf where |x| < 1 */
+INLINE double NAME(small_error_function)(double x) {
+    const double z = x * x;
+    double p = MULTIPLY_ADD(z, -7.795898827002142e-10, 1.3720064546777686e-08);
+    p = MULTIPLY_ADD(z, p, -1.6208483801871705e-07);
+    p = MULTIPLY_ADD(z, p, 1.6447424703317362e-06);
+    p = MULTIPLY_ADD(z, p, -1.492473690741966e-05);
+    p = MULTIPLY_ADD(z, p, 0.00012055294904839707);
+    p = MULTIPLY_ADD(z, p, -0.0008548325975389692);
+    p = MULTIPLY_ADD(z, p, 0.0052239776071164225);
+    p = MULTIPLY_ADD(z, p, -0.02686617064323777);
+    p = MULTIPLY_ADD(z, p, 0.11283791670945006);
+    p = MULTIPLY_ADD(z, p, -0.37612638903183543);
+    p = MULTIPLY_ADD(z, p, 1.1283791670955126);
+    return x * p;
+}
+
+/* exp(a * a) erfc(a) for 0 <= a <= 27.5: 1 / (1 + 2a) times a function that hardly varies, over
+ * (a - 3.75) / (a + 3.75): the form of Shepherd and Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2)
+ * erfc x in 0 <= x < oo" (1981). */
+INLINE double NAME(tail_without_bell)(double a) {
+    const double t = (a - 3.75) / (a + 3.75);
+    double p = MULTIPLY_ADD(t, -2.3753040476186743e-09, -7.727235767979867e-10);
+    p = MULTIPLY_ADD(t, p, 3.285190504744905e-08);
+    p = MULTIPLY_ADD(t, p, 1.5728734708960965e-08);
+    p = MULTIPLY_ADD(t, p, -2.527781196400794e-07);
+    p = MULTIPLY_ADD(t, p, -4.7881952579250564e-08);
+    p = MULTIPLY_ADD(t, p, 1.7483772448749153e-06);
+    p = MULTIPLY_ADD(t, p, -9.80313074712996e-07);
+    p = MULTIPLY_ADD(t, p, -1.1443182344738672e-05);
+    p = MULTIPLY_ADD(t, p, 2.2387299147117716e-05);
+    p = MULTIPLY_ADD(t, p, 5.1648995064347805e-05);
+    p = MULTIPLY_ADD(t, p, -0.00029015496872975417);
+    p = MULTIPLY_ADD(t, p, 0.00029371364519794555);
+    p = MULTIPLY_ADD(t, p, 0.001755626016319403);
+    p = MULTIPLY_ADD(t, p, -0.009746579550129066);
+    p = MULTIPLY_ADD(t, p, 0.02836227740070735);
+    p = MULTIPLY_ADD(t, p, -0.05869339859060613);
+    p = MULTIPLY_ADD(t, p, 0.09230432116150673);
+    p = MULTIPLY_ADD(t, p, -0.10880393014169877);
+    p = MULTIPLY_ADD(t, p, 0.08227673849011297);
+    p = MULTIPLY_ADD(t, p, 0.003585415485463536);
+    p = MULTIPLY_ADD(t, p, -0.1402405985855467);
+    p = MULTIPLY_ADD(t, p, 1.2375126308378275);
+    return p / (1 + 2 * a);
+}
+
+/* From 27.5 on it is 0. */
+INLINE double NAME(outer_tail)(double x) {
+    double a = ABSOLUTE(x);
+    a = 27.5 < a ? 27.5 : a;
+    return NAME(tail_without_bell)(a) * NAME(bell)(a, 1);
+}
+
+INLINE double NAME(error_function)(double x) {
+    const double outside = copysign(1 - NAME(outer_tail)(x), x);
+    return ABSOLUTE(x) < 1 ? NAME(small_error_function)(x) : outside;
+}
+
+/* Below 1/2 it is 1 - erf, which loses nothing. */
+INLINE double NAME(complementary_error_function)(double x) {
+    const double outside = NAME(outer_tail)(x), value = x < 0 ? 2 - outside : outside;
+    return ABSOLUTE(x) < 0.5 ? 1 - NAME(small_error_function)(x) : value;
+}
+
+/* The integral of the normal density up to x; and exp(-x * x / 2). From 38.8 on the tail is 0; near the middle
+ * the distance from 1/2 loses nothing. */
+INLINE double NAME(normal_parts)(double x, double *bell) {
+    double a = ABSOLUTE(x);
+    a = 38.8 < a ? 38.8 : a;
+    *bell = NAME(bell)(a, 0.5);
+    const double tail = 0.5 * NAME(tail_without_bell)(0.70710678118654752440 * a) * *bell;
+    const double middle = 0.5 + 0.5 * NAME(small_error_function)(0.70710678118654752440 * x);
+    const double outside = x > 0 ? 1 - tail : tail;
+    return a < 0.7 ? middle : outside;
+}
+#else
 
 /* erf where |x| < 1 */
 INLINE float NAME(small_error_function)(float x) {
@@ -116,38 +175,104 @@ INLINE float NAME(normal_parts)(float x, float *bell) {
     return x > 0 ? 1 - tail : tail;
 }
 
-INLINE float NAME(normal_distribution)(float x) {
-    float bell;
-    return NAME(normal_parts)(x, &bell);
-}
+#endif
 
-/* The inverse of erf divided by its argument, over w = -log(1 - x * x) where it is below 5, or over its root: the idea of
- * Giles, "Approximating the erfinv function" (2010). */
-INLINE float NAME(inverse_error_function)(float x) {
+/* The inverse of erf divided by its argument, over w = -log(1 - x * x) where it is small, or over its root: the idea of
+ * Giles, "Approximating the erfinv function" (2010). Unless it is `far`, w is at most 6.25. */
+#if DOUBLE
+INLINE double NAME(inverse_error_function)(double x, int far) {
+    const double a = ABSOLUTE(x), w = -NAME(logarithm)((1 - a) * (1 + a), 0), t = w - 3.125;
+    double p = MULTIPLY_ADD(t, -3.5932028927020693e-22, 3.194015548136271e-21);
+    p = MULTIPLY_ADD(t, p, 1.999259988861535e-20);
+    p = MULTIPLY_ADD(t, p, -3.4734793888538036e-19);
+    p = MULTIPLY_ADD(t, p, 6.075050702072414e-19);
+    p = MULTIPLY_ADD(t, p, 1.5510787009902526e-17);
+    p = MULTIPLY_ADD(t, p, -1.2215637192404172e-16);
+    p = MULTIPLY_ADD(t, p, -3.94018812230432e-17);
+    p = MULTIPLY_ADD(t, p, 6.521333511502239e-15);
+    p = MULTIPLY_ADD(t, p, -4.0020031087558496e-14);
+    p = MULTIPLY_ADD(t, p, -8.07192593899004e-14);
+    p = MULTIPLY_ADD(t, p, 2.6305268312595183e-12);
+    p = MULTIPLY_ADD(t, p, -1.2978805369932565e-11);
+    p = MULTIPLY_ADD(t, p, -5.414303283919504e-11);
+    p = MULTIPLY_ADD(t, p, 1.051223377050429e-09);
+    p = MULTIPLY_ADD(t, p, -4.1126604371632185e-09);
+    p = MULTIPLY_ADD(t, p, -2.907039127564132e-08);
+    p = MULTIPLY_ADD(t, p, 4.23478816822246e-07);
+    p = MULTIPLY_ADD(t, p, -1.3654691758785656e-06);
+    p = MULTIPLY_ADD(t, p, -1.3882523393957483e-05);
+    p = MULTIPLY_ADD(t, p, 0.00018673420801981186);
+    p = MULTIPLY_ADD(t, p, -0.0007407025341546431);
+    p = MULTIPLY_ADD(t, p, -0.006033670871426851);
+    p = MULTIPLY_ADD(t, p, 0.24015818242558834);
+    p = MULTIPLY_ADD(t, p, 1.6536545626831027);
+    double quotient = p;
+    if (far) {
+        const double s = sqrt(w) - 4.28125;
+        double q = MULTIPLY_ADD(s, -1.8029751423818918e-16, -4.533786385416053e-15);
+        q = MULTIPLY_ADD(s, q, 3.4891880765975816e-14);
+        q = MULTIPLY_ADD(s, q, -2.530131692006128e-14);
+        q = MULTIPLY_ADD(s, q, -3.879480646188289e-13);
+        q = MULTIPLY_ADD(s, q, 1.4811730508397214e-12);
+        q = MULTIPLY_ADD(s, q, -2.684177475903205e-12);
+        q = MULTIPLY_ADD(s, q, -1.4334267224217777e-13);
+        q = MULTIPLY_ADD(s, q, 3.36902983034187e-11);
+        q = MULTIPLY_ADD(s, q, -1.648589518869564e-10);
+        q = MULTIPLY_ADD(s, q, 3.6034463193943756e-10);
+        q = MULTIPLY_ADD(s, q, 3.983317078809174e-11);
+        q = MULTIPLY_ADD(s, q, -3.107906658534887e-09);
+        q = MULTIPLY_ADD(s, q, 1.1890788549171938e-08);
+        q = MULTIPLY_ADD(s, q, -2.420126536226841e-08);
+        q = MULTIPLY_ADD(s, q, 1.3748400230543828e-08);
+        q = MULTIPLY_ADD(s, q, 1.011948748495158e-07);
+        q = MULTIPLY_ADD(s, q, -4.786416072830625e-07);
+        q = MULTIPLY_ADD(s, q, 1.3192646060952041e-06);
+        q = MULTIPLY_ADD(s, q, -2.772483044225168e-06);
+        q = MULTIPLY_ADD(s, q, 4.967074591990727e-06);
+        q = MULTIPLY_ADD(s, q, -8.8534411789235e-06);
+        q = MULTIPLY_ADD(s, q, 1.9900241295695257e-05);
+        q = MULTIPLY_ADD(s, q, -6.04980590199019e-05);
+        q = MULTIPLY_ADD(s, q, 0.00020242258538222477);
+        q = MULTIPLY_ADD(s, q, -0.0005819879527501044);
+        q = MULTIPLY_ADD(s, q, 0.0006569837793600144);
+        q = MULTIPLY_ADD(s, q, 1.0100210686921784);
+        q = MULTIPLY_ADD(s, q, 4.123785922523308);
+        quotient = w <= 6.25 ? p : q;
+    }
+    const double value = x * quotient;
+    return a < 1 ? value : a == 1 ? copysign(INFINITY, x) : NAN;
+}
+#else
+INLINE float NAME(inverse_error_function)(float x, int far) {
     const float a = ABSOLUTE(x), w = -NAME(logarithm)((1 - a) * (1 + a), 0);
-    const float near = w - 2.5f, far = sqrtf(w) - 3;
-    float p = MULTIPLY_ADD(near, -8.79101396424e-9f, 2.32326218728e-8f);
-    p = MULTIPLY_ADD(near, p, 4.66170077267e-7f);
-    p = MULTIPLY_ADD(near, p, -3.46270448335e-6f);
-    p = MULTIPLY_ADD(near, p, -4.96334517287e-6f);
-    p = MULTIPLY_ADD(near, p, 0.00021834443838f);
-    p = MULTIPLY_ADD(near, p, -0.00125274188294f);
-    p = MULTIPLY_ADD(near, p, -0.00417738677983f);
-    p = MULTIPLY_ADD(near, p, 0.246640286155f);
-    p = MULTIPLY_ADD(near, p, 1.50140935928f);
-    float q = MULTIPLY_ADD(far, 1.25921065762e-4f, -3.17018029492e-4f);
-    q = MULTIPLY_ADD(far, q, -7.2025732835e-5f);
-    q = MULTIPLY_ADD(far, q, 0.00149392836207f);
-    q = MULTIPLY_ADD(far, q, -0.00358938154039f);
-    q = MULTIPLY_ADD(far, q, 0.00568381745936f);
-    q = MULTIPLY_ADD(far, q, -0.00763893582559f);
-    q = MULTIPLY_ADD(far, q, 0.00944562176415f);
-    q = MULTIPLY_ADD(far, q, 1.00167506121f);
-    q = MULTIPLY_ADD(far, q, 2.83297679645f);
-    const float value = x * (w < 5 ? p : q);
+    const float small = w - 2.5f, root = sqrtf(w) - 3;
+    float p = MULTIPLY_ADD(small, -8.79101396424e-9f, 2.32326218728e-8f);
+    p = MULTIPLY_ADD(small, p, 4.66170077267e-7f);
+    p = MULTIPLY_ADD(small, p, -3.46270448335e-6f);
+    p = MULTIPLY_ADD(small, p, -4.96334517287e-6f);
+    p = MULTIPLY_ADD(small, p, 0.00021834443838f);
+    p = MULTIPLY_ADD(small, p, -0.00125274188294f);
+    p = MULTIPLY_ADD(small, p, -0.00417738677983f);
+    p = MULTIPLY_ADD(small, p, 0.246640286155f);
+    p = MULTIPLY_ADD(small, p, 1.50140935928f);
+    float q = MULTIPLY_ADD(root, 1.25921065762e-4f, -3.17018029492e-4f);
+    q = MULTIPLY_ADD(root, q, -7.2025732835e-5f);
+    q = MULTIPLY_ADD(root, q, 0.00149392836207f);
+    q = MULTIPLY_ADD(root, q, -0.00358938154039f);
+    q = MULTIPLY_ADD(root, q, 0.00568381745936f);
+    q = MULTIPLY_ADD(root, q, -0.00763893582559f);
+    q = MULTIPLY_ADD(root, q, 0.00944562176415f);
+    q = MULTIPLY_ADD(root, q, 1.00167506121f);
+    q = MULTIPLY_ADD(root, q, 2.83297679645f);
+    const float value = x * (far && w >= 5 ? q : p);
     return a < 1 ? value : a == 1 ? copysignf(INFINITY, x) : NAN;
 }
 #endif
+
+INLINE REAL NAME(normal_distribution)(REAL x) {
+    REAL bell;
+    return NAME(normal_parts)(x, &bell);
+}
 
 /* The derivative of x times the normal distribution at x: that plus x times the density */
 INLINE REAL NAME(gelu_slope)(REAL x) {

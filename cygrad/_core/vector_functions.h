@@ -17,6 +17,7 @@
 #undef LOWEST_EXPONENT
 #undef HIGHEST_EXPONENT
 #undef ABSOLUTE
+#undef COARSE
 #if DOUBLE
 #define UNSIGNED uint64_t
 #define MANTISSA 52
@@ -29,6 +30,7 @@
 #define LOWEST_EXPONENT -746.0
 #define HIGHEST_EXPONENT 710.0
 #define ABSOLUTE(x) fabs(x)
+#define COARSE 0xfffffffff8000000u                   /* the bits of its numbers that half of a mantissa has */
 #else
 #define UNSIGNED uint32_t
 #define MANTISSA 23
@@ -41,6 +43,7 @@
 #define LOWEST_EXPONENT -104.0f
 #define HIGHEST_EXPONENT 89.0f
 #define ABSOLUTE(x) fabsf(x)
+#define COARSE 0xfffff000u
 #endif
 
 INLINE UNSIGNED NAME(bits_of)(REAL x) {
@@ -55,8 +58,8 @@ INLINE REAL NAME(of_bits)(UNSIGNED bits) {
     return x;
 }
 
-/* exp(r) for |r| <= log(2) / 2 */
-INLINE REAL NAME(small_exponential)(REAL r) {
+/* exp(r) - 1 for |r| <= log(2) / 2 */
+INLINE REAL NAME(small_exponential_less_one)(REAL r) {
 #if DOUBLE
     REAL p = MULTIPLY_ADD(r, 2.5000058878077566589e-8, 2.7630248415178702414e-7);
     p = MULTIPLY_ADD(r, p, 2.7557586382096508176e-6);
@@ -73,7 +76,11 @@ INLINE REAL NAME(small_exponential)(REAL r) {
     p = MULTIPLY_ADD(r, p, 0.166665206317f);
     p = MULTIPLY_ADD(r, p, 0.499999934478f);
 #endif
-    return MULTIPLY_ADD(r * r, p, r) + 1;
+    return MULTIPLY_ADD(r * r, p, r);
+}
+
+INLINE REAL NAME(small_exponential)(REAL r) {
+    return NAME(small_exponential_less_one)(r) + 1;
 }
 
 /* 2**k exp(r) with x = k log(2) + r, so that k + `offset` is in the low bits of `shifted` */

@@ -8,22 +8,41 @@
 #include "each_set.h"
 #undef LOOPS
 
-/* From x to out, of n neighbours; `out` may be `x`, but overlap it no otherwise. */
-typedef void (*vector_function_t)(const void *x, void *out, int64_t n);
+/* From up to three operands to out, each of n neighbours; `out` may be an operand, but overlap none otherwise. */
+typedef void (*vector_function_t)(const void *const *operands, void *out, int64_t n);
 
-typedef enum {
-    RECTIFICATION, EXPONENTIAL, SIGMOID, SOFTPLUS, LOGARITHM_OF_SUM, ERROR_FUNCTION, COMPLEMENTARY_ERROR_FUNCTION,
-    NORMAL_DISTRIBUTION, GELU, GELU_SLOPE, INVERSE_ERROR_FUNCTION, VECTOR_FUNCTIONS
-} vector_name_t;
+typedef struct {
+    const char *name;                                   /* of the primitive */
+    int arity, cost;
+    const vector_function_t functions[SETS][2];         /* NULL if there is none for this type */
+} vector_entry_t;
 
-/* NULL if there is none for this type. */
-static vector_function_t vector_function(int name, int double_precision) {
-    static const vector_function_t functions[VECTOR_FUNCTIONS][SETS][2] = {
-        VARIANTS(rectifications), VARIANTS(exponentials), VARIANTS(sigmoids), VARIANTS(softpluses),
-        VARIANTS(logarithms_of_sums),
-        VARIANTS(error_functions), VARIANTS(complementary_error_functions), VARIANTS(normal_distributions),
-        VARIANTS(gelus), VARIANTS(gelu_slopes), SINGLE_VARIANTS(inverse_error_functions)};
-    return functions[name][instruction_set()][double_precision];
+#define VECTOR(name, arity, cost) {#name, arity, cost, VARIANTS(name##_loop)}
+#define SINGLE_VECTOR(name, arity, cost) {#name, arity, cost, SINGLE_VARIANTS(name##_loop)}
+static const vector_entry_t vector_entries[] = {
+    VECTOR(maximum, 2, 1), VECTOR(minimum, 2, 1), VECTOR(clamp_between, 3, 2),
+    SINGLE_VECTOR(exp, 1, 8),                              /* NumPy's exponential of doubles is as fast as ours */
+    VECTOR(log1p, 1, 10), VECTOR(log1p_exp, 1, 10), VECTOR(erf, 1, 20), VECTOR(erfc, 1, 20), VECTOR(ndtr, 1, 20),
+    VECTOR(erfinv, 1, 25), VECTOR(sigmoid, 1, 10), VECTOR(sigmoid_backward, 2, 2),
+    VECTOR(tanh_backward, 2, 2), VECTOR(relu, 1, 1), VECTOR(relu_backward, 2, 1), VECTOR(leaky_relu, 2, 1),
+    VECTOR(leaky_relu_backward, 3, 1), VECTOR(elu, 2, 10), VECTOR(elu_backward, 3, 10), VECTOR(selu, 1, 10),
+    VECTOR(selu_backward, 2, 10), VECTOR(celu, 2, 10), VECTOR(celu_backward, 3, 10), VECTOR(silu, 1, 10),
+    VECTOR(silu_backward, 2, 12), VECTOR(mish, 1, 12), VECTOR(mish_backward, 2, 14), VECTOR(gelu, 1, 20),
+    VECTOR(gelu_backward, 2, 20), VECTOR(gelu_tanh, 1, 12), VECTOR(gelu_tanh_backward, 2, 14),
+    VECTOR(softplus, 3, 12), VECTOR(softplus_backward, 3, 10), VECTOR(logsigmoid, 1, 10),
+    VECTOR(logsigmoid_backward, 2, 10), VECTOR(hardswish, 1, 2),
+    VECTOR(hardswish_backward, 2, 2), VECTOR(hardsigmoid, 1, 2), VECTOR(hardsigmoid_backward, 2, 2),
+    VECTOR(hardshrink, 2, 1), VECTOR(softshrink, 2, 1), VECTOR(shrink_backward, 3, 1),
+    VECTOR(smooth_l1_elementwise, 3, 2), VECTOR(smooth_l1_backward, 3, 2), VECTOR(huber_elementwise, 3, 2),
+    VECTOR(huber_backward, 3, 2),
+};
+#undef VECTOR
+#undef SINGLE_VECTOR
+
+enum { VECTOR_ENTRIES = sizeof(vector_entries) / sizeof(vector_entries[0]) };
+
+static vector_function_t vector_function(int entry, int double_precision) {
+    return vector_entries[entry].functions[instruction_set()][double_precision];
 }
 
 /* Up to this size the multiple of pi/2 is subtracted with full precision. */

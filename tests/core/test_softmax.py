@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-import cygrad._core.softmax  # noqa: F401
+import cygrad
+import cygrad._core.softmax
 from cygrad._core import dtype as dtypes
 from cygrad._core.interop import call_kernel
 from cygrad._core.parallel import set_num_threads
@@ -103,3 +104,21 @@ def test_powers_below_the_normal_numbers_are_kept():
     x = np.array([[0.0, -88.0, -95.0, -103.0, -110.0]], np.float32)
     exact = np.exp(x.astype(np.float64))
     np.testing.assert_allclose(call_kernel("softmax", x, 1, None)[0], exact / exact.sum(), rtol=1e-6, atol=1.5e-45)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("length", [1, 3, 16, 31, 32, 33, 100, 700, 2047, 2049, 5000])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_rows_do_not_depend_on_their_neighbours(name, dtype, length):
+    function = getattr(cygrad, name)
+    rows = np.random.default_rng(length).normal(0, 3, (70, length)).astype(dtype)
+    rows[3, 0], rows[5, -1], rows[7], rows[9] = np.nan, np.inf, -np.inf, 1e30
+    whole = function(cygrad.from_numpy(rows), 1).numpy()
+    for row, found in zip(rows, whole, strict=True):
+        np.testing.assert_array_equal(function(cygrad.from_numpy(row.copy()), 0).numpy(), found)
+    wide = rows.astype(np.float64)
+    shifted = wide - wide.max(1, keepdims=True)
+    exact = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+    tolerance = {"rtol": 2e-6, "atol": 2e-6} if dtype == np.float32 else {"rtol": 1e-14, "atol": 1e-14}
+    np.testing.assert_allclose(whole, np.exp(exact) if name == "softmax" else exact, **tolerance)

@@ -70,6 +70,13 @@ def test_errors_of_float64(name, exact, bound):
     assert errors(apply(name, x), exact(x.astype(np.longdouble)), np.float64).max() <= bound
 
 
+@pytest.mark.parametrize(("name", "exact", "bound"), [("erf", math.erf, 2.5), ("erfc", math.erfc, 4)])
+def test_error_functions_of_float64(name, exact, bound):
+    x = np.concatenate([np.linspace(-28, 28, 20_001), np.linspace(-1.1, 1.1, 20_001), 10.0 ** -np.arange(1, 320, 7)])
+    found, expected = apply(name, x), np.vectorize(exact)(x)
+    assert errors(found, expected, np.float64).max() <= bound
+
+
 def test_inverse_error_function_undoes_erf():
     x = np.concatenate([np.linspace(-1, 1, 100_003)[1:-1], 1 - 2.0 ** -np.arange(2, 25)]).astype(np.float32)
     double = apply("erfinv", x.astype(np.float64))
@@ -85,8 +92,8 @@ def test_gelu_and_its_slope():
     np.testing.assert_allclose(apply("gelu", x), product, rtol=1e-6, atol=2e-44)      # below the normal numbers: steps
     np.testing.assert_allclose(apply("gelu", wide), product, rtol=1e-13)
     exact = normal_distribution(wide) + wide * np.exp(-0.5 * wide * wide) / math.sqrt(2 * math.pi)
-    np.testing.assert_allclose(apply("gelu_slope", x), exact, rtol=2e-6, atol=2e-7)
-    np.testing.assert_allclose(apply("gelu_slope", wide), exact, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(apply("gelu_backward", np.ones_like(x), x), exact, rtol=2e-6, atol=2e-7)
+    np.testing.assert_allclose(apply("gelu_backward", np.ones_like(wide), wide), exact, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize(("name", "expected"), [
@@ -111,7 +118,73 @@ def test_ends_of_their_own():
     np.testing.assert_array_equal(apply("log1p", -one), np.array([-np.inf, np.log(np.float32(2)), np.nan], np.float32))
 
 
-@pytest.mark.parametrize("name", [*NAMES, "erf", "erfc", "erfinv", "gelu", "gelu_slope", "relu"])
+# Exponentials bent: the number that is their last operand, and the same for more precise numbers.
+BENT = [
+    ("elu", [1.5], lambda x: np.where(x > 0, x, 1.5 * np.expm1(np.minimum(x, 0)))),
+    ("selu", [], lambda x: np.where(x > 0, 1.0507009873554805 * x, 1.7580993408473766 * np.expm1(np.minimum(x, 0)))),
+    ("celu", [-1.5], lambda x: np.where(x > 0, x, -1.5 * np.expm1(np.minimum(x, 0) / -1.5))),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant <= 52, reason="no type is more precise than float64 here")
+@pytest.mark.parametrize(("name", "numbers", "exact"), BENT)
+@pytest.mark.parametrize(("dtype", "wide"), [(np.float32, np.float64), (np.float64, np.longdouble)])
+def test_errors_of_bent_exponentials(name, numbers, exact, dtype, wide):
+    x = sweep(dtype)
+    x = x[np.abs(x) < np.sqrt(np.finfo(dtype).max)] if name != "celu" else x[np.abs(x) < 60]
+    found = apply(name, x, *(np.array(number, dtype) for number in numbers))
+    # An argument that is rounded itself has that much more of an error at the exponential.
+    assert errors(found, exact(x.astype(wide)), dtype).max() <= (3.5 if name != "celu" else 40)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bounds_of_zeros_infinities_and_nan_are_those_of_numpy(dtype):
+    values = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1, -1, 2], dtype)
+    x, low, high = (grid.ravel() for grid in np.meshgrid(values, values, values))
+    for found, expected in [(apply("maximum", x, low), np.maximum(x, low)),
+                            (apply("minimum", x, low), np.minimum(x, low)),
+                            (apply("clamp_between", x, low, high), np.minimum(np.maximum(x, low), high))]:
+        np.testing.assert_array_equal(found, expected)
+        number = ~np.isnan(found)
+        np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(expected[number]))
+
+
+# Operands with one number for all of them, or for one: the other operand is x.
+OF_SEVERAL = {
+    "maximum": 1, "minimum": 1, "clamp_between": 2, "leaky_relu": 1, "elu": 1, "celu": 1, "softplus": 2,
+    "hardshrink": 1, "softshrink": 1, "leaky_relu_backward": 2, "elu_backward": 2, "celu_backward": 2,
+    "softplus_backward": 2, "shrink_backward": 2, "sigmoid_backward": 1, "tanh_backward": 1, "relu_backward": 1,
+    "selu_backward": 1, "silu_backward": 1, "mish_backward": 1, "gelu_backward": 1, "gelu_tanh_backward": 1,
+    "logsigmoid_backward": 1, "hardswish_backward": 1, "hardsigmoid_backward": 1, "smooth_l1_elementwise": 2,
+    "smooth_l1_backward": 2, "huber_elementwise": 2, "huber_backward": 2,
+}
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_operands_lie_anywhere(name, dtype):
+    operands = [RNG.uniform(0.1, 2, 1100).astype(dtype) * RNG.choice(np.array([-1, 1], dtype), 1100) ** (k < 2)
+                for k in range(1 + OF_SEVERAL[name])]
+    whole = apply(name, *operands)
+    for n in (1, 3, 8, 17, 33, 520):
+        for begin in (0, 1, 13, 500):
+            part = [operand[begin:begin + n] for operand in operands]
+            np.testing.assert_array_equal(apply(name, *part), whole[begin:begin + n])
+    np.testing.assert_array_equal(apply(name, *(operand[::-3] for operand in operands)), whole[::-3])
+    spread = [np.repeat(operand, 2).reshape(-1, 2)[:, k % 2] for k, operand in enumerate(operands)]
+    np.testing.assert_array_equal(apply(name, *spread), whole)
+    for k in range(len(operands)):
+        number = [np.full_like(operand, operand[5]) if i == k else operand for i, operand in enumerate(operands)]
+        cell = [operand[5:6].reshape(()) if i == k else operand for i, operand in enumerate(operands)]
+        np.testing.assert_array_equal(apply(name, *cell), apply(name, *number))
+        into = operands[k].copy()
+        apply(name, *(into if i == k else operand for i, operand in enumerate(operands)), into=into)
+        np.testing.assert_array_equal(into, whole)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "erf", "erfc", "erfinv", "gelu", "gelu_tanh", "relu", "selu", "silu", "mish",
+                                  "hardswish", "hardsigmoid", "logsigmoid"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_an_element_has_the_same_bits_in_any_place(name, dtype):
     x = RNG.uniform(-1, 1, 1100).astype(dtype)

@@ -51,5 +51,12 @@ SAMPLES = {
     "softplus": [*unary(), call((4,), 2.0, 1.0), call((3,), low=800, high=1000)],
 }
 COMPLEX = {"sigmoid", "silu"}
-HELPERS = {"gelu_slope": "gelu", "gelu_tanh": "gelu", "log1p_exp": "softplus", "prelu_elementwise": "prelu"}
+HELPERS = {
+    "celu_backward": "celu", "elu_backward": "elu", "gelu_backward": "gelu", "gelu_tanh": "gelu",
+    "gelu_tanh_backward": "gelu", "hardsigmoid_backward": "hardsigmoid", "hardswish_backward": "hardswish",
+    "leaky_relu_backward": "leaky_relu", "log1p_exp": "softplus", "logsigmoid_backward": "logsigmoid",
+    "mish_backward": "mish", "prelu_elementwise": "prelu", "relu_backward": "relu", "selu_backward": "selu",
+    "shrink_backward": "softshrink", "sigmoid_backward": "sigmoid", "silu_backward": "silu",
+    "softplus_backward": "softplus",
+}
 BEYOND = {"hardsigmoid"}                 # PyTorch's 1/6 has single precision

@@ -1,0 +1,166 @@
+/* Activation functions, element-wise losses and their slopes, one element at a time. Part of a header that each_set.h
+ * compiles, after vector_functions.h and vector_error.h.
+ *
+ * A slope comes multiplied by the gradient that arrives: that is one pass over memory. Conditions are written such that
+ * nan takes the branch that hands it on; what a branch computes where it is not taken is no exception either.
+ */
+
+/* Of two zeros the second one, and nan if one of them is. */
+INLINE REAL NAME(larger)(REAL x, REAL y) {
+    const REAL larger = x > y ? x : y;
+    return x != x ? x : larger;
+}
+
+INLINE REAL NAME(smaller)(REAL x, REAL y) {
+    const REAL smaller = x < y ? x : y;
+    return x != x ? x : smaller;
+}
+
+/* The smaller of high and of the larger of x and low; nan is looked for at the end, which makes shorter code. */
+INLINE REAL NAME(clamped)(REAL x, REAL low, REAL high) {
+    const REAL raised = x > low ? x : low, lowered = raised < high ? raised : high, value = low != low ? low : lowered;
+    return x != x ? x : value;
+}
+
+/* exp(x) - 1 = 2**k (exp(r) - 1) + 2**k - 1, of which half is computed: 2**k may be beyond the numbers */
+INLINE REAL NAME(exponential_less_one)(REAL x) {
+    REAL shifted;
+    REAL y = HIGHEST_EXPONENT < x ? HIGHEST_EXPONENT : x;
+    y = -60 > y ? -60 : y;                                /* from there it is -1 */
+    const REAL r = NAME(reduced)(y, (REAL)(BIAS >> MANTISSA) - 1, &shifted);
+    const REAL half = NAME(of_bits)(NAME(bits_of)(shifted) << MANTISSA);
+    const REAL value = 2 * MULTIPLY_ADD(half, NAME(small_exponential_less_one)(r), half - (REAL)0.5);
+    return x == 0 ? x : value;                            /* keeps the sign of zero */
+}
+
+INLINE REAL NAME(at_most_zero)(REAL x) {
+    return x > 0 ? 0 : x;
+}
+
+INLINE REAL NAME(elu)(REAL x, REAL alpha) {
+    const REAL bent = alpha * NAME(exponential_less_one)(NAME(at_most_zero)(x));
+    return x > 0 ? x : bent;
+}
+
+INLINE REAL NAME(elu_slope)(REAL grad, REAL x, REAL alpha) {
+    const REAL bent = grad * alpha * NAME(decay)(NAME(at_most_zero)(x));
+    return x > 0 ? grad : bent;
+}
+
+INLINE REAL NAME(selu)(REAL x) {
+    const REAL straight = (REAL)1.0507009873554805 * x;
+    const REAL bent = (REAL)1.7580993408473766 * NAME(exponential_less_one)(NAME(at_most_zero)(x));
+    return x > 0 ? straight : bent;
+}
+
+INLINE REAL NAME(selu_slope)(REAL grad, REAL x) {
+    const REAL straight = grad * (REAL)1.0507009873554805;
+    const REAL bent = grad * (REAL)1.7580993408473766 * NAME(decay)(NAME(at_most_zero)(x));
+    return x > 0 ? straight : bent;
+}
+
+INLINE REAL NAME(celu)(REAL x, REAL alpha) {
+    const REAL bent = alpha * NAME(exponential_less_one)(NAME(at_most_zero)(x) / alpha);
+    return x > 0 ? x : bent;
+}
+
+INLINE REAL NAME(celu_slope)(REAL grad, REAL x, REAL alpha) {
+    const REAL bent = grad * NAME(exponential)(NAME(at_most_zero)(x) / alpha);
+    return x > 0 ? grad : bent;
+}
+
+INLINE REAL NAME(leaky_relu)(REAL x, REAL slope) {
+    const REAL scaled = x * slope;
+    return x > 0 ? x : scaled;
+}
+
+INLINE REAL NAME(leaky_relu_slope)(REAL grad, REAL x, REAL slope) {
+    const REAL scaled = grad * slope;
+    return x > 0 ? grad : scaled;
+}
+
+INLINE REAL NAME(silu_slope)(REAL grad, REAL x) {
+    const REAL s = NAME(sigmoid)(x);
+    return grad * (s * (1 + x * (1 - s)));
+}
+
+/* tanh(softplus(x)) = 1 - rest. With u = exp(x) it is u (u + 2) / (u (u + 2) + 2); above 0 all is divided by u * u. */
+INLINE REAL NAME(mish_factor)(REAL x, REAL *rest, REAL *sigmoid) {
+    const REAL e = NAME(decay)(-ABSOLUTE(x)), e2 = e * (e + e);
+    const REAL part = x < 0 ? e * (e + 2) : 1 + (e + e), left = x < 0 ? 2 : e2;
+    *rest = left / (part + left);
+    *sigmoid = (x < 0 ? e : 1) / (1 + e);
+    return part / (part + left);
+}
+
+INLINE REAL NAME(mish)(REAL x) {
+    REAL rest, sigmoid;
+    return x * NAME(mish_factor)(x, &rest, &sigmoid);
+}
+
+INLINE REAL NAME(mish_slope)(REAL grad, REAL x) {
+    REAL rest, sigmoid;
+    const REAL factor = NAME(mish_factor)(x, &rest, &sigmoid);
+    return grad * (factor + x * sigmoid * (rest * (1 + factor)));
+}
+
+INLINE REAL NAME(gelu_tanh_angle)(REAL x) {
+    return (REAL)1.5957691216057308 * (x + (REAL)0.044715 * x * x * x);
+}
+
+INLINE REAL NAME(gelu_tanh_slope)(REAL grad, REAL x) {
+    const REAL angle = NAME(gelu_tanh_angle)(x), e = NAME(decay)(-ABSOLUTE(angle)), whole = 1 / (1 + e);
+    const REAL part = e * whole, s = angle < 0 ? part : whole;
+    return grad * (s + x * (whole * part) * ((REAL)1.5957691216057308 + (REAL)0.21406444881780076 * x * x));
+}
+
+/* x + 3, but at least 0 and at most 6 */
+INLINE REAL NAME(six_steps)(REAL x) {
+    const REAL y = x + 3, low = y < 0 ? 0 : y;
+    return low > 6 ? 6 : low;
+}
+
+INLINE REAL NAME(hardswish_slope)(REAL grad, REAL x) {
+    const REAL between = grad * (x / 3 + (REAL)0.5), above = x < 3 ? between : grad;
+    return x <= -3 ? 0 : above;
+}
+
+INLINE REAL NAME(hardsigmoid_slope)(REAL grad, REAL x) {
+    const REAL part = grad / 6;
+    return (x > -3) & (x < 3) ? part : 0;
+}
+
+INLINE REAL NAME(softplus_above)(REAL x, REAL beta, REAL threshold) {
+    const REAL y = x * beta, bent = NAME(softplus)(y) / beta;
+    return y > threshold ? x : bent;
+}
+
+INLINE REAL NAME(softplus_slope)(REAL grad, REAL x, REAL threshold) {
+    const REAL bent = grad * NAME(sigmoid)(x);
+    return x > threshold ? grad : bent;
+}
+
+INLINE REAL NAME(softshrink)(REAL x, REAL bound) {
+    const REAL down = x - bound, up = x + bound, none = x * 0, below = x < -bound ? up : none;
+    return x > bound ? down : below;
+}
+
+INLINE REAL NAME(smooth_l1)(REAL x, REAL y, REAL beta) {
+    const REAL a = ABSOLUTE(x - y), m = a > beta ? beta : a;
+    return m * (a - (REAL)0.5 * m) / beta;
+}
+
+INLINE REAL NAME(smooth_l1_slope)(REAL grad, REAL difference, REAL beta) {
+    const REAL inside = grad * difference / beta, outside = difference < 0 ? -grad : grad;
+    return ABSOLUTE(difference) >= beta ? outside : inside;
+}
+
+INLINE REAL NAME(huber)(REAL x, REAL y, REAL delta) {
+    const REAL a = ABSOLUTE(x - y), m = a > delta ? delta : a;
+    return m * (a - (REAL)0.5 * m);
+}
+
+INLINE REAL NAME(huber_slope)(REAL grad, REAL difference, REAL delta) {
+    const REAL inside = grad * difference, steep = grad * delta, outside = difference < 0 ? -steep : steep;
+    return ABSOLUTE(difference) >= delta ? outside : inside;
+}
