@@ -17,6 +17,7 @@ from cygrad._core.convolution_problem cimport (
 from cygrad._core.dtype cimport FLOAT32
 from cygrad._core.errors cimport MEMORY_ERROR, OK
 from cygrad._core.parallel cimport parallel_for
+from cygrad._core.product_blocks cimport correlate, dots
 from cygrad._core.storage cimport storage_new, storage_release, storage_t
 
 cdef extern from "convolution_direct.h" nogil:
@@ -36,12 +37,6 @@ cdef extern from "convolution_direct.h" nogil:
     void spread_double(const geometry_t *g, const lines_t *lines, double *plane, double *buffer, int back)
     void plain_dots_float(const geometry_t *g, const float *grad, const float *image, double *sums)
     void plain_dots_double(const geometry_t *g, const double *grad, const double *image, double *sums)
-
-cdef extern from "product_blocks.h" nogil:
-    void correlate(bint double_precision, int64_t rows, int64_t flat, int64_t taps, char **sources,
-                   const void *weights, int64_t weight_step, const void *start, void *result, int64_t result_step)
-    void dots(bint double_precision, int64_t rows, int64_t flat, int64_t taps, int64_t run, const void *grad,
-              int64_t grad_step, char **sources, double *sums)
 
 cdef enum:
     ROWS = 32                  # channels of a result that are computed together

@@ -18,14 +18,8 @@ from cygrad._core.dtype cimport COMPLEX64, FLOAT32, FLOAT64, is_complex, is_diff
 from cygrad._core.errors cimport MEMORY_ERROR, OK
 from cygrad._core.parallel cimport parallel_for
 from cygrad._core.plain_products cimport multiply_integers
+from cygrad._core.product_blocks cimport VECTOR_BYTES, multiply
 from cygrad._core.storage cimport storage_new, storage_release, storage_t
-
-cdef extern from "product_blocks.h" nogil:
-    enum:
-        VECTOR_BYTES
-    void multiply(bint double_precision, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row, int64_t a_step,
-                  const void *b, int64_t b_row, const void *addend, int64_t addend_row, void *c, int64_t c_row,
-                  void *room)
 
 cdef extern from "word_moves.h" nogil:
     void turn_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows, int64_t columns)

@@ -15,15 +15,9 @@ from cygrad._core.copy cimport as_contiguous
 from cygrad._core.dtype cimport FLOAT64, dtype_name, is_floating, itemsize
 from cygrad._core.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.parallel cimport parallel_for
+from cygrad._core.product_blocks cimport VECTOR_BYTES, multiply
 from cygrad._core.storage cimport storage_new, storage_release, storage_t
 from cygrad._core.value cimport NOTHING, register_kernel, value_t
-
-cdef extern from "product_blocks.h" nogil:
-    enum:
-        VECTOR_BYTES
-    void multiply(bint double_precision, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row, int64_t a_step,
-                  const void *b, int64_t b_row, const void *addend, int64_t addend_row, void *c, int64_t c_row,
-                  void *room)
 
 cdef enum:
     PANEL = 32                 # rows

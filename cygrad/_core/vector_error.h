@@ -134,7 +134,8 @@ INLINE float NAME(error_function)(float x) {
     return a < 1 ? NAME(small_error_function)(x) : outside;
 }
 
-/* Below 1/2 it is 1 - erf, which loses nothing; from there exp(-x * x) / (1 + 2|x|) times a function that hardly varies. */
+/* Below 1/2 it is 1 - erf, which loses nothing; from there exp(-x * x) / (1 + 2|x|) times a function that hardly
+ * varies. */
 INLINE float NAME(complementary_error_function)(float x) {
     float a = ABSOLUTE(x);
     a = 10.1f < a ? 10.1f : a;                              /* from there it is 0 */
@@ -154,9 +155,9 @@ INLINE float NAME(complementary_error_function)(float x) {
     return a < 0.5f ? 1 - NAME(small_error_function)(x) : value;
 }
 
-/* The integral of the normal density up to x; and exp(-x * x / 2). For -a < 0 it is the density times a function that varies slowly: that is t
- * times a polynomial, for t = 1 / (1 + 0.3 a) in [0.187, 1], which holds up to a = 14.5, where all is 0. The polynomial is
- * one of t - 0.6, so that rounding errors of its first terms are small in the end. */
+/* The integral of the normal density up to x; and exp(-x * x / 2). For -a < 0 it is the density times a function that
+ * varies slowly: that is t times a polynomial, for t = 1 / (1 + 0.3 a) in [0.187, 1], which holds up to a = 14.5, where
+ * all is 0. The polynomial is one of t - 0.6, so that rounding errors of its first terms are small in the end. */
 INLINE float NAME(normal_parts)(float x, float *bell) {
     float a = ABSOLUTE(x);
     a = 14.5f < a ? 14.5f : a;

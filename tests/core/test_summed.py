@@ -24,14 +24,6 @@ FORMULAS = {
 }
 
 
-@pytest.fixture(params=[1, 3])
-def threads(request):
-    former = cygrad.get_num_threads()
-    cygrad.set_num_threads(request.param)
-    yield request.param
-    cygrad.set_num_threads(former)
-
-
 @contextlib.contextmanager
 def summed_from(elements, swept=NEVER):
     """Sum what has so many elements as it is computed; sweep what has `swept`."""

@@ -12,14 +12,6 @@ from cygrad._core.sweep import count_sweeps, set_sweep_from
 NEVER = 1 << 62
 
 
-@pytest.fixture(params=[1, 3])
-def threads(request):
-    former = cygrad.get_num_threads()
-    cygrad.set_num_threads(request.param)
-    yield request.param
-    cygrad.set_num_threads(former)
-
-
 @contextlib.contextmanager
 def swept_from(elements):
     """Nodes of so many elements and more are swept."""
