@@ -51,7 +51,7 @@ ctypedef struct plan_t:
     int32_t any_python
     int32_t restricted        # some items are not needed
     int32_t *ranks            # in a team: rank of each edge among the contributions to its target; else NULL
-    int32_t *lock             # in a team: what guards item_t.waiting
+    int32_t *lock             # in a team: what guards item_t.waiting and parts_t
     # Nodes claimed by another plan at the moment: their places here, by address (open addressing).
     int64_t table_size, table_used
     node_t **table_nodes
