@@ -23,6 +23,8 @@ cdef enum:
     PANEL = 32                 # rows
     PIECE_WORK = 1 << 18       # multiplications worth a thread
 
+ROWS = PANEL                   # for Python, which makes the panels
+
 ctypedef struct work_t:
     const array_t *self
     const array_t *panels

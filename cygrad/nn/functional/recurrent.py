@@ -6,21 +6,21 @@ the input's share is added in the same operation, and one operation for everythi
 """
 
 import cygrad
+from cygrad._core.panel_products import ROWS
 from cygrad.operators import OPERATORS
 
 __all__ = ["run_direction"]
 
 _linear, _linear_in_panels, _unbind, _lstm_gates, _gru_gates, _tanh, _relu = (
     OPERATORS[name] for name in ("linear", "linear_in_panels", "unbind", "lstm_gates", "gru_gates", "tanh", "relu"))
-_PANEL = 32              # rows
 
 
 def _panels(matrix):
     """Its rows in panels, of which the last may end with zeros: side by side for each column."""
     rows, columns = matrix.shape
-    if rows % _PANEL:
-        matrix = cygrad.nn.functional.pad(matrix, (0, 0, 0, -rows % _PANEL))
-    return matrix.reshape(-1, _PANEL, columns).transpose(1, 2).contiguous()
+    if rows % ROWS:
+        matrix = cygrad.nn.functional.pad(matrix, (0, 0, 0, -rows % ROWS))
+    return matrix.reshape(-1, ROWS, columns).transpose(1, 2).contiguous()
 
 
 def _in_panels(weight):
