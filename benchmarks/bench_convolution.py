@@ -103,7 +103,7 @@ class Pooling:
 
 
 class Pieces:
-    """Normalisation and resampling of 8 images of 56 x 56 with 64 channels."""
+    """Normalization and resampling of 8 images of 56 x 56 with 64 channels."""
 
     params = (LIBRARIES, THREADS)
     param_names = ("library", "threads")

@@ -86,7 +86,7 @@ class Costs:
     def setup(self, name):
         library(name).set_num_threads(2)
         try:
-            from cygrad._core import probes
+            from cygrad._core.testing import probes
         except ImportError:
             raise NotImplementedError("this version has no probes") from None
         if not hasattr(probes, "start_and_end_teams"):

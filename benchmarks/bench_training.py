@@ -1,7 +1,7 @@
-"""Perceptrons: whole training steps, the steps of the optimisers, and the memory of it."""
+"""Perceptrons: whole training steps, the steps of the optimizers, and the memory of it."""
 
 from . import suite
-from .networks import deep_training_step, optimiser_step, perceptron, training_step
+from .networks import deep_training_step, optimizer_step, perceptron, training_step
 from .workloads import LIBRARIES, library
 
 OPTIMISERS = {
@@ -19,24 +19,24 @@ class TrainingStep(suite._Scenarios):
 
 
 class SmallParameters(suite._Scenarios):
-    """The optimiser alone, on 100 parameters of 1,000."""
+    """The optimizer alone, on 100 parameters of 1,000."""
 
     params = suite.over("step-sgd", "step-adam", libraries=LIBRARIES)
 
 
-class OptimiserStep:
-    """The optimiser alone, on the parameters of 784-256-128-10."""
+class OptimizerStep:
+    """The optimizer alone, on the parameters of 784-256-128-10."""
 
     params = (LIBRARIES, tuple(OPTIMISERS), suite.THREADS)
-    param_names = ("library", "optimiser", "threads")
+    param_names = ("library", "optimizer", "threads")
 
-    def setup(self, name, optimiser, threads):
+    def setup(self, name, optimizer, threads):
         lib = library(name, threads)
-        kind, options = optimiser.partition(" ")[0], OPTIMISERS[optimiser]
-        self.step = optimiser_step(lib, list(perceptron(lib).parameters()), kind, **options)
+        kind, options = optimizer.partition(" ")[0], OPTIMISERS[optimizer]
+        self.step = optimizer_step(lib, list(perceptron(lib).parameters()), kind, **options)
         self.step()
 
-    def time_step(self, name, optimiser, threads):
+    def time_step(self, name, optimizer, threads):
         self.step()
 
 

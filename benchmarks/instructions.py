@@ -93,7 +93,7 @@ def count(function):
     mark()
 
 
-def optimiser(lib, kind):
+def optimizer(lib, kind):
     """-> function: one step of so many parameters. Making them is not part of it: they are there before the marks."""
     needs(lib, f"optim.{kind}")
     steps = {}
@@ -138,7 +138,7 @@ def run_all(name, wanted):
                 count(loop(statement, namespace))
     for title, kind in OPTIMISERS.items():
         if title in wanted:
-            count(optimiser(lib, kind))
+            count(optimizer(lib, kind))
     if wanted & set(GRAPH_TITLES.values()):
         phases(lib)
 

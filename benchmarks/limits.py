@@ -58,7 +58,7 @@ def backward(make, count=1):
     return prepare
 
 
-def optimiser(name, **options):
+def optimizer(name, **options):
     """A step on one large parameter."""
     def prepare(lib):
         needs(lib, f"optim.{name}")
@@ -98,8 +98,8 @@ KERNELS = {
     "`layer_norm(x, (2048,))`, backward": (
         3, backward(lambda lib, x: lib.nn.functional.layer_norm(x, (COLUMNS,)))),
     "`(((x * y).tanh() + x).exp()).sum()`, backward": (6, backward(elementwise_loss, 2)),
-    "SGD step": (3, optimiser("SGD", lr=1e-9)),
-    "Adam step": (7, optimiser("Adam", lr=1e-9)),
+    "SGD step": (3, optimizer("SGD", lr=1e-9)),
+    "Adam step": (7, optimizer("Adam", lr=1e-9)),
 }
 
 
@@ -131,7 +131,7 @@ def copied():
 
 def computed(double_precision):
     """-> function: multiplications and additions per second in registers."""
-    from cygrad._core import probes
+    from cygrad._core.testing import probes
 
     def rate():
         begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Networks, their derivatives of first and second order, and optimisers: for any library with the common interface."""
+"""Networks, their derivatives of first and second order, and optimizers: for any library with the common interface."""
 
 from itertools import pairwise
 
@@ -77,19 +77,19 @@ def class_numbers(lib, sizes, batch):
     return lib.from_numpy(np.arange(batch) % sizes[-1])
 
 
-def training_step(lib, batch=64, optimiser="SGD", sizes=MLP_SIZES, **options):
-    """-> function: one step on one batch, with a model, data and optimiser of its own."""
+def training_step(lib, batch=64, optimizer="SGD", sizes=MLP_SIZES, **options):
+    """-> function: one step on one batch, with a model, data and optimizer of its own."""
     if is_functional(lib):
         return lib.descent_step(perceptron_loss(lib, sizes, batch), perceptron_weights(lib, sizes), 0.01)
-    needs(lib, "nn.Sequential", f"optim.{optimiser}", "nn.functional.cross_entropy")
+    needs(lib, "nn.Sequential", f"optim.{optimizer}", "nn.functional.cross_entropy")
     model = perceptron(lib, sizes)
     images, classes = random_tensor(lib, batch, sizes[0]), class_numbers(lib, sizes, batch)
-    optimiser = getattr(lib.optim, optimiser)(model.parameters(), **{"lr": 0.01, **options})
+    optimizer = getattr(lib.optim, optimizer)(model.parameters(), **{"lr": 0.01, **options})
 
     def step():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         lib.nn.functional.cross_entropy(model(images), classes).backward()
-        optimiser.step()
+        optimizer.step()
     return step
 
 
@@ -100,22 +100,22 @@ def deep_training_step(lib):
 
 # ---- transformers
 
-def normalised(lib, x):
+def normalized(lib, x):
     """Without mean and with variance 1, along the last dimension."""
-    centred = x - lib.mean(x, -1, keepdim=True)
-    return centred / lib.sqrt(lib.mean(lib.square(centred), -1, keepdim=True) + 1e-5)
+    centered = x - lib.mean(x, -1, keepdim=True)
+    return centered / lib.sqrt(lib.mean(lib.square(centered), -1, keepdim=True) + 1e-5)
 
 
 def transformer_block(lib, size, steps, batch=4):
-    """-> function: forward and backward of a block of elementary operators, normalisation first."""
+    """-> function: forward and backward of a block of elementary operators, normalization first."""
     x, heads = random_tensor(lib, batch, steps, size), size // HEAD
 
     def loss(to_heads, from_heads, wide, narrow):
-        parts = lib.chunk(normalised(lib, x) @ to_heads, 3, -1)
+        parts = lib.chunk(normalized(lib, x) @ to_heads, 3, -1)
         query, key, value = (lib.transpose(lib.reshape(part, (batch, steps, heads, HEAD)), 1, 2) for part in parts)
         attention = lib.softmax(query @ lib.transpose(key, -1, -2) * HEAD ** -0.5, -1) @ value
         y = x + lib.reshape(lib.transpose(attention, 1, 2), (batch, steps, size)) @ from_heads
-        return lib.sum(y + lib.nn.functional.gelu(normalised(lib, y) @ wide) @ narrow)
+        return lib.sum(y + lib.nn.functional.gelu(normalized(lib, y) @ wide) @ narrow)
     return gradient_step(lib, loss, weights(lib, (size, 3 * size), (size, size), (size, 4 * size), (4 * size, size),
                                             scale=0.02))
 
@@ -159,9 +159,9 @@ def full_hessian(lib, size=50):
     return lambda: lib.autograd.functional.hessian(function, x)
 
 
-# ---- optimisers alone
+# ---- optimizers alone
 
-def optimiser_step(lib, parameters, kind, **options):
+def optimizer_step(lib, parameters, kind, **options):
     """-> function: a step on given gradients."""
     needs(lib, f"optim.{kind}")
     for parameter in parameters:

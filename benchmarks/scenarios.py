@@ -13,7 +13,7 @@ from .networks import (
     full_hessian,
     hessian_times_vector,
     lstm,
-    optimiser_step,
+    optimizer_step,
     small_parameters,
     tanh_network,
     training_step,
@@ -120,7 +120,7 @@ def programs():
     yield Scenario("hessian", "full Hessian of 50 inputs", full_hessian, {"torch": 5})
     for kind in ("SGD", "Adam"):
         yield Scenario(f"step-{kind.lower()}", f"{kind} step, 100 parameters of 1,000",
-                       lambda lib, kind=kind: optimiser_step(lib, small_parameters(lib), kind), {"torch": 5}, TENSORS)
+                       lambda lib, kind=kind: optimizer_step(lib, small_parameters(lib), kind), {"torch": 5}, TENSORS)
 
 
 def processes():

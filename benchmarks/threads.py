@@ -53,12 +53,12 @@ def hogwild_steps(lib, count, batch=256):
         model = perceptron(lib)
         for own, weights in zip(model.parameters(), shared.parameters(), strict=True):
             own.data = weights.data
-        optimiser = lib.optim.SGD(model.parameters(), lr=1e-4)
+        optimizer = lib.optim.SGD(model.parameters(), lr=1e-4)
 
         def step():
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             lib.nn.functional.cross_entropy(model(images), classes).backward()
-            optimiser.step()
+            optimizer.step()
         return step
     return [make() for _ in range(count)]
 

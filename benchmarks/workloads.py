@@ -11,7 +11,7 @@ from .measuring import usable_cores
 FUNCTIONAL = ("jax", "jax.jit", "autograd")
 PEERS = ("torch", *FUNCTIONAL)
 WITHOUT_PEERS = os.environ.get("CYGRAD_BENCH_PEERS") == ""         # set, and empty
-# Parameters of the suite: what has modules, optimisers, and tensors that know how they were made; and all.
+# Parameters of the suite: what has modules, optimizers, and tensors that know how they were made; and all.
 LIBRARIES = ("cygrad",) if WITHOUT_PEERS else ("cygrad", "torch")
 EVERYONE = ("cygrad",) if WITHOUT_PEERS else ("cygrad", *PEERS)
 EAGER = tuple(name for name in EVERYONE if name != "jax.jit")
@@ -72,6 +72,7 @@ def gradient_step(lib, loss, parameters):
         loss(*parameters).backward()
         for parameter in parameters:
             parameter.grad = None
+    step.loss = partial(loss, *parameters)         # for those who want the graph
     return step
 
 
@@ -139,7 +140,7 @@ def tree(lib, leaf, nodes):
 
 
 def lattice(lib, leaf, nodes, width=32):
-    """Rows of nodes, each of which depends on two neighbours in the row before."""
+    """Rows of nodes, each of which depends on two neighbors in the row before."""
     row = [-leaf for _ in range(width)]
     for _ in range(max(nodes // width - 1, 1)):
         row = [lib.maximum(row[i], row[i - 1]) for i in range(width)]      # sums would overflow

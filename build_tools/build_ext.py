@@ -18,11 +18,14 @@ from setuptools.modified import newer_group
 from build_tools import openblas, stubs
 from build_tools.configuration import Configuration
 from build_tools.files import copy_if_changed, write_if_changed
-from build_tools.modules import CORE, GENERATED_ROOT, Library
+from build_tools.modules import CORE, GENERATED_ROOT, Library, registers_kernels
 
 FACTS = '''"""What the libraries hold, and facts about this build for `cygrad.show_config()`. Written by the build."""
 
 LIBRARIES = {libraries}
+
+# The modules that bring array kernels; those outside of the room of kernels use others', so they come last.
+KERNELS = {kernels}
 
 FACTS = {facts}
 '''
@@ -46,6 +49,8 @@ class BuildExt(build_ext):
     def finalize_options(self):
         super().finalize_options()
         self.parallel = self.parallel or self.configuration.jobs
+        if not self.inplace and not os.environ.get("CYGRAD_TESTING"):
+            self.extensions = [library for library in self.extensions if not library.name.endswith("_testing")]
         if self.inplace:
             # An editable install would build in a temporary directory, from scratch every time.
             base = base_dir(self.configuration)
@@ -172,9 +177,13 @@ class BuildExt(build_ext):
     def facts(self) -> str:
         libraries = {
             Path(self.get_ext_filename(library.name)).name:
-                tuple(module.name.rpartition(".")[2] for module in library.held)
+                tuple(module.name.removeprefix("cygrad._core.") for module in library.held)
             for library in self.extensions
         }
+        kernels = [module.name for library in self.extensions for module in library.held
+                   if registers_kernels(Path(module.sources[0]))]
+        kernels.sort(key=lambda name: (not name.startswith("cygrad._core.kernels."), name))
         facts = {**self.configuration.facts(), "openblas": openblas.facts()}
         return FACTS.format(libraries=pformat(libraries, width=100, compact=True),
+                            kernels=pformat(tuple(kernels), width=100, compact=True),
                             facts=pformat(facts, sort_dicts=False, width=100))

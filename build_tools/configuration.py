@@ -46,7 +46,7 @@ COMMON_FLAGS = [
 ]
 RELEASE_FLAGS = ["-O3", "-g0"]
 # The header that asserts the rules about locks comes before everything else: it watches how Cython takes the GIL.
-DEBUG_FLAGS = ["-O1", "-g", "-UNDEBUG", "-DCYGRAD_DEBUG", "-include", "cygrad/_core/lock_checks.h"]
+DEBUG_FLAGS = ["-O1", "-g", "-UNDEBUG", "-DCYGRAD_DEBUG", "-include", "cygrad/_core/memory/lock_checks.h"]
 SANITIZERS = ("address", "undefined", "thread")
 
 MACROS = [

@@ -9,7 +9,7 @@ from build_tools.table_documents import documentation, kinks, line
 
 OPERATORS_HEAD = """# Operators
 
-Made from the operator table, `cygrad/_core/ops`. `Differentiable in` lists the arguments that have a derivative
+Made from the operator table, `cygrad/_core/table/ops`. `Differentiable in` lists the arguments that have a derivative
 formula, by their names in the table; `self` is the first one, which Python functions call `input`. Everything is
 computed for all dtypes unless a cell says otherwise, and `help(cygrad.NAME)` has the details.
 
@@ -27,9 +27,10 @@ What backward gives there follows these rules, the first that applies:
 
 Some of the values are not what the rules give but what programs have come to rely on: bounds of `clamp` pass the
 gradient, those of `relu6` and `hardtanh` do not. So the table has them all. It is made from the operator table,
-`cygrad/_core/ops`; a name that is not one of `cygrad` belongs to a part of a function, which the next column tells.
-Functions that are made of several operators follow by the chain rule: `where(x > 0, sqrt(x), 0 * x)` gives nan at 0,
-since the gradient 0 of `where` meets the derivative inf of `sqrt`. Each line has a test in `tests/mechanics/test_N.py`.
+`cygrad/_core/table/ops`; a name that is not one of `cygrad` belongs to a part of a function, which the next column
+tells. Functions that are made of several operators follow by the chain rule: `where(x > 0, sqrt(x), 0 * x)` gives nan
+at 0, since the gradient 0 of `where` meets the derivative inf of `sqrt`. Each line has a test in
+`tests/mechanics/test_N.py`.
 
 """
 MECHANICS_HEAD = """# What you can rely on
@@ -72,8 +73,8 @@ def mechanics(words: Path, folder: Path) -> str:
 
 def write_pages(root: Path) -> None:
     """Write the generated pages below docs/generated."""
-    docs = root / "docs"
-    write_if_changed(docs / "generated" / "operators.md", OPERATORS_HEAD + documentation(root / "cygrad/_core/ops"))
-    write_if_changed(docs / "generated" / "kinks.md", KINKS_HEAD + kinks(root / "cygrad/_core/ops"))
+    docs, table = root / "docs", root / "cygrad/_core/table/ops"
+    write_if_changed(docs / "generated" / "operators.md", OPERATORS_HEAD + documentation(table))
+    write_if_changed(docs / "generated" / "kinks.md", KINKS_HEAD + kinks(table))
     write_if_changed(docs / "generated" / "mechanics.md",
                      mechanics(docs / "mechanics.toml", root / "tests" / "mechanics"))

@@ -5,6 +5,7 @@ checked here, derivative formulas included, so that a mistake in the table stops
 """
 
 import importlib
+import re
 import sys
 import tomllib
 import types
@@ -14,14 +15,15 @@ from textwrap import indent
 from build_tools.files import write_if_changed
 
 TENSORS = (0, 2)        # kinds of arguments that are one tensor: Tensor and Tensor|number
-CORE = Path(__file__).resolve().parent.parent / "cygrad" / "_core"
+TABLE = Path(__file__).resolve().parent.parent / "cygrad" / "_core" / "table"
 
 HEADER = '''"""Operators of the family '{family}': generated from ops/{family}.toml, not to be edited."""
 
 from cpython.object cimport PyObject
-from cygrad._core.dispatch cimport binary, call, call_inplace, unary
-from cygrad._core.operator cimport Operator, register_operator
-from cygrad._core.operator import set_namespace
+from cygrad._core.dispatch.dispatch cimport binary, call, call_inplace, unary
+from cygrad._core.graph.early_forms import factors_first
+from cygrad._core.table.operator cimport Operator, register_operator
+from cygrad._core.table.operator import functions
 '''
 FOOTER = '''
 # By the name that formulas call them by; their in-place forms, for composites; public functions; methods of Tensor.
@@ -29,7 +31,7 @@ OPERATORS = {operators}
 INPLACE = {inplace}
 FUNCTIONS = {functions}
 METHODS = {methods}
-set_namespace(OPERATORS)
+functions.update(OPERATORS)
 '''
 
 
@@ -37,30 +39,32 @@ class TableError(ValueError):
     """A mistake in the operator table; the text names file and row."""
 
 
-def core_module(name: str):
-    """A module of cygrad/_core in plain Python, imported without importing cygrad."""
+def table_module(name: str):
+    """A module of cygrad/_core/table in plain Python, imported without importing cygrad."""
     if "cygrad_table" not in sys.modules:
         package = types.ModuleType("cygrad_table")
-        package.__path__ = [str(CORE)]
+        package.__path__ = [str(TABLE)]
         sys.modules["cygrad_table"] = package
     return importlib.import_module(f"cygrad_table.{name}")
 
 
 def read_table(ops_dir: Path) -> dict[str, dict[str, dict]]:
     """Family -> name of the row -> row, spelled out and checked."""
-    signature = core_module("signature")
+    signature, expansion = table_module("signature"), table_module("expansion")
+    raw = {path: raw_rows(path) for path in sorted(Path(ops_dir).glob("*.toml"))}
+    try:
+        helpers = expansion.read_helpers(
+            {name: row for rows in raw.values() for name, row in rows.items() if "helper" in row})
+    except signature.RowError as error:
+        raise TableError(f"{ops_dir}: {error}") from None
     families, origin = {}, {}
-    for path in sorted(Path(ops_dir).glob("*.toml")):
-        try:
-            raw = tomllib.loads(path.read_text())
-        except tomllib.TOMLDecodeError as error:
-            raise TableError(f"{path}: {error}") from None
+    for path, written in raw.items():
         rows = families[path.stem] = {}
-        for name, row in raw.items():
-            if not isinstance(row, dict):
-                raise TableError(f"{path}: '{name}' stands outside of a row (got {row!r}).")
+        for name, row in written.items():
+            if "helper" in row:
+                continue
             try:
-                parsed = signature.parse_row(row, name)
+                parsed = signature.parse_row(row, name, helpers)
             except signature.RowError as error:
                 raise TableError(f"{path}: {error}") from None
             rows[name] = {**parsed, "row": row, "path": path}
@@ -72,6 +76,18 @@ def read_table(ops_dir: Path) -> dict[str, dict[str, dict]]:
     return families
 
 
+def raw_rows(path: Path) -> dict[str, dict]:
+    """The rows and helpers of a file as they are written."""
+    try:
+        rows = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise TableError(f"{path}: {error}") from None
+    for name, row in rows.items():
+        if not isinstance(row, dict):
+            raise TableError(f"{path}: '{name}' stands outside of a row (got {row!r}).")
+    return rows
+
+
 def spellings(row: dict) -> list[str]:
     """All names of the Python functions of a row."""
     names = [row["row"].get("name", row["name"]), *row["row"].get("alias", [])]
@@ -80,7 +96,7 @@ def spellings(row: dict) -> list[str]:
 
 def check_formulas(rows: dict[str, dict]) -> None:
     """Compile every formula as far as that goes without kernels."""
-    formula, layout, lowering = (core_module(name) for name in ("formula", "layout", "lowering"))
+    formula, layout, lowering = (table_module(name) for name in ("formula", "layout", "lowering"))
     for row in rows.values():
         try:
             if row["forward"] not in (None, "primitive"):
@@ -126,8 +142,8 @@ def module_text(family: str, rows: list[dict]) -> str:
 
 
 def is_function(row: dict) -> bool:
-    """Is it in the public namespace?"""
-    return row["row"].get("function", True)
+    """Is it in the public namespace? An internal operator is for formulas and composites only."""
+    return row["row"].get("function", not row["row"].get("internal", False))
 
 
 def is_method(row: dict) -> bool:
@@ -180,6 +196,12 @@ def function_text(name: str, row: dict, doc: str, with_out: bool, out: str, thro
     names = parameter_names(row)
     header, renamed = spellings_of_numpy(row, name, parameters(row, with_out, names))
     lines = [f"def {name}({header}):", f'    """{docstring(doc)}"""', *renamed]
+    factors = leading_factors(row)
+    if factors:
+        lines[0] = f"def {name}({header.replace('*', '*more', 1)}):"
+        options = ", out=out" if with_out else ""
+        lines += ["    if more:",
+                  f"        return factors_first({name}, ({', '.join(names[:3])}, *more), {factors}{options})"]
     if through == "call" and row["forward"] is not None and len(names) <= 2 and not any(
             argument.kind not in TENSORS or not argument.required for argument in row["arguments"]):
         lines.append(f"    return {('unary', 'binary')[len(names) - 1]}(_{row['name']}, {', '.join(names)}{out})")
@@ -196,18 +218,30 @@ def spellings_of_numpy(row: dict, name: str, header: str) -> tuple[str, list[str
     """The parameter list with NumPy's names for `dim` and `keepdim`, and the lines that translate them."""
     positional = [argument for argument in row["arguments"] if not argument.keyword_only]
     place = next((number for number, argument in enumerate(positional) if argument.name == "dim"), None)
-    if place is None or not is_function(row) or row["row"].get("variadic") or (
-            positional[place].required and any(argument.required for argument in positional[place + 1:])):
+    if place is None or not is_function(row) or row["row"].get("variadic"):
         return header, []
     lines = ["    if axis is not None:", "        dim = axis"]
     if positional[place].required:
-        header = header.replace("dim", "dim=None", 1)
-        lines += ["    elif dim is None:", f'        raise TypeError("{name}: missing required argument \'dim\'")']
+        needed = [argument.name for argument in positional[place:] if argument.required]
+        for needed_name in needed:
+            header = re.sub(rf"\b{needed_name}\b", f"{needed_name}=None", header, count=1)
+        lines += [f"    {'elif' if needed_name == 'dim' else 'if'} {needed_name} is None:\n"
+                  f'        raise TypeError("{name}: missing required argument \'{needed_name}\'")'
+                  for needed_name in needed]
     header += ", axis=None" if "*" in header else ", *, axis=None"
     if any(argument.name == "keepdim" for argument in row["arguments"]):
         header += ", keepdims=None"
         lines += ["    if keepdims is not None:", "        keepdim = keepdims"]
     return header, lines
+
+
+def leading_factors(row: dict) -> tuple[str, ...]:
+    """The factors that may also stand before the tensors they belong to, as in the peer's early days."""
+    tensors = [argument for argument in row["arguments"] if not argument.keyword_only]
+    if not is_function(row) or len(tensors) != 3 or any(argument.kind not in TENSORS for argument in tensors):
+        return ()
+    return tuple(argument.name for argument in row["arguments"]
+                 if argument.keyword_only and argument.name in ("alpha", "beta", "value"))
 
 
 def variadic_text(name: str, argument: str) -> list[str]:
@@ -220,24 +254,22 @@ def variadic_text(name: str, argument: str) -> list[str]:
     ]
 
 
-def parameters(row: dict, with_out: bool, names: list[str], annotate=None) -> str:
-    """The parameter list. `annotate(argument)` gives type hints, for stubs."""
+def parameters(row: dict, with_out: bool, names: list[str]) -> str:
+    """The parameter list."""
     parts, keyword_only = [], False
     for number, (name, argument) in enumerate(zip(names, row["arguments"], strict=False)):
-        if row["row"].get("variadic") and number == 1:
-            parts.append(f"*sizes{': int' if annotate else ''}")
+        variadic = row["row"].get("variadic") and number == 1
+        if variadic:
+            parts.append("*sizes")
             keyword_only = True
         elif argument.keyword_only and not keyword_only:
             parts.append("*")
             keyword_only = True
-        hint = f": {annotate(argument)}" if annotate and name != "self" else ""
-        optional = not argument.required or (row["row"].get("variadic") and number == 1)
-        default = (" = " if hint else "=") + literal(argument.default) if optional else ""
-        parts.append(f"{name}{hint}{default}")
+        parts.append(f"{name}={literal(argument.default)}" if variadic or not argument.required else name)
     if with_out:
         if not keyword_only:
             parts.append("*")
-        parts.append("out: Tensor | None = None" if annotate else "out=None")
+        parts.append("out=None")
     return ", ".join(parts)
 
 

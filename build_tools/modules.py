@@ -13,13 +13,15 @@ from build_tools import openblas
 from build_tools.configuration import MACROS, Configuration
 
 CORE = Path("cygrad/_core")
-OPERATOR_TABLE = CORE / "ops"
+OPERATOR_TABLE = CORE / "table" / "ops"
 # Laid out as the package, so that .pxd files made there are found by `from cygrad._core.NAME cimport`.
 GENERATED_ROOT = Path("build/generated")
-GENERATED = GENERATED_ROOT / CORE
+GENERATED = GENERATED_ROOT / CORE / "operators"
 OPENBLAS_MARKER = "# cygrad: openblas"
 # In the source of a module whose variables of threads are addressed like local ones.
-NEAR_VARIABLES = '#include "thread_variable.h"'
+NEAR_VARIABLES = '#include "memory/thread_variable.h"'
+# What only tests call: a library of its own, which is not installed.
+TESTING = CORE / "testing"
 # What each library has in the place of functions of Python.
 REPLACED = {"PyImport_ImportModule": CORE / "import_module.c"}
 
@@ -45,12 +47,14 @@ def find(configuration: Configuration, link_dir: Path) -> list[Library]:
     for all variables of a library if for one. So modules that have such variables go into a library of their own.
     """
     sources = {module_name(path): path for path in sorted(CORE.rglob("*.pyx"))}
-    sources |= {f"cygrad._core.{path.stem}": path for path in generated_sources()}
+    sources |= {module_name(path.relative_to(GENERATED_ROOT)): path for path in generated_sources()}
+    check_names(sources)
     chosen = selected(sources)
-    near = {name for name, path in sources.items() if NEAR_VARIABLES in path.read_text()}
+    testing = {name for name, path in sources.items() if path.parent == TESTING}
+    near = {name for name, path in sources.items() if NEAR_VARIABLES in path.read_text()} - testing
     libraries = []
-    for name, names, code in (("compiled", sources.keys() - near, sorted(CORE.rglob("*.cpp"))),
-                              ("compiled_near", near, [])):
+    for name, names, code in (("compiled", sources.keys() - near - testing, sorted(CORE.rglob("*.cpp"))),
+                              ("compiled_near", near, []), ("compiled_testing", testing, [])):
         modules = [extension(module, sources[module], configuration) for module in sorted(names)]
         for module in modules:
             module.chosen = module.name in chosen
@@ -64,6 +68,21 @@ def find(configuration: Configuration, link_dir: Path) -> list[Library]:
 
 def module_name(path: Path) -> str:
     return ".".join(path.with_suffix("").parts)
+
+
+def check_names(sources: dict[str, Path]) -> None:
+    """A library exports `PyInit_<base name>` for each of its modules, so base names must differ."""
+    taken: dict[str, str] = {}
+    for name in sources:
+        base = name.rpartition(".")[2]
+        if base in taken:
+            raise SystemExit(f"{name}: the base name of a compiled module must be its own (taken by {taken[base]}).")
+        taken[base] = name
+
+
+def registers_kernels(source: Path) -> bool:
+    """Does a module bring array kernels, which the operator table names?"""
+    return bool(re.search(r"\bcimport\b[^)\n]*(\([^)]*)?\bregister_kernel\b", source.read_text()))
 
 
 def generated_sources() -> list[Path]:
@@ -101,7 +120,7 @@ def headers(source: Path) -> set[Path]:
     """The headers of our own that a file in C or C++ names, and those that they name in turn."""
     found, waiting = set(), [source]
     while waiting:
-        named = {CORE / name for name in re.findall(r'"(\w+\.h)"', waiting.pop().read_text())}
+        named = {CORE / name for name in re.findall(r'"([\w/]+\.h)"', waiting.pop().read_text())}
         waiting += [path for path in named - found if path.exists()]
         found |= named
     return {path for path in found if path.exists()}

@@ -1,11 +1,12 @@
 """The type stub `cygrad/__init__.pyi`: for editors and type checkers, which do not see what a package makes of itself.
 
-It is written by the build, from two sources. Functions and methods of the operator table have the types of their row.
-Everything else is read from the package just built: its signatures, and the types that its docstrings tell.
+It is written by the build. Names, parameters and defaults are read from the package just built; types of operators
+come from their rows of the table, other types from what docstrings tell. `make stubtest` compares it with the package.
 Run as a script: ``python build_tools/stubs.py DIRECTORY`` for the package in that directory.
 """
 
 import inspect
+import math
 import os
 import re
 import subprocess
@@ -15,16 +16,15 @@ from pathlib import Path
 STUB = "__init__.pyi"
 HEADER = '''"""Types of the public names. Written by the build; not to be edited."""
 
-from builtins import bool as _bool, complex as _complex, float as _float, int as _int
+from builtins import bool as _bool, complex as _complex, float as _float, int as _int, type as _type
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as _numpy
+from typing_extensions import disjoint_base
 
 '''
-# What hides Python's own types in the namespace of the package, and in the class Tensor.
-HIDDEN = re.compile(r"\b(bool|complex|float|int|dtype)\b")
 # First words of the types in sections "Returns" and "Attributes" that mean a type of Python.
 RETURNED = {
     "Tensor": "Tensor", "bool": "_bool", "int": "_int", "float": "_float", "dict": "dict[str, Any]", "str": "str",
@@ -37,7 +37,9 @@ PROPERTIES = {
     **dict.fromkeys(["T", "mT", "H", "mH", "real", "imag"], "Tensor"),
 }
 WRITABLE = {"grad", "data", "requires_grad"}
+PYTHONS_OWN = 1 << 9        # the flag of classes that a `class` statement has made; extension types lack it
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+SPECIAL = ("__add__", "__radd__", "__copy__", "__deepcopy__")       # what classes other than Tensor may have of it
 IN_PLACE = tuple(name for name in BINARY if name not in ("matmul", "lshift", "rshift"))
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
@@ -51,8 +53,9 @@ def write(directory: Path) -> None:
               file=sys.stderr)
 
 
-def stub_text(package, signatures: dict[str, str], methods: dict[str, str], tuples: list[str]) -> str:
-    """The text for an imported package, with what the table says of functions and methods."""
+def stub_text(package, hints: dict[str, dict[str, str]], tuples: list[str]) -> str:
+    """The text for an imported package, with what the table says of its operators."""
+    operators = package.operators
     modules, values, classes, functions = [], [], [], []
     for name in dir(package):                  # also what is loaded when it is asked for
         if name.startswith("_"):
@@ -64,50 +67,61 @@ def stub_text(package, signatures: dict[str, str], methods: dict[str, str], tupl
         elif isinstance(value, package.dtype):
             values.append(f"{name}: dtype")
         elif value is package.Tensor:
-            classes.append(tensor_text(value, methods))
+            table = {member: hints[member] for member, function in vars(value).items()
+                     if member in hints and operators.METHODS.get(member) is function}
+            classes.append(tensor_text(value, table))
         elif isinstance(value, type):
             classes.append(class_text(name, value))
         elif callable(value):
-            functions.append(signatures[name] if name in signatures and is_of_table(package, name, value)
-                             else function_text(name, value))
+            functions.append(function_text(name, value, hints[name] if operators.FUNCTIONS.get(name) is value else {}))
         else:
-            values.append(f"{name}: {'None' if value is None else '_' + type(value).__name__}")
-    head = "_F = TypeVar(\"_F\", bound=Callable[..., Any])\nNumber: TypeAlias = _bool | _int | _float | _complex\n"
-    aliases = "_dtype: TypeAlias = dtype\n__version__: str\n"
+            values.append(f"{name}: {type_of(package, value)}")
+    head = "_F = TypeVar(\"_F\", bound=Callable[..., Any])\n_Number: TypeAlias = _bool | _int | _float | _complex\n"
+    aliases = "_dtype: TypeAlias = dtype\n__version__: str\ndef __dir__() -> list[str]: ...\n"
     return HEADER + "\n".join([*sorted(modules), "", head, *classes, aliases, *sorted(values), "", *tuples,
                                *functions]) + "\n"
 
 
-def is_of_table(package, name, function) -> bool:
-    return package.operators.FUNCTIONS.get(name) is function
+def type_of(package, value) -> str:
+    """The type of a constant: a class of the package, or one of Python."""
+    kind = type(value).__name__
+    if getattr(package, kind, None) is type(value):
+        return kind
+    return "None" if value is None else f"_{kind}" if kind in ("bool", "complex", "float", "int") else "Any"
 
 
-# ---- what is not of the table
-
-def function_text(name: str, function, own: str | None = None) -> str:
-    """One `def`; `own` is what a method calls its tensor."""
-    return f"def {name}({parameters(function, own)}) -> {returned(function)}: ..."
+def function_text(name: str, function, hints: dict[str, str], method: bool = False) -> str:
+    """One `def`, with the types that are known by the names of parameters."""
+    return f"def {name}({parameters(function, hints, method)}) -> {hints.get('return') or returned(function)}: ..."
 
 
-def parameters(function, own: str | None) -> str:
-    """The parameters of a function as they stand in a stub."""
+def parameters(function, hints: dict[str, str], method: bool) -> str:
+    """The parameters of a function as they stand in a stub; the first one of a method has no type."""
     try:
         found = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        return f"{own + ', ' if own else ''}*args: Any, **options: Any"
-    texts, star = [], False
+        return f"{'self, ' if method else ''}*args: Any, **options: Any"
+    texts, last = [], None
     for number, parameter in enumerate(found):
-        if own and number == 0:
-            texts.append(own)
-            continue
-        if parameter.kind is parameter.KEYWORD_ONLY and not star:
+        if parameter.kind is not parameter.POSITIONAL_ONLY and last is parameter.POSITIONAL_ONLY:
+            texts.append("/")
+        if parameter.kind is parameter.KEYWORD_ONLY and last not in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL):
             texts.append("*")
-            star = True
-        star = star or parameter.kind is parameter.VAR_POSITIONAL
-        mark = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-        default = "" if parameter.default is parameter.empty else " = ..."
-        texts.append(f"{mark}{parameter.name}: Any{default}")
-    return ", ".join(texts)
+        last = parameter.kind
+        mark = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(last, "")
+        kind = hints.get(parameter.name, "Any")
+        if parameter.default is None and kind != "Any" and not kind.endswith("None"):
+            kind += " | None"                  # another one may be given instead: `axis`, several sizes
+        default = "" if parameter.default is parameter.empty else f" = {default_text(parameter.default)}"
+        typed = "" if method and number == 0 else f": {kind}"
+        texts.append(f"{mark}{parameter.name}{typed}{default if typed else default.replace(' ', '')}")
+    return ", ".join([*texts, "/"] if last is inspect.Parameter.POSITIONAL_ONLY else texts)
+
+
+def default_text(value) -> str:
+    """A default as it is where the stub can write it."""
+    plain = value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value))
+    return repr(value) if plain else "..."
 
 
 def returned(function) -> str:
@@ -116,99 +130,76 @@ def returned(function) -> str:
     return RETURNED.get(section.group(1), "Any") if section else "Any"
 
 
-def init_text(cls: type) -> str:
-    """What the class is called with; extension types tell it themselves."""
-    try:
-        given = ", ".join(["self", *filter(None, [parameters(cls, None)])])
-    except (TypeError, ValueError):
-        given = "self, *args: Any, **options: Any"
-    return f"def __init__({given}) -> None: ..."
-
-
 def class_text(name: str, cls: type) -> str:
-    """A class: its public methods, and what makes it a context manager or a decorator."""
+    """A class: how it is made, its public members, and what makes it a context manager or a decorator."""
     lines = []
     for member, value in vars(cls).items():
-        if member == "__enter__" or (member == "__call__" and hasattr(cls, "__enter__")):
-            continue
-        if isinstance(value, property) or inspect.isgetsetdescriptor(value):
-            if not member.startswith("_"):
-                lines.append(f"    @property\n    def {member}(self) -> Any: ...")
-        elif callable(value) and (not member.startswith("_") or member == "__init__"):
-            lines.append("    " + (init_text(cls) if member == "__init__" else function_text(member, value, "self")))
+        if member == "__new__" and cls.__flags__ & PYTHONS_OWN:
+            lines.append("    " + function_text(member, value, {"return": name}, True))
+        elif member == "__init__":
+            own = function_text(member, value, {"return": "None"}, True)
+            lines.append("    " + (own if own.startswith("def __init__(self") else f"def __init__(self{own[12:]}"))
+        elif not member.startswith("_") and (isinstance(value, property) or inspect.isgetsetdescriptor(value)):
+            lines.append(f"    @property\n    def {member}(self) -> Any: ...")
+        elif callable(value) and (not member.startswith("_") or member in SPECIAL):
+            lines.append("    " + function_text(member, value, {}, True))
     if hasattr(cls, "__enter__"):
         lines += [
             f"    def __enter__(self) -> {name}: ...",
-            "    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, "
-            "trace: TracebackType | None) -> _bool | None: ...",
+            "    def __exit__(self, kind: _type[BaseException] | None = ..., error: BaseException | None = ..., "
+            "trace: TracebackType | None = ..., /) -> _bool | None: ...",
         ]
         if "__call__" in dir(cls):
             lines.append("    def __call__(self, function: _F) -> _F: ...")
-    return f"class {name}:\n" + ("\n".join(lines) or "    ...") + "\n"
+    return head_of_class(name, cls) + ("\n".join(lines) or "    ...") + "\n"
 
 
-def tensor_text(cls: type, methods: dict[str, str]) -> str:
+def head_of_class(name: str, cls: type) -> str:
+    """Its first line; layouts of extension types exclude each other in a class that inherits from several."""
+    bases = "(tuple[_int, ...])" if issubclass(cls, tuple) else ""
+    return ("" if cls.__flags__ & PYTHONS_OWN else "@disjoint_base\n") + f"class {name}{bases}:\n"
+
+
+def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
     """The class Tensor: operators, properties, methods of the table and all others."""
-    lines = ["    __array_priority__: _float", "    def __init__(self, data: Any = ...) -> None: ..."]
+    lines = ["    __array_priority__: _float", "    __array_ufunc__: None",
+             "    def __init__(self, data: Any = ...) -> None: ..."]
     for member, value in vars(cls).items():
         if member.startswith("__") or member == "_is_view":
             continue
-        if member in methods:
-            lines.append("    " + methods[member])
-        elif callable(value):
-            lines.append("    " + function_text(member, value, "self"))
+        if callable(value):
+            lines.append("    " + function_text(member, value, table.get(member, {}), True))
+        elif not hasattr(value, "__get__"):
+            lines.append(f"    {member}: {type_of(None, value)}")       # a class of its name would be hidden here
         else:
             kind = PROPERTIES.get(member, "Any")
             lines.append(f"    @property\n    def {member}(self) -> {kind}: ...")
             if member in WRITABLE:
                 lines.append(f"    @{member}.setter\n    def {member}(self, value: {kind}) -> None: ...")
-    for name in BINARY:
-        lines += [f"    def __{side}{name}__(self, other: Tensor | Number) -> Tensor: ..." for side in ("", "r")]
-    lines += [f"    def __i{name}__(self, other: Tensor | Number) -> Tensor: ..." for name in IN_PLACE]
+    for name in (*BINARY, *(f"r{name}" for name in BINARY), *(f"i{name}" for name in IN_PLACE)):
+        modulus = ", modulus: None = None" if name in ("pow", "rpow") else ""
+        ignored = "  # type: ignore[misc]" if name == "ipow" else ""         # Python gives it no modulus
+        lines.append(f"    def __{name}__(self, other: Tensor | _Number{modulus}, /) -> Tensor: ...{ignored}")
     for name in COMPARISONS:
         ignored = "  # type: ignore[override]" if name in ("eq", "ne") else ""
-        lines.append(f"    def __{name}__(self, other: Any) -> Tensor: ...{ignored}")
+        lines.append(f"    def __{name}__(self, other: Any, /) -> Tensor: ...{ignored}")
     lines += [f"    def __{name}__(self) -> Tensor: ..." for name in ("neg", "pos", "abs", "invert")]
     lines += [f"    def __{name}__(self) -> _{name}: ..." for name in ("bool", "int", "float", "complex")]
     lines += [
         "    def __index__(self) -> _int: ...", "    def __len__(self) -> _int: ...",
         "    def __hash__(self) -> _int: ...",
-        "    def __iter__(self) -> Iterator[Tensor]: ...", "    def __contains__(self, element: Any) -> _bool: ...",
-        "    def __getitem__(self, key: Any) -> Tensor: ...",
-        "    def __setitem__(self, key: Any, value: Any) -> None: ...",
-        "    def __array__(self, dtype: Any = ..., copy: _bool | None = ...) -> _numpy.ndarray: ...",
+        "    def __iter__(self) -> Iterator[Tensor]: ...",
+        "    def __contains__(self, element: Any, /) -> _bool: ...",
+        "    def __getitem__(self, key: Any, /) -> Tensor: ...",
+        "    def __setitem__(self, key: Any, value: Any, /) -> None: ...",
+        "    def __array__(self, dtype: Any = None, copy: _bool | None = None) -> _numpy.ndarray: ...",
         "    def __dlpack__(self, **options: Any) -> Any: ...",
+        "    def __dlpack_device__(self) -> tuple[_int, _int]: ...",
+        "    def __deepcopy__(self, memo: Any) -> Tensor: ...",
+        "    @classmethod",
+        "    def __torch_function__(cls, " + parameters(cls.__torch_function__, {}, False) + ") -> Any: ...",
     ]
-    return "class Tensor:\n" + "\n".join(lines) + "\n"
-
-
-# ---- what is of the table
-
-def table_texts(ops_dir: Path) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """From the table: name -> `def` of the functions, the same of the methods, and the classes of named tuples."""
-    from build_tools import table_documents
-
-    functions, methods, tuples, inside = {}, {}, [], ""
-    for line in table_documents.stubs(ops_dir).splitlines():
-        if line.startswith("class "):
-            inside = line.removeprefix("class ").partition("(")[0].rstrip(":")
-        elif line and not line.startswith(" "):
-            inside = ""
-        name = re.match(r" *def (\w+)\(", line)
-        if name and inside == "Tensor":
-            methods[name.group(1)] = unhidden(line.strip())
-        elif name:
-            functions[name.group(1)] = unhidden(line)
-        elif inside and inside != "Tensor":
-            tuples.append(line)
-    return functions, methods, tuples
-
-
-def unhidden(line: str) -> str:
-    """Python's own types by their names in the stub; only in annotations: names and defaults stay."""
-    # Sizes may be given one by one instead, so this parameter has a default.
-    line = line.replace("int | Sequence[int] = None", "int | Sequence[int] | None = None")
-    return re.sub(r"(?<=: )[^=,()]+|(?<=-> )[^:]+", lambda found: HIDDEN.sub(r"_\1", found.group()), line)
+    return head_of_class("Tensor", cls) + "\n".join(lines) + "\n"
 
 
 def main(directory: Path) -> None:
@@ -216,10 +207,11 @@ def main(directory: Path) -> None:
     root = Path(__file__).resolve().parents[1]
     sys.path[:1] = [str(directory.resolve()), str(root)]
     import cygrad
+    from build_tools import table_documents
     from build_tools.files import write_if_changed
 
     package = Path(cygrad.__file__).parent
-    write_if_changed(package / STUB, stub_text(cygrad, *table_texts(package / "_core" / "ops")))
+    write_if_changed(package / STUB, stub_text(cygrad, *table_documents.types(package / "_core" / "table" / "ops")))
 
 
 if __name__ == "__main__":

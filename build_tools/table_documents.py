@@ -1,37 +1,28 @@
-"""What else comes from the operator table: the type stub and the tables of operators and kinks in the documentation."""
+"""What else comes from the operator table: types for the stub; tables of operators and kinks for the documentation."""
 
 from pathlib import Path
 
 from build_tools.generate import (
-    core_module,
     is_function,
-    is_inplace_method,
     is_method,
     parameter_names,
-    parameters,
     read_table,
+    table_module,
 )
 
+# As the stub names them: in the namespace of the package, `int` and the like are dtypes.
 HINTS = {
-    "Tensor": "Tensor", "Tensor[]": "Sequence[Tensor]", "Tensor|number": "Tensor | Number", "number": "Number",
-    "int": "int", "int[]": "int | Sequence[int]", "bool": "bool", "float": "float", "dtype": "dtype", "str": "str",
+    "Tensor": "Tensor", "Tensor[]": "Sequence[Tensor]", "Tensor|number": "Tensor | _Number", "number": "_Number",
+    "int": "_int", "int[]": "_int | Sequence[_int]", "bool": "_bool", "float": "_float", "dtype": "_dtype",
+    "str": "str",
 }
-STUB_HEADER = '''"""Types of the operators: generated from the operator table."""
-
-from collections.abc import Sequence
-from typing import NamedTuple
-
-from cygrad import dtype
-
-Number = bool | int | float | complex
-'''
 COLUMNS = ("Operator", "Signature", "Differentiable in", "Dtypes", "In place", "`out=`", "At kinks")
 
 
 def hint(argument) -> str:
     """The type hint of an argument."""
-    kind = HINTS[core_module("signature").KINDS[argument.kind]]
-    return f"{kind} | None" if argument.optional else kind
+    kind = HINTS[table_module("signature").KINDS[argument.kind]]
+    return hint_or_none(kind) if argument.optional else kind
 
 
 def result_hint(row: dict) -> str:
@@ -40,27 +31,32 @@ def result_hint(row: dict) -> str:
     return "list[Tensor]" if row["list"] else "Tensor"
 
 
-def stubs(ops_dir: Path) -> str:
-    """The text of a .pyi with the functions and the methods of Tensor that come from the table."""
-    rows = [row for family in read_table(ops_dir).values() for row in family.values()]
-    tuples, functions, methods = [], [], []
-    for row in rows:
+def types(ops_dir: Path) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """
+    What the stub is told by the table.
+
+    The types of each function and in-place form: those of its parameters by name, that of its result as "return". And
+    the named tuples among the results, as classes.
+    """
+    hints, tuples = {}, []
+    for row in (row for family in read_table(ops_dir).values() for row in family.values()):
         if len(row["results"]) > 1:
             fields = "\n".join(f"    {name}: Tensor" for name in row["results"])
             tuples.append(f"class {result_hint(row)}(NamedTuple):\n{fields}\n")
-        names = parameter_names(row)
-        result = result_hint(row)
+        own = dict(zip(parameter_names(row), map(hint, row["arguments"]), strict=True))
+        if "dim" in own:
+            own["axis"] = hint_or_none(own["dim"])
+        if row["row"].get("variadic"):
+            own["sizes"] = "_int | Sequence[_int]"
+        own |= {"keepdims": "_bool | None", "out": "Tensor | None"}
         for name in (row["row"].get("name", row["name"]), *row["row"].get("alias", [])):
-            if is_function(row):
-                functions.append(f"def {name}({parameters(row, row['out'], names, hint)}) -> {result}: ...")
-            if is_method(row):
-                own = parameters(row, row["out"], ["self", *names[1:]], hint)
-                methods.append(f"    def {name}({own}) -> {result}: ...")
-            if is_inplace_method(row):
-                own = parameters(row, False, ["self", *names[1:]], hint)
-                methods.append(f"    def {name}_({own}) -> Tensor: ...")
-    body = "\n".join(methods) or "    ..."
-    return "\n".join([STUB_HEADER, *tuples, f"class Tensor:\n{body}\n", *functions]) + "\n"
+            hints[name] = {**own, "return": result_hint(row)}
+            hints[f"{name}_"] = {**own, "return": "Tensor"}
+    return hints, tuples
+
+
+def hint_or_none(kind: str) -> str:
+    return kind if kind.endswith("None") else f"{kind} | None"
 
 
 def documentation(ops_dir: Path) -> str:

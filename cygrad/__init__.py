@@ -13,8 +13,8 @@ import importlib as _importlib
 _collecting = _gc.isenabled()
 _gc.disable()
 try:
-    from cygrad._core import blas_loading  # isort: split  (before anything else loads BLAS)
-    from cygrad._core import tensor_metadata, tensor_type  # isort: split  (complete the Tensor type)
+    from cygrad._core.kernels.linalg import blas_loading  # isort: split  (before anything else loads BLAS)
+    from cygrad._core.graph import tensor_metadata, tensor_type  # isort: split  (complete the Tensor type)
     from cygrad import operators  # isort: split  (from here on Tensors compute)
     from cygrad import tensor_methods
 finally:
@@ -24,11 +24,19 @@ finally:
             _gc.unfreeze()
         _gc.enable()
 
-from cygrad._core.dtype import (
+from cygrad._core.arrays.dtype import (
+    bfloat16,
     bool,
+    complex32,
     complex64,
     complex128,
     dtype,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
+    float16,
     float32,
     float64,
     get_default_dtype,
@@ -37,10 +45,18 @@ from cygrad._core.dtype import (
     int32,
     int64,
     promote_types,
+    qint8,
+    qint32,
+    quint2x4,
+    quint4x2,
+    quint8,
     set_default_dtype,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
-from cygrad._core.factories import (
+from cygrad._core.creation.factories import (
     empty,
     empty_like,
     eye,
@@ -51,11 +67,14 @@ from cygrad._core.factories import (
     zeros,
     zeros_like,
 )
-from cygrad._core.creation import as_tensor, asarray, from_dlpack, from_numpy, scalar_tensor, tensor
-from cygrad._core.parallel import get_num_threads, set_num_threads, threads
-from cygrad._core.ranges import arange, linspace, logspace
-from cygrad._core.storage import empty_cache, memory_stats
-from cygrad._core.tensor import Tensor
+from cygrad._core.creation.creation import as_tensor, asarray, from_dlpack, from_numpy, scalar_tensor, tensor
+from cygrad._core.arrays.placement import (
+    LAYOUTS, MEMORY_FORMATS, device, get_default_device, layout, memory_format, set_default_device)
+from cygrad._core.arrays.size import Size
+from cygrad._core.threads.parallel import get_num_threads, set_num_threads, threads
+from cygrad._core.creation.ranges import arange, linspace, logspace
+from cygrad._core.memory.storage import empty_cache, memory_stats
+from cygrad._core.graph.tensor import Tensor
 from cygrad import autograd, composite, fft, linalg, operators, printing, random, special, tensor_methods
 from cygrad.autograd import (
     enable_grad,
@@ -70,6 +89,7 @@ from cygrad.random import *  # noqa: F403
 
 __version__ = "0.1.0"
 
+globals().update({**LAYOUTS, **MEMORY_FORMATS})
 globals().update(operators.FUNCTIONS)
 globals().update(composite.FUNCTIONS)
 globals().update(fft.FUNCTIONS)
@@ -80,17 +100,21 @@ from math import e, inf, nan, pi
 # Loaded when they are first asked for: most programs need only some of them, and importing takes its time. They use the
 # functions above, under the name of the package.
 _LATE = {**{name: (f"cygrad.{name}", None) for name in (
-    "config", "nn", "optim", "safetensors", "serialization", "utils")},
+    "config", "distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils")},
          "load": ("cygrad.serialization", "load"), "save": ("cygrad.serialization", "save"),
-         "show_config": ("cygrad.config", "show_config")}
+         "show_config": ("cygrad.config", "show_config"), "stand_in": ("cygrad.compatibility", "stand_in")}
 
 
 def __getattr__(name):
-    if name not in _LATE:
+    if name.startswith("__"):
         raise AttributeError(f"module 'cygrad' has no attribute {name!r}")
-    module, part = _LATE[name]
-    found = _importlib.import_module(module)
-    globals()[name] = found = found if part is None else getattr(found, part)
+    if name in _LATE:
+        module, part = _LATE[name]
+        found = _importlib.import_module(module)
+        found = found if part is None else getattr(found, part)
+    else:
+        found = _importlib.import_module("cygrad.compatibility.names").find(name)
+    globals()[name] = found
     return found
 
 
@@ -103,3 +127,4 @@ newaxis = None
 float, double = float32, float64
 int, long, short = int32, int64, int16
 cfloat, cdouble = complex64, complex128
+half, chalf = float16, complex32

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy
 
 from cygrad._core.build_config import FACTS
+from cygrad._core.threads.parallel import openmp_library
 
 __all__ = ["show_config"]
 
@@ -51,6 +52,9 @@ def _facts() -> dict:
     """Facts of the build, with those of the running process added."""
     facts = {key: dict(value) if isinstance(value, dict) else value for key, value in FACTS.items()}
     facts["openblas"]["config"] = _openblas_config(facts["openblas"])
+    enabled = facts["openmp"]["enabled"]
+    facts["openmp"]["workers"] = "members of an OpenMP region" if enabled else "POSIX threads"
+    facts["openmp"]["library"] = openmp_library() if enabled else None
     facts["running"] = {
         "cygrad": _own_version(),
         "python": platform.python_version(),
@@ -80,7 +84,8 @@ def _openblas_config(openblas: dict) -> str:
 def _text(facts: dict) -> str:
     running, openmp, openblas = facts["running"], facts["openmp"], facts["openblas"]
     rows = {
-        "OpenMP": f"{'on' if openmp['enabled'] else 'off'} ({openmp['reason']})",
+        "OpenMP": f"{openmp['library'] if openmp['enabled'] else 'off'} ({openmp['reason']})",
+        "workers": openmp["workers"],
         "OpenBLAS": f"{openblas['version']}, own copy {openblas['library']}",
         "": openblas["config"],
         "Python": f"{running['python']} on {running['platform']}",

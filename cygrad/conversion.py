@@ -5,10 +5,11 @@ from numbers import Number
 
 import numpy as np
 
-from cygrad._core import access
-from cygrad._core.creation import from_numpy
-from cygrad._core.tensor import Tensor
-from cygrad._core.tensor_type import make_subclass
+from cygrad._core.creation import access
+from cygrad._core.creation.creation import from_numpy
+from cygrad._core.graph.modes import is_grad_enabled
+from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.tensor_type import make_subclass
 
 
 def numpy(input, *, force=False):
@@ -37,7 +38,7 @@ def numpy(input, *, force=False):
     >>> cygrad.ones(2).numpy()
     array([1., 1.], dtype=float32)
     """
-    if input.requires_grad and not force:
+    if input.requires_grad and is_grad_enabled() and not force:
         raise RuntimeError("numpy: a tensor that requires grad would lose its history as a NumPy array. "
                            "Use detach().numpy().")
     return access.numpy_view(input)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cygrad._core.dtype import bool as bool_dtype
-from cygrad._core.dtype import get_default_dtype, int64
+from cygrad._core.arrays.dtype import bool as bool_dtype
+from cygrad._core.arrays.dtype import get_default_dtype, int64
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
 
@@ -48,7 +48,7 @@ def set_printoptions(
     precision : int, optional
         Digits after the point; 4 at first.
     threshold : int, optional
-        More elements than this are summarised; 1000 at first.
+        More elements than this are summarized; 1000 at first.
     edgeitems : int, optional
         How many elements a summary shows at both ends of each dimension; 3 at first.
     linewidth : int, optional
@@ -195,17 +195,17 @@ def _edges(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _split_ends(entries, summarise: bool) -> tuple:
+def _split_ends(entries, summarize: bool) -> tuple:
     """The entries before the gap and those behind it; the latter is None where there is no gap."""
     edge = _options.edgeitems
-    if summarise and len(entries) > 2 * edge:
+    if summarize and len(entries) > 2 * edge:
         return entries[:edge], entries[len(entries) - edge :]
     return entries, None
 
 
-def _row_text(values: np.ndarray, indent: int, summarise: bool, write) -> str:
+def _row_text(values: np.ndarray, indent: int, summarize: bool, write) -> str:
     per_line = max(1, (_options.linewidth - indent) // (write.width + 2))
-    head, tail = _split_ends(values, summarise)
+    head, tail = _split_ends(values, summarize)
     texts = [write(value) for value in head.tolist()]
     if tail is not None:
         texts += [" ..."] + [write(value) for value in tail.tolist()]
@@ -213,31 +213,35 @@ def _row_text(values: np.ndarray, indent: int, summarise: bool, write) -> str:
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def _nested_text(values: np.ndarray, indent: int, summarise: bool, write) -> str:
+def _nested_text(values: np.ndarray, indent: int, summarize: bool, write) -> str:
     """Brackets around the parts along the first dimension."""
     if values.ndim == 0:
         return write(values.item())
     if values.ndim == 1:
-        return _row_text(values, indent, summarise, write)
-    head, tail = _split_ends(values, summarise)
-    parts = [_nested_text(part, indent + 1, summarise, write) for part in head]
+        return _row_text(values, indent, summarize, write)
+    head, tail = _split_ends(values, summarize)
+    parts = [_nested_text(part, indent + 1, summarize, write) for part in head]
     if tail is not None:
-        parts += ["..."] + [_nested_text(part, indent + 1, summarise, write) for part in tail]
+        parts += ["..."] + [_nested_text(part, indent + 1, summarize, write) for part in tail]
     return "[" + ("," + "\n" * (values.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
 def _elements_text(values: np.ndarray, indent: int) -> str:
-    summarise = values.size > _options.threshold
-    shown = _edges(values) if summarise else values
+    summarize = values.size > _options.threshold
+    shown = _edges(values) if summarize else values
     write = _ComplexFormat(shown) if values.dtype.kind == "c" else _NumberFormat(shown)
-    return _nested_text(values, indent, summarise, write)
+    return _nested_text(values, indent, summarize, write)
 
 
 def _remarks(tensor) -> list[str]:
     """What is said behind the elements, where it is not what one expects."""
     default = get_default_dtype()
     remarks = []
-    if tensor.numel() == 0:
+    if tensor.is_meta:
+        remarks += ["device='meta'", f"size={tuple(tensor.shape)}"]
+        if tensor.dtype is not default:
+            remarks.append(f"dtype={tensor.dtype}")
+    elif tensor.numel() == 0:
         if tensor.ndim != 1:
             remarks.append(f"size={tuple(tensor.shape)}")
         # There are no elements from which to see that they would be integers.
@@ -245,8 +249,12 @@ def _remarks(tensor) -> list[str]:
             remarks.append(f"dtype={tensor.dtype}")
     elif not any(tensor.dtype is usual for usual in (default, default.to_complex(), int64, bool_dtype)):
         remarks.append(f"dtype={tensor.dtype}")
-    if tensor.grad_fn is not None:
-        remarks.append(f"grad_fn=<{tensor.grad_fn.name().removesuffix('()')}>")
+    try:
+        maker = tensor.grad_fn and tensor.grad_fn.name().removesuffix("()")
+    except RuntimeError:               # a view that lost its history by a change of its base
+        maker = "Invalid"
+    if maker is not None:
+        remarks.append(f"grad_fn=<{maker}>")
     elif tensor.requires_grad:
         remarks.append("requires_grad=True")
     return remarks
@@ -272,8 +280,8 @@ def tensor_repr(self) -> str:
     """
     name = type(self).__name__
     prefix = "tensor(" if name in ("Tensor", "Parameter") else f"{name}("
-    values = self.detach().numpy()
-    text = prefix + (_elements_text(values, len(prefix)) if values.size else "[]")
+    values = None if self.is_meta else self.detach().numpy()
+    text = prefix + ("..." if values is None else _elements_text(values, len(prefix)) if values.size else "[]")
     # The length of the last line, with the closing bracket and a space to spare.
     used = len(text) - text.rfind("\n") + 1
     for remark in _remarks(self):

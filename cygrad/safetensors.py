@@ -14,26 +14,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cygrad._core import dtype as dtypes
-from cygrad._core.creation import from_numpy
-from cygrad._core.factories import empty
-from cygrad._core.modes import no_grad
-from cygrad._core.tensor import Tensor
+from cygrad._core.creation.factories import empty
+from cygrad._core.graph.modes import no_grad
+from cygrad._core.graph.tensor import Tensor
+from cygrad.serialization import elements
+from cygrad.serialization.files import read_fully, replacing
 
 __all__ = ["SafetensorError", "load", "load_file", "safe_open", "save", "save_file"]
 
 MOST_HEADER = 100_000_000              # bytes
 METADATA = "__metadata__"
-# Names in files: how NumPy reads the bytes, and the dtype that they become. Those that cygrad does not have become the
-# next larger one that holds all their values.
-KINDS = {
-    "BOOL": ("|u1", "bool"), "U8": ("|u1", "uint8"), "I8": ("|i1", "int8"), "I16": ("<i2", "int16"),
-    "I32": ("<i4", "int32"), "I64": ("<i8", "int64"), "F32": ("<f4", "float32"), "F64": ("<f8", "float64"),
-    "C64": ("<c8", "complex64"), "U16": ("<u2", "int32"), "U32": ("<u4", "int64"), "F16": ("<f2", "float32"),
-    "BF16": ("<u2", "float32"),
-}
-NAMES = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
-         "float32": "F32", "float64": "F64", "complex64": "C64"}
 
 
 class SafetensorError(ValueError):
@@ -51,6 +41,7 @@ def save_file(tensors, filename, metadata=None):
     tensors : mapping from str to Tensor
         Of any layout; each is written by itself, also where several share memory.
     filename : str or path
+        What stands there is replaced when the new file is complete and on the disk.
     metadata : mapping from str to str, optional
         Kept with them.
 
@@ -72,11 +63,11 @@ def save_file(tensors, filename, metadata=None):
     >>> safetensors.load_file(path)
     {'weight': tensor([1., 1.])}
     """
-    header, arrays = _prepared(tensors, metadata)
-    with open(filename, "wb") as file:
+    header, found = _prepared(tensors, metadata)
+    with replacing(filename) as file:
         file.write(header)
-        for array in arrays:
-            file.write(memoryview(array).cast("B") if array.size else b"")
+        for tensor in found:
+            file.write(elements.memory(tensor))
 
 
 def save(tensors, metadata=None):
@@ -92,12 +83,12 @@ def save(tensors, metadata=None):
     -------
     bytes
     """
-    header, arrays = _prepared(tensors, metadata)
-    return b"".join([header, *(array.tobytes() for array in arrays)])
+    header, found = _prepared(tensors, metadata)
+    return b"".join([header, *map(elements.memory, found)])
 
 
 def _prepared(tensors, metadata):
-    """The header with its length, and contiguous little-endian arrays in their order."""
+    """The header with its length, and contiguous tensors in their order."""
     if not isinstance(tensors, Mapping):
         raise SafetensorError("save_file: expected a mapping from names to tensors (got "
                               f"{type(tensors).__name__}). Use dict(model.named_parameters()) or a state_dict().")
@@ -107,27 +98,25 @@ def _prepared(tensors, metadata):
             raise SafetensorError(f"save_file: names must be strings other than {METADATA!r} (got {name!r}).")
         if not isinstance(tensor, Tensor):
             raise SafetensorError(f"save_file: {name!r} must be a Tensor (got {type(tensor).__name__}).")
-        if tensor.dtype.name not in NAMES:
+        if elements.kind_of(tensor.dtype) in (None, "C128"):
             raise SafetensorError(f"save_file: the format has no such dtype (got {tensor.dtype} for {name!r}). "
                                   "Save its real and imaginary parts, or use cygrad.save.")
         found.append((name, tensor))
     # The largest elements first, so that all are aligned.
     found.sort(key=lambda pair: (-pair[1].dtype.itemsize, pair[0]))
-    header, arrays, start = {}, [], 0
+    header, start = {}, 0
     if metadata is not None:
         if any(not isinstance(text, str) for pair in metadata.items() for text in pair):
             raise SafetensorError(f"save_file: metadata must be strings by strings (got {metadata!r}).")
         header[METADATA] = dict(metadata)
+    found = [(name, tensor.detach().contiguous()) for name, tensor in found]
     for name, tensor in found:
-        array = np.ascontiguousarray(tensor.detach().numpy())
-        array = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        header[name] = {"dtype": NAMES[tensor.dtype.name], "shape": list(tensor.shape),
-                        "data_offsets": [start, start + array.nbytes]}
-        start += array.nbytes
-        arrays.append(array)
+        header[name] = {"dtype": elements.kind_of(tensor.dtype), "shape": list(tensor.shape),
+                        "data_offsets": [start, start + tensor.nbytes]}
+        start += tensor.nbytes
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text, arrays
+    return len(text).to_bytes(8, "little") + text, [tensor for _, tensor in found]
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -139,8 +128,12 @@ class _Entry:
         if not isinstance(facts, dict) or facts.keys() != {"dtype", "shape", "data_offsets"}:
             raise SafetensorError(f"{name!r} needs dtype, shape and data_offsets, and nothing else")
         self.name, self.kind, self.shape = name, facts["dtype"], facts["shape"]
-        if not isinstance(self.kind, str) or self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in elements.KINDS or self.kind == "C128":
             raise SafetensorError(f"{name!r} has dtype {self.kind!r}, which cygrad cannot read")
+        try:
+            elements.dtype_of(self.kind)
+        except ValueError as error:
+            raise SafetensorError(f"{name!r} cannot be read: {error}") from error
         offsets = facts["data_offsets"]
         for values in self.shape, offsets:
             if not isinstance(values, list) or any(type(n) is not int or not 0 <= n < 1 << 63 for n in values):
@@ -150,7 +143,7 @@ class _Entry:
         if len(self.shape) > 64:
             raise SafetensorError(f"{name!r} has too many dimensions (got {len(self.shape)}, at most 64)")
         self.begin, self.end = offsets
-        size = math.prod(self.shape) * np.dtype(KINDS[self.kind][0]).itemsize
+        size = math.prod(self.shape) * elements.element_size(self.kind)
         if math.prod(max(n, 1) for n in self.shape) >= 1 << 63 or self.end - self.begin != size:
             raise SafetensorError(f"{name!r} has {self.end - self.begin} bytes where dtype and shape need {size}")
 
@@ -203,20 +196,8 @@ def _header_size(first, total):
 
 
 def _tensor(raw, entry):
-    """A tensor over bytes that are nobody else's, or a converted copy."""
-    kind, name = KINDS[entry.kind]
-    array = raw.view(kind).reshape(entry.shape)
-    if entry.kind == "BOOL":
-        array = array != 0                     # any other byte is true as well
-    elif entry.kind == "BF16":                 # the upper half of a float32
-        array = (array.astype(np.uint32) << 16).view(np.float32)
-    array = np.asarray(array)                  # NumPy makes numbers of arrays without dimensions
-    wanted = getattr(dtypes, name).numpy_dtype
-    if array.dtype != wanted:
-        array = array.astype(wanted)
-    if not array.flags.aligned or not array.flags.writeable:
-        array = array.copy()
-    return from_numpy(array)
+    """A tensor over an array of bytes that are nobody else's, or a converted copy."""
+    return elements.tensor_over(raw, entry.kind).reshape(tuple(entry.shape))
 
 
 def _explained(place, error):
@@ -255,12 +236,9 @@ def load_file(filename, device="cpu"):
             entries, _ = _header(file.read(size), total - 8 - size)
             tensors = {}
             for name, entry in entries.items():        # in the order of their bytes
-                target = empty((entry.end - entry.begin,), dtype=dtypes.uint8)
-                raw = target.numpy()
-                if file.readinto(memoryview(raw)) != raw.size:
-                    raise SafetensorError("it became shorter while it was read")
-                tensors[name] = _tensor(raw, entry)
-        except SafetensorError as error:
+                target = empty(tuple(entry.shape), dtype=elements.dtype_of(entry.kind))
+                tensors[name] = elements.fill(target, entry.kind, lambda buffer: read_fully(file, buffer))
+        except (EOFError, SafetensorError) as error:
             raise _explained(repr(os.fspath(filename)), error) from error
     return {name: tensors[name] for name in sorted(tensors)}
 

@@ -44,8 +44,8 @@ def arguments():
     parser.add_argument("--threads", type=int, default=2, help="threads of the Hogwild run (default: 2)")
     parser.add_argument("--epochs", type=int, default=20, help="passes over the training data (default: 20)")
     parser.add_argument("--batch", type=int, default=32, help="images per step (default: 32)")
-    parser.add_argument("--optimiser", choices=OPTIMISERS, default="sgd", help="default: sgd")
-    parser.add_argument("--lr", type=float, help="learning rate (default: depends on the optimiser)")
+    parser.add_argument("--optimizer", choices=OPTIMISERS, default="sgd", help="default: sgd")
+    parser.add_argument("--lr", type=float, help="learning rate (default: depends on the optimizer)")
     parser.add_argument("--seed", type=int, default=0, help="of the split, the order and the weights (default: 0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the pictures (default: out)")
     options = parser.parse_args()
@@ -99,17 +99,17 @@ class Training:
     def _work(self, model):
         """What each thread does."""
         try:
-            optimiser = OPTIMISERS[self.options.optimiser](model.parameters(), self.options.lr)
+            optimizer = OPTIMISERS[self.options.optimizer](model.parameters(), self.options.lr)
             with cygrad.threads(1):            # the threads are ours, no operation needs more of them
                 while not self.stop.is_set():
                     with self._lock:
                         batch = next(self._supply, None)
                     if batch is None:
                         return
-                    optimiser.zero_grad()
+                    optimizer.zero_grad()
                     loss = nn.functional.cross_entropy(model(self.images[batch]), self.classes[batch])
                     loss.backward()
-                    optimiser.step()
+                    optimizer.step()
                     with self._lock:
                         self.losses.append(loss.item())
                         self.done += len(batch)

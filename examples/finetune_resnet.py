@@ -54,20 +54,20 @@ def load(options):
     return nn.functional.interpolate(small, size=options.size, mode="bicubic").numpy(), classes
 
 
-def train(model, optimiser, images, classes, options, title):
+def train(model, optimizer, images, classes, options, title):
     """The losses of all steps, and how many images went through in a second."""
     random = np.random.default_rng(options.seed)
-    schedule = optim.lr_scheduler.CosineAnnealingLR(optimiser, options.epochs)
+    schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)
     losses, begin = [], time.perf_counter()
     with tqdm(total=options.epochs * len(images), desc=title, unit=" images", file=sys.stderr) as bar:
         for _ in range(options.epochs):
             order = random.permutation(len(images))
             for start in range(0, len(order) - 1, options.batch):      # never a batch of one, which has no variance
                 batch = order[start:start + options.batch]
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 loss = nn.functional.cross_entropy(model(cygrad.tensor(images[batch])), cygrad.tensor(classes[batch]))
                 loss.backward()
-                optimiser.step()
+                optimizer.step()
                 losses.append(loss.item())
                 bar.update(len(batch))
             schedule.step()
@@ -118,10 +118,10 @@ def main():
             random_state=options.seed)
         if curves:
             freeze(model, 10 - KNOWN)
-            optimiser = optim.SGD(model.fc.parameters(), lr=0.05, momentum=0.9)
+            optimizer = optim.SGD(model.fc.parameters(), lr=0.05, momentum=0.9)
         else:
-            optimiser = optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
-        curves[title], speed = train(model, optimiser, train_images, train_classes, options, title)
+            optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
+        curves[title], speed = train(model, optimizer, train_images, train_classes, options, title)
         learned = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
         rows.append((title, learned, speed, accuracy(model, test_images, test_classes)))
     draw(curves, options.out / "finetune.png")

@@ -44,7 +44,7 @@ def arguments():
 
 
 def load(seed):
-    """Standardised features and classes: training part, then the quarter kept for the test."""
+    """Standardized features and classes: training part, then the quarter kept for the test."""
     features, classes = load_breast_cancer(return_X_y=True)
     train, test, train_classes, test_classes = train_test_split(features, classes.astype(float), test_size=0.25,
                                                                 stratify=classes, random_state=seed)
@@ -54,7 +54,7 @@ def load(seed):
 
 
 class Problem:
-    """The penalised loss of logistic regression, and how often it was asked for."""
+    """The penalized loss of logistic regression, and how often it was asked for."""
 
     def __init__(self, features, classes, penalty):
         self.features, self.classes, self.penalty = features, classes, penalty
@@ -100,18 +100,18 @@ class Problem:
 
 
 def by_cygrad(problem, iterations):
-    """Our optimiser; the bar counts evaluations, as there is one call for all iterations."""
-    optimiser = optim.LBFGS(problem.model.parameters(), max_iter=iterations, max_eval=20 * iterations,
+    """Our optimizer; the bar counts evaluations, as there is one call for all iterations."""
+    optimizer = optim.LBFGS(problem.model.parameters(), max_iter=iterations, max_eval=20 * iterations,
                             tolerance_grad=1e-8, tolerance_change=0, history_size=10, line_search_fn="strong_wolfe")
     with tqdm(unit=" evaluations", desc="cygrad", file=sys.stderr) as bar:
         def closure():
             bar.update()
             return problem.loss()
-        optimiser.step(closure)
+        optimizer.step(closure)
 
 
 def by_scipy(problem, iterations):
-    """SciPy's optimiser with our gradients."""
+    """SciPy's optimizer with our gradients."""
     with tqdm(unit=" evaluations", desc="scipy", file=sys.stderr) as bar:
         def function(vector):
             bar.update()

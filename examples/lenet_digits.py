@@ -61,8 +61,8 @@ def moved(images, random):
 def train(model, images, classes, options):
     """The losses of all steps, and the seconds they took."""
     random = np.random.default_rng(options.seed)
-    optimiser = optim.SGD(model.parameters(), lr=options.lr, momentum=0.9, nesterov=True)
-    schedule = optim.lr_scheduler.CosineAnnealingLR(optimiser, options.epochs)
+    optimizer = optim.SGD(model.parameters(), lr=options.lr, momentum=0.9, nesterov=True)
+    schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)
     losses, begin = [], time.perf_counter()
     with tqdm(total=options.epochs * len(images), desc="LeNet", unit=" images", unit_scale=True,
               file=sys.stderr) as bar:
@@ -70,11 +70,11 @@ def train(model, images, classes, options):
             order = random.permutation(len(images))
             for start in range(0, len(order), options.batch):
                 batch = order[start:start + options.batch]
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 scores = model(cygrad.tensor(moved(images[batch], random)))
                 loss = nn.functional.cross_entropy(scores, cygrad.tensor(classes[batch]))
                 loss.backward()
-                optimiser.step()
+                optimizer.step()
                 losses.append(loss.item())
                 bar.update(len(batch))
             schedule.step()

@@ -32,7 +32,7 @@ from cygrad import optim  # noqa: E402
 def arguments():
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
-    parser.add_argument("--steps", type=int, default=200, help="steps of the optimiser (default: 200)")
+    parser.add_argument("--steps", type=int, default=200, help="steps of the optimizer (default: 200)")
     parser.add_argument("--masks", type=int, default=8, help="diffraction patterns (default: 8)")
     parser.add_argument("--noise", type=float, default=0.02, help="relative noise of the brightness (default: 0.02)")
     parser.add_argument("--lr", type=float, default=0.05, help="learning rate (default: 0.05)")
@@ -103,14 +103,14 @@ def relative_error(found, true):
 def retrieve(patterns, measured, pixels, steps, lr):
     """Descend on the loss of amplitudes; -> pixels, losses."""
     pixels = pixels.clone().requires_grad_()
-    optimiser = optim.Adam([pixels], lr=lr)
-    schedule = optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    optimizer = optim.Adam([pixels], lr=lr)
+    schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     amplitudes, losses = measured.sqrt(), []
     for _ in tqdm(range(steps), unit=" steps", file=sys.stderr):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = ((patterns.fields(pixels).abs() - amplitudes) ** 2).mean()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         schedule.step()
         losses.append(loss.item())
     return pixels.detach(), losses

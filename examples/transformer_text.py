@@ -1,5 +1,5 @@
 """
-A small transformer learns Python's licence a character at a time, and goes on with it in its own words.
+A small transformer learns Python's license a character at a time, and goes on with it in its own words.
 
 Writes the loss curve (transformer_text.png) into the folder given by --out.
 Needs matplotlib and tqdm: ``pip install cygrad[digits]``.

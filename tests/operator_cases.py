@@ -18,8 +18,8 @@ EXACT = (cygrad.float64, cygrad.complex128)
 
 # The operator table as it stands in the files: name of the row -> row.
 ROWS = {}
-for _path in sorted((Path(cygrad.__file__).parent / "_core" / "ops").glob("*.toml")):
-    ROWS.update(tomllib.loads(_path.read_text()))
+for _path in sorted((Path(cygrad.__file__).parent / "_core" / "table" / "ops").glob("*.toml")):
+    ROWS |= {name: row for name, row in tomllib.loads(_path.read_text()).items() if "helper" not in row}
 
 
 def dtype_name(dtype):

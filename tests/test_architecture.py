@@ -22,22 +22,22 @@ LAYERS = [
     {"autograd", "composite", "conversion", "fft", "linalg", "printing", "random"},
     {"special", "tensor_methods"},
     {"cygrad"},
-    {"nn", "optim", "safetensors", "serialization", "utils"},
+    {"distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils"},
+    {"compatibility"},
+    {"__main__"},
 ]
-# In _core: these know of no other module than each other. Memory, types, and the doors to threads and to BLAS.
-FOUNDATION = {
-    "array", "atomic", "blas", "blas_loading", "dtype", "errors", "large_blocks", "parallel", "references", "slabs",
-    "storage", "thread_limits", "workers",
-}
-# What reads the operator table: plain Python, so that the generator can use it before anything is compiled.
-TABLE_READERS = {"formula", "layout", "lowering", "recorded", "signature"}
-# Objects of the graph, and what runs it.
-GRAPH = {"node", "accumulate", "plan", "run", "team"}
-OBJECTS = {"tensor", "dispatch", "native", "inplace", "engine"}
-# Kernels that are at home above the tensor, each with the reason.
-HIGH_KERNELS = {"assign": "copy_ and fill_ are methods of Tensor; the kernel `copy` stands beside them"}
+# The rooms of _core, bottom first: each imports only from those before it. Every folder of _core is in here.
+ROOMS = (
+    "memory", "threads", "arrays", "simd", "primitives", "elementwise",
+    "kernels", "kernels/shape", "kernels/indexing", "kernels/reduction", "kernels/sorting", "kernels/linalg",
+    "kernels/convolution", "kernels/nn", "table", "graph", "engine", "creation", "dispatch", "custom", "optimizers",
+    "operators", "testing",
+)
+# What the build reads before anything is compiled.
+TABLE_READERS = {f"table.{name}" for name in (
+    "expansion", "formula", "layout", "lowering", "recorded", "signature")}
 # Pairs of modules, the first of which is only loaded by the second so that one import brings both.
-LOADED_WITH = {("products", "affine_products")}
+LOADED_WITH = {("kernels.linalg.products", "kernels.linalg.addmm")}
 WITH_GIL = {
     "engine": "Python code of a graph that a team runs: on the calling thread, without any lock",
     "references": "called by the interpreter itself, which has the GIL; nothing of ours is held",
@@ -103,17 +103,18 @@ def imports(path, late=True):
     return found - {module_of(path)}
 
 
-def core_modules():
-    return {module.rpartition(".")[2] for module in known_modules() if module.startswith("cygrad._core.")}
+def core_name(module):
+    """The name of a module within _core, as "graph.tensor"; None for others."""
+    return module.removeprefix("cygrad._core.") if module.startswith("cygrad._core.") else None
 
 
 @cache
 def core_imports(name):
     """What a module of _core imports from _core: its implementation, and its contract."""
     found = set()
-    for path in PACKAGE.glob(f"_core/{name}.*"):
+    for path in PACKAGE.glob(f"_core/{name.replace('.', '/')}.*"):
         if path.suffix in (".py", ".pyx", ".pxd"):
-            found |= {module.rpartition(".")[2] for module in imports(path) if module.startswith("cygrad._core.")}
+            found |= set(filter(None, map(core_name, imports(path))))
     return found - {name} - {after for before, after in LOADED_WITH if before == name}
 
 
@@ -126,6 +127,11 @@ def reaches(name):
             found.add(other)
             stack.append(other)
     return found
+
+
+def room(path):
+    """The folder of a file of _core, as ROOMS has it."""
+    return path.relative_to(PACKAGE / "_core").parent.as_posix()
 
 
 def layer(module):
@@ -152,42 +158,79 @@ def test_imports_point_down():
     assert not upward
 
 
-def test_core_has_no_cycles():
+def test_every_folder_of_the_core_is_a_room():
+    """`_core` itself has only what finds the compiled modules; a room says what it is in its docstring, and no more."""
+    core = PACKAGE / "_core"
+    folders = {room(path) for path in files(".py", ".pyx", ".pxd", ".h", ".cpp", ".c") if path.is_relative_to(core)}
+    assert folders == {".", *ROOMS}
+    own = {"__init__.py", "__init__.pxd", "import_module.c"}
+    assert {path.name for path in committed() if path.parent == core} == own
+    for name in ROOMS:
+        tree = ast.parse((core / name / "__init__.py").read_text())
+        assert len(tree.body) == 1 and ast.get_docstring(tree), f"{name}/__init__.py is a docstring and nothing else"
+
+
+def test_rooms_import_from_rooms_below():
+    """Files include headers, import and cimport modules; all that is in the same room or in one before it."""
+    place = {name: number for number, name in enumerate(ROOMS)}
+    upward = {}
+    for path in files(".py", ".pyx", ".pxd", ".h", ".cpp"):
+        if not path.is_relative_to(PACKAGE / "_core") or room(path) == ".":
+            continue
+        if path.suffix in (".py", ".pyx", ".pxd"):
+            found = {name.rpartition(".")[0].replace(".", "/") for name in map(core_name, imports(path)) if name}
+        else:
+            found = set()
+        named = re.findall(r'(?:#include|extern from) "([\w/]+)/\w+\.h"', path.read_text())
+        above = {name for name in found | set(named) if name in place and place[name] > place[room(path)]}
+        if above:
+            upward[str(path.relative_to(ROOT))] = sorted(above)
+    assert not upward
+
+
+def test_contracts_form_no_cycle():
     """Contracts are files of their own, so only implementations may need each other's contracts: structs are shared."""
-    contracts = {}
-    for path in PACKAGE.glob("_core/*.pxd"):
-        contracts[path.stem] = {module.rpartition(".")[2] for module in imports(path)} - {path.stem, "_core"}
-    order, remaining = [], dict(contracts)
+    remaining = {}
+    for path in PACKAGE.glob("_core/**/*.pxd"):
+        if path.stem != "__init__":
+            remaining[core_name(module_of(path))] = set(filter(None, map(core_name, imports(path))))
     while remaining:
         ready = [name for name, needs in remaining.items() if not needs & set(remaining)]
         assert ready, f"these contracts cimport each other in a circle: {sorted(remaining)}"
-        order += ready
         for name in ready:
             del remaining[name]
 
 
-@pytest.mark.parametrize("name", sorted(FOUNDATION))
-def test_foundation_stands_alone(name):
-    assert not core_imports(name) - FOUNDATION
-
-
 @pytest.mark.parametrize("name", sorted(TABLE_READERS))
 def test_table_is_read_by_plain_python(name):
-    assert (PACKAGE / "_core" / f"{name}.py").exists()
+    assert (PACKAGE / "_core" / f"{name.replace('.', '/')}.py").exists()
     assert not reaches(name) - TABLE_READERS
 
 
-def test_kernels_know_arrays_never_nodes():
-    kernels = {path.stem for path in PACKAGE.glob("_core/*.pyx") if 'register_kernel("' in path.read_text()}
-    assert len(kernels) > 20
-    assert not {name: found for name in kernels - set(HIGH_KERNELS) if (found := reaches(name) & (GRAPH | OBJECTS))}
-
-
-@pytest.mark.parametrize("name", sorted(GRAPH))
+@pytest.mark.parametrize("name", ["plan", "node_run", "serial_run", "parallel_run"])
 def test_what_runs_the_graph_knows_no_operator(name):
     """Nodes are run by a function pointer: nothing here knows tensors, dispatch, or what an operator computes."""
-    assert not reaches(name) & OBJECTS
-    assert not {other for other in reaches(name) if other.startswith("functions_") or other == "kernels"}
+    objects = ("graph.tensor", "graph.native", "graph.inplace", "engine.engine", "dispatch.", "operators.")
+    assert not {other for other in reaches(f"engine.{name}") if other.startswith(objects)}
+
+
+# What may be called in which files: one door each. Sources in Cython and C, by pattern.
+DOORS = {
+    r"\bcblas_\w+\(|\bscipy_\w+": {"kernels/linalg"},
+}
+
+
+@pytest.mark.parametrize("pattern", DOORS)
+def test_one_door(pattern):
+    found = {room(path) for path in files(".pyx", ".pxd", ".h", ".cpp", ".c") if path.is_relative_to(PACKAGE / "_core")
+             and re.search(pattern, re.sub(r"(?m)#(?!pragma|include)[^\n]*|^\s*\*[^\n]*", "", path.read_text()))}
+    assert found == DOORS[pattern]
+
+
+def test_base_names_of_compiled_modules_are_unique():
+    """A library exports PyInit_<base name> for each module."""
+    names = [path.stem for path in files(".pyx")]
+    assert len(names) == len(set(names))
 
 
 # ------------------------------------------------------------------------------------------------------- the files
@@ -234,6 +277,16 @@ def test_gil_is_not_taken_in_nogil_code():
     """A contract may name the type of a function that a module of the list defines."""
     taking = {path.stem for path in files(".pyx") if "with gil" in re.sub(r"#[^\n]*", "", path.read_text())}
     assert taking == set(WITH_GIL)
+
+
+def test_threads_have_one_door():
+    """Nothing else has threads made, or speaks to OpenMP but through its contract."""
+    def mentions(text):
+        return {path.name for path in files(".pyx", ".pxd", ".h", ".c", ".cpp") if re.search(text, path.read_text())}
+
+    assert mentions(r"pthread_create|#\s*pragma omp|<omp\.h>|cython\.parallel") == {"openmp_region.h"}
+    assert mentions(r'"threads/openmp_region\.h"') == {"openmp.pxd"}
+    assert {path.stem for path in files(".pyx", ".py") if re.search(r"\bomp_\w+\(", path.read_text())} == {"parallel"}
 
 
 def test_nothing_is_left_undone():

@@ -1,4 +1,4 @@
-"""Functions composed of operators of the table, against the reference: values, dtypes, gradients, errors."""
+"""Functions composed of operators of the table, against PyTorch: values, dtypes, gradients, errors."""
 
 import itertools
 import string

@@ -10,6 +10,8 @@ import pytest
 
 import cygrad
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}

@@ -1,4 +1,4 @@
-"""Tensors from sizes, numbers, sequences and arrays, against the reference's dtypes, values and errors."""
+"""Tensors from sizes, numbers, sequences and arrays, against PyTorch's dtypes, values and errors."""
 
 import gc
 import warnings
@@ -13,7 +13,7 @@ DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float6
 
 
 def same(ours, theirs, exact=True):
-    """Equal shape, dtype and values; the reference rounds float32 steps in an order that depends on the machine."""
+    """Equal shape, dtype and values; PyTorch rounds float32 steps in an order that depends on the machine."""
     assert tuple(ours.shape) == tuple(theirs.shape)
     assert ours.dtype.name == str(theirs.dtype).removeprefix("torch.")
     if exact:
@@ -407,7 +407,7 @@ def test_ranges_against_the_reference():
                 exact=False,
             )
         else:
-            # Where the exact value is an integer the reference may round it down.
+            # Where the exact value is an integer PyTorch may round it down.
             ours, theirs = cygrad.linspace(start, end, n, **options[0]), torch.linspace(start, end, n, **options[1])
             assert np.abs(ours.numpy().astype(int) - theirs.numpy()).max(initial=0) <= 1
     same(cygrad.linspace(0, 1j, 3), torch.linspace(0, 1j, 3), exact=False)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 for _name in "sklearn", "matplotlib", "tqdm":
     pytest.importorskip(_name)
 
@@ -34,10 +36,10 @@ def test_accuracy_and_pictures(tmp_path):
     assert "0.weight" in texts
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam", "adamw"])
-def test_options(tmp_path, optimiser):
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+def test_options(tmp_path, optimizer):
     options = ["--epochs", "1", "--batch", "100", "--threads", "3", "--lr", "0.01", "--seed", "5"]
-    done = subprocess.run([*COMMAND, *options, "--optimiser", optimiser, "--out", str(tmp_path / "new" / "folder")],
+    done = subprocess.run([*COMMAND, *options, "--optimizer", optimizer, "--out", str(tmp_path / "new" / "folder")],
                           capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stderr
     assert "3 threads (Hogwild)" in done.stdout
@@ -51,7 +53,7 @@ def test_wrong_options_are_refused():
 
 
 @pytest.mark.parametrize(("epochs", "title"), [("1000000", b"1 thread"), ("40", b"2 threads")])
-def test_ctrl_c_ends_it_at_once(tmp_path, epochs, title):
+def test_ctrl_c_ends_it_at_once(tmp_path, epochs, title, interrupts_ignored):
     """Whether it comes in the first or in the second part."""
     with subprocess.Popen([*COMMAND, "--epochs", epochs, "--batch", "8", "--out", str(tmp_path)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:

@@ -1,4 +1,4 @@
-"""Subscripts against NumPy and the reference: random keys, views, histories, errors, speed."""
+"""Subscripts against NumPy and PyTorch: random keys, views, histories, errors, speed."""
 
 import random
 import warnings
@@ -99,7 +99,7 @@ def test_random_keys(seed):
         ours, theirs = outcome(lambda: x[ours_key]), outcome(lambda: y[theirs_key])
         if isinstance(theirs, Exception):
             if any(isinstance(entry, bool) for entry in key):
-                continue               # the reference stumbles over some keys with bools and ellipses
+                continue               # PyTorch stumbles over some keys with bools and ellipses
             assert isinstance(ours, type(theirs)), (shape, key, ours, theirs)
             continue
         if isinstance(ours, Exception):
@@ -141,7 +141,7 @@ def test_random_assignments(seed):
         target = outcome(lambda: y[theirs_key])
         if isinstance(target, Exception):
             if any(isinstance(entry, bool) for entry in key):
-                continue               # the reference stumbles over some keys with bools and ellipses
+                continue               # PyTorch stumbles over some keys with bools and ellipses
             assert isinstance(outcome(lambda: x.__setitem__(ours_key, 1)), Exception)
             continue
         kind = rng.random()

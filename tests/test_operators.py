@@ -55,7 +55,7 @@ SLOW = 12
 
 
 def each(dtypes, wanted=lambda sample: sample.error is None):
-    """Parametrise over the samples that are wanted."""
+    """Parametrize over the samples that are wanted."""
     return pytest.mark.parametrize(("name", "number", "dtype"), cases(dtypes, wanted), ids=case_id)
 
 
@@ -108,6 +108,7 @@ def test_values_against_numpy(name, number, dtype):
         close(array(mine), theirs.astype(array(mine).dtype) if dtype is cygrad.int64 and floating(mine) else theirs)
 
 
+@pytest.mark.slow
 @needs_torch
 @each(ALL)
 def test_values_against_torch(name, number, dtype):
@@ -173,6 +174,7 @@ def test_gradcheck(name, number, dtype):
         assert gradgradcheck(function, leaves, fast_mode=fast, check_grad_dtypes=True)
 
 
+@pytest.mark.slow
 @each(EXACT, lambda sample: sample.error is None and sample.check_gradient)
 def test_forward_mode(name, number, dtype):
     """Tangents t of the arguments and u of the results: <u, J t> = <J^T u, t>; and the same of the gradient J^T u."""
@@ -225,6 +227,7 @@ def test_stated_gradients(name, number, dtype):
                 np.testing.assert_array_equal(array(gradient), np.array(expected, dtype=numpy_dtype(dtype)))
 
 
+@pytest.mark.slow
 @each((*REAL, cygrad.complex128))
 def test_recorded_backward_is_native_backward(name, number, dtype):
     sample = build(name, number, dtype)
@@ -238,6 +241,7 @@ def test_recorded_backward_is_native_backward(name, number, dtype):
             close(array(first), array(second))
 
 
+@pytest.mark.slow
 @needs_torch
 @each(EXACT)
 def test_gradients_against_torch(name, number, dtype):
@@ -269,6 +273,7 @@ def test_gradients_against_torch(name, number, dtype):
 
 # ---- layouts
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.__name__)
 @each((cygrad.float64,), lambda sample: sample.error is None and sample.any_layout)
 def test_layouts(name, number, dtype, layout):
@@ -290,6 +295,7 @@ WITH_OUT = {row.get("name", name) for name, row in ROWS.items() if row.get("out"
     name for name, function in cygrad.composite.FUNCTIONS.items() if "out" in inspect.signature(function).parameters}
 
 
+@pytest.mark.slow
 @each((cygrad.float64, cygrad.complex128, cygrad.int64))
 def test_out(name, number, dtype):
     if name not in WITH_OUT:
@@ -320,6 +326,7 @@ def test_out(name, number, dtype):
                 function(*args, **kwargs, out=empty[0] if len(empty) == 1 else tuple(empty))
 
 
+@pytest.mark.slow
 @each((cygrad.float64, cygrad.complex128, cygrad.int64))
 def test_in_place(name, number, dtype):
     method = getattr(cygrad.Tensor, f"{name}_", None)
@@ -386,6 +393,7 @@ IN_PLACE = {
 }
 
 
+@pytest.mark.slow
 @each((cygrad.float64, cygrad.complex128, cygrad.int64), lambda sample: True)
 def test_python_operators(name, number, dtype):
     sample, function = build(name, number, dtype), PYTHON.get(name)

@@ -6,6 +6,7 @@ import os
 import pickle
 import random
 import subprocess
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -196,3 +197,73 @@ def test_mutated_structures():
         if isinstance(found, dict) and isinstance(found.get("view"), cygrad.Tensor):
             found["view"].sum().item() if found["view"].dtype != cygrad.bool else None
     assert refused > 500
+
+
+def test_mutated_arrays():
+    """The same for an .npy member, with a sum that is right: its header is matched with a pattern, not evaluated."""
+    good = saved({"x": cygrad.arange(5.0), "n": np.arange(3)})
+    with zipfile.ZipFile(io.BytesIO(good)) as old:
+        members = {member: old.read(member) for member in old.namelist()}
+    pick, refused = random.Random(2), 0
+    for _ in range(3000):
+        changed = bytearray(members["0.npy"])
+        for _ in range(pick.choice((1, 1, 2, 4))):
+            place = pick.randrange(min(len(changed), 80))
+            text = bytes(pick.choice(b"'\"{}(),:<>fiubcOVUS0123456789\\\n \0\xff") for _ in range(pick.choice((0, 1, 1,
+                3))))
+            changed[place:place + pick.choice((0, 1, 1, 2))] = text
+        refused += attempt(archive({**members, "0.npy": bytes(changed)})) is None
+    assert refused > 2000
+
+
+@pytest.mark.parametrize("header", [
+    b"{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999,), }",
+    b"{'descr': '<f4', 'fortran_order': False, ",
+    b"{'descr': '<f0', 'fortran_order': False, 'shape': (5,), }",
+    b"{'descr': '<f4', 'fortran_order': False, 'shape': (5, 1), }",
+    b"{'descr': '<f999', 'fortran_order': False, 'shape': (5,), }",
+    b"{'descr': '<f4', 'fortran_order': False, 'shape': 5}",
+    b"__import__('os').system('true')", b"(" * 5000, b"'" * 100, b"\\N{", b"{'descr': [('a', '<f4')]}", b"",
+    b"\n" * 100,
+])
+def test_headers_that_lie(header):
+    good = saved(cygrad.arange(5.0))
+    raw = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + np.arange(5, dtype="f4").tobytes()
+    assert attempt(with_member(good, "0.npy", raw)) is None
+
+
+def test_arrays_are_read_once():
+    """A mention of an array takes its memory: a thousand mentions of one megabyte would take a gigabyte."""
+    structure = {"format": "cygrad", "version": 1, "tensors": [],
+                 "value": [{"kind": "ndarray", "number": 0, "shape": [3]}] * 2}
+    assert attempt(archive({"structure.json": json.dumps(structure), "0.npy": npy(np.arange(3))})) is None
+
+
+def test_members_that_overlap_or_are_doubled_are_refused():
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved(cygrad.zeros(100_000)))) as old, zipfile.ZipFile(file, "w") as made:
+        for member in old.namelist():
+            made.writestr(member, old.read(member))
+        info = made.getinfo("0.npy")
+        for number in range(1, 1000):
+            twin = zipfile.ZipInfo(f"{number}.npy")
+            for fact in "header_offset", "file_size", "compress_size", "CRC":
+                setattr(twin, fact, getattr(info, fact))
+            made.filelist.append(twin)
+    assert attempt(file.getvalue()) is None
+    with zipfile.ZipFile(file, "w") as made:
+        made.writestr("structure.json", "{}")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            made.writestr("structure.json", "{}")
+    assert attempt(file.getvalue()) is None
+
+
+def test_a_bomb_is_refused_before_it_takes_memory():
+    raw = archive({"structure.json": b"[" + b" " * 50_000_000 + b"]"}, zipfile.ZIP_DEFLATED)
+    assert len(raw) < 100_000
+    tracemalloc.start()
+    try:
+        assert attempt(raw) is None
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()

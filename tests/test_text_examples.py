@@ -13,6 +13,8 @@ import pytest
 import cygrad
 from tests.reference import torch
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
@@ -87,16 +89,16 @@ def models(library, monkeypatch):
     return module
 
 
-def losses(library, model, batches, optimiser):
+def losses(library, model, batches, optimizer):
     """Losses of training steps; `batches` are arrays."""
     found = []
     for numbers, following in batches:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         scores = model(library.from_numpy(numbers))
         loss = library.nn.functional.cross_entropy(scores.flatten(0, 1), library.from_numpy(following).flatten())
         loss.backward()
         library.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
         found.append(loss.item())
     return found
 
@@ -107,7 +109,7 @@ def losses(library, model, batches, optimiser):
 def test_loss_curve_is_that_of_pytorch(monkeypatch, name, arguments, rule):
     torch.manual_seed(0)
     ours, theirs = models(cygrad, monkeypatch), models(torch, monkeypatch)
-    text = ours.Text(ours.licence(), 24)
+    text = ours.Text(ours.license(), 24)
     batches = [(numbers.numpy(), following.numpy())
                for numbers, following in text.batches(8, STEPS, np.random.default_rng(0))]
     other = getattr(theirs, name)(len(text.characters), *arguments).double()

@@ -1,41 +1,69 @@
 """
-The core: modules in Cython, and what they share.
+The core: modules in Cython, in rooms that are layers. A room imports only from rooms above it in this list.
 
-Many compiled modules lie in one library, because a library takes longer to load than a module to begin. Python looks
-for a module in the entries of its package's path; here the libraries are such entries, before the directory.
+=================  ==================================================================================================
+``memory``         blocks, storages, counted references, errors without the interpreter's lock
+``threads``        the one door to threads: helpers, parallel loops, limits
+``arrays``         dtypes, the n-dimensional array of C, boxed values
+``simd``           how one text becomes code for several instruction sets
+``primitives``     the inner loops of element-wise functions
+``elementwise``    programs of primitives in one pass over memory
+``kernels``        array in, array out; a room for each subject
+``table``          what a row of the operator table means, and what runs its formulas
+``graph``          tensors, nodes, edges, saved values, changes in place
+``engine``         plans a backward and runs it
+``creation``       tensors from data, sizes and ranges
+``dispatch``       from a Python call to a recorded operation; indexing; forward mode
+``custom``         functions of the user's own
+``optimizers``     the steps of optimizers
+``operators``      generated: the functions of the table
+``testing``        what only tests call; not installed
+=================  ==================================================================================================
+
+Many compiled modules lie in one library, because a library takes longer to load than a module to begin. A finder tells
+Python which library has a module.
 """
 
 import sys
+from importlib import import_module
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
 from cygrad._core.build_config import LIBRARIES
 
 __all__ = ["COMPILED"]
 
-COMPILED = frozenset().union(*LIBRARIES.values())     # the names of the modules
+# Full name of each compiled module -> the library that has it.
+COMPILED = {f"{__name__}.{name}": f"{__path__[0]}/{library}" for library, names in LIBRARIES.items() for name in names}
 
 
-class _Library:
-    """Finds the modules of a library."""
+# Modules that pickles of version 0.1 name, and where what these had is now.
+MOVED = {f"{__name__}.tensor": f"{__name__}.graph.tensor", f"{__name__}.dtype": f"{__name__}.arrays.dtype"}
 
-    def __init__(self, path):
-        directory, _, name = path.rpartition("/")
-        if directory != _DIRECTORY or name not in LIBRARIES:
-            raise ImportError(f"{path} is no library of cygrad")
-        self.path, self.names = path, frozenset(LIBRARIES[name])
 
-    def find_spec(self, fullname, target=None):
-        if fullname.rpartition(".")[2] not in self.names:
-            return None
-        spec = ModuleSpec(fullname, ExtensionFileLoader(fullname, self.path), origin=self.path)
+class MovedLoader:
+    """Fills a module of an old name with what has moved elsewhere."""
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        found = vars(import_module(MOVED[module.__name__]))
+        vars(module).update({name: value for name, value in found.items() if not name.startswith("__")})
+
+
+class CompiledFinder:
+    """Finds the modules of the libraries; one of `sys.meta_path`."""
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        library = COMPILED.get(fullname)
+        if library is None:
+            return ModuleSpec(fullname, MovedLoader) if fullname in MOVED else None
+        spec = ModuleSpec(fullname, ExtensionFileLoader(fullname, library), origin=library)
         spec.has_location = True
         return spec
 
-    def iter_modules(self, prefix=""):
-        """For `pkgutil`: (name, is it a package) of each module."""
-        return [(prefix + name, False) for name in sorted(self.names)]
 
-
-[_DIRECTORY] = __path__
-__path__[:0] = [f"{_DIRECTORY}/{name}" for name in LIBRARIES]
-sys.path_hooks.append(_Library)
+sys.meta_path.insert(0, CompiledFinder)

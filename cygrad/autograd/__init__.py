@@ -6,7 +6,7 @@ Automatic differentiation: backward through the recorded graph, and what control
 
 from importlib import import_module
 
-from cygrad._core.modes import (
+from cygrad._core.graph.modes import (
     enable_grad,
     inference_mode,
     is_grad_enabled,

@@ -3,7 +3,7 @@
 import functools
 import warnings
 
-from cygrad._core.anomaly import anomaly_state, set_anomaly_state
+from cygrad._core.engine.anomaly import anomaly_state, set_anomaly_state
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 

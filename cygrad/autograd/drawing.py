@@ -2,8 +2,8 @@
 
 import math
 
-from cygrad._core.node import Node
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.node import Node
+from cygrad._core.graph.tensor import Tensor
 
 __all__ = ["to_dot", "to_svg"]
 

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from cygrad._core import tangents
-from cygrad._core.tensor import Tensor
+from cygrad._core.dispatch import tangents
+from cygrad._core.graph.tensor import Tensor
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -70,7 +70,7 @@ def exit_dual_level(*, level=None):
     tangents.exit_level(level)
 
 
-class dual_level:
+class dual_level(tangents.Level):
     """
     A level of forward mode for the length of a ``with`` block.
 
@@ -86,14 +86,6 @@ class dual_level:
     ...     forward.unpack_dual(dual * dual).tangent
     tensor([ 2., 40.])
     """
-
-    def __enter__(self):
-        self.level = enter_dual_level()
-        return self.level
-
-    def __exit__(self, *exception):
-        exit_dual_level(level=self.level)
-        return False
 
 
 def make_dual(tensor, tangent, *, level=None):

@@ -3,10 +3,10 @@
 import functools
 import inspect
 
-from cygrad._core.function import apply, set_default_setup_context
-from cygrad._core.function_node import FunctionNode, function_node_type, set_default_backward
-from cygrad._core.modes import is_grad_enabled, no_grad
-from cygrad._core.tensor import Tensor
+from cygrad._core.custom.function import apply, set_default_setup_context
+from cygrad._core.custom.function_node import FunctionNode, function_node_type, set_default_backward
+from cygrad._core.graph.modes import is_grad_enabled, no_grad
+from cygrad._core.graph.tensor import Tensor
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 

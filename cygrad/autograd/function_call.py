@@ -1,8 +1,8 @@
 """One call of a Python function, and the products with its Jacobian: what `functional` is made of."""
 
-from cygrad._core.factories import eye, zeros, zeros_like
-from cygrad._core.modes import enable_grad, set_grad_enabled
-from cygrad._core.tensor import Tensor
+from cygrad._core.creation.factories import eye, zeros, zeros_like
+from cygrad._core.graph.modes import enable_grad, set_grad_enabled
+from cygrad._core.graph.tensor import Tensor
 from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from cygrad.autograd.run import grad
 

@@ -9,8 +9,8 @@ import warnings
 
 import numpy as np
 
-from cygrad._core.creation import from_numpy
-from cygrad._core.tensor import Tensor
+from cygrad._core.creation.creation import from_numpy
+from cygrad._core.graph.tensor import Tensor
 from cygrad.autograd.function import Function
 from cygrad.autograd.gradcheck_forward import ForwardCheck
 from cygrad.autograd.run import grad

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._core.creation import from_numpy
+from cygrad._core.creation.creation import from_numpy
 from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 

@@ -1,8 +1,9 @@
 """The recorded graph: its nodes, its edges, and where gradients arrive."""
 
-from cygrad._core.edges import GradientEdge, get_gradient_edge
-from cygrad._core.engine import queue_callback
-from cygrad._core.node import Node
+from cygrad._core.engine.engine import queue_callback
+from cygrad._core.graph.edges import GradientEdge, get_gradient_edge
+from cygrad._core.graph.inplace import increment_version
+from cygrad._core.graph.node import Node
 from cygrad.autograd.drawing import to_dot, to_svg
 from cygrad.autograd.memory import memory_report
 from cygrad.autograd.multi_grad_hook import register_multi_grad_hook
@@ -16,6 +17,6 @@ from cygrad.autograd.saved import (
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "backward_order", "disable_saved_tensors_hooks",
-    "get_gradient_edge", "memory_report", "queue_callback", "register_multi_grad_hook", "save_on_cpu",
-    "saved_tensors_hooks", "to_dot", "to_svg",
+    "get_gradient_edge", "increment_version", "memory_report", "queue_callback", "register_multi_grad_hook",
+    "save_on_cpu", "saved_tensors_hooks", "to_dot", "to_svg",
 ]

@@ -1,9 +1,9 @@
 """How much memory a graph keeps for backward, and which operations keep it."""
 
 
-from cygrad._core.accumulate import AccumulateGrad
-from cygrad._core.kept_memory import kept, storage_of
-from cygrad._core.order import order
+from cygrad._core.engine.plan_inspection import order
+from cygrad._core.graph.accumulate import AccumulateGrad
+from cygrad._core.graph.kept_memory import kept, storage_of
 from cygrad.autograd.order import nodes_of
 
 __all__ = ["MemoryReport", "memory_report"]

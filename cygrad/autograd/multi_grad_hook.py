@@ -2,8 +2,8 @@
 
 import weakref
 
-from cygrad._core.edges import get_gradient_edge
-from cygrad._core.order import reaches
+from cygrad._core.engine.plan_inspection import reaches
+from cygrad._core.graph.edges import get_gradient_edge
 from cygrad.autograd.per_backward import PerBackward
 
 __all__ = ["register_multi_grad_hook"]

@@ -1,16 +1,16 @@
 """The order in which backward runs the graph, told beforehand."""
 
-from cygrad._core.edges import GradientEdge, get_gradient_edge
-from cygrad._core.node import Node
-from cygrad._core.order import order
-from cygrad._core.tensor import Tensor
+from cygrad._core.engine.plan_inspection import order
+from cygrad._core.graph.edges import GradientEdge, get_gradient_edge
+from cygrad._core.graph.node import Node
+from cygrad._core.graph.tensor import Tensor
 
 __all__ = ["backward_order"]
 
 
 def nodes_of(operation, places):
     """The nodes where backward starts from these places: Tensor, GradientEdge, Node, or a list or tuple of them."""
-    if not isinstance(places, (list, tuple)):
+    if isinstance(places, GradientEdge) or not isinstance(places, (list, tuple)):
         places = (places,)
     return [_node_of(operation, place) for place in places]
 

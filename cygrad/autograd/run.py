@@ -1,8 +1,8 @@
 """Running backward: what users pass in, brought to the form that the engine takes."""
 
-from cygrad._core.edges import GradientEdge
-from cygrad._core.engine import run_backward, set_backward
-from cygrad._core.tensor import Tensor
+from cygrad._core.engine.engine import run_backward, set_backward
+from cygrad._core.graph.edges import GradientEdge
+from cygrad._core.graph.tensor import Tensor
 
 
 def _sequence(value):
@@ -122,18 +122,18 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         results = run_backward("grad", outputs, _gradients("grad", outputs, grad_outputs), keep, bool(create_graph),
                                inputs, False, bool(allow_unused))
     if materialize_grads:
-        results = [_zeros(place) if result is None else result
+        results = [_zeros(place, bool(create_graph)) if result is None else result
                    for result, place in zip(results, inputs, strict=False)]
     return tuple(results)
 
 
-def _zeros(place):
-    """A gradient of zeros for an unused input."""
+def _zeros(place, recorded):
+    """A gradient of zeros for an unused input; it can be differentiated again if others can."""
     from cygrad import zeros_like
     if not isinstance(place, Tensor):
         raise RuntimeError("grad: materialize_grads cannot be used when the given input is a GradientEdge that is not "
                            "used (got one, expected a Tensor, whose shape is known). Use allow_unused=True.")
-    return zeros_like(place)
+    return zeros_like(place, requires_grad=recorded)
 
 
 def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):

@@ -3,7 +3,7 @@
 import contextlib
 import weakref
 
-from cygrad._core.saved import memory_of, pop_hooks, push_hooks, refuse_hooks, set_guard
+from cygrad._core.graph.saved import memory_of, pop_hooks, push_hooks, refuse_hooks, set_guard
 
 __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
@@ -115,18 +115,26 @@ class Mutations:
     """What was saved within a block of `allow_mutation_on_saved_tensors`, by its memory."""
 
     def __init__(self):
-        self.keepers = {}            # identity of a memory -> the keepers of tensors in it
+        self.keepers = {}            # identity of a memory -> what a tensor in it looks like -> its keeper
         self.cloned = weakref.WeakSet()
+        self.open = True
 
     def pack(self, tensor):
         """Keep a tensor as it is, for the time being."""
-        keeper = Keeper(tensor)
-        memory, _ = memory_of(tensor)
-        self.keepers.setdefault(memory, weakref.WeakSet()).add(keeper)
+        memory, version = memory_of(tensor)
+        looks = (version, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+        keepers = self.keepers.setdefault(memory, weakref.WeakValueDictionary())
+        keeper = keepers.get(looks)
+        if keeper is None:           # one for a tensor that is saved several times: it is copied once
+            keeper = keepers[looks] = Keeper(tensor)
         return keeper
 
     def unpack(self, keeper):
         """The tensor as it was."""
+        if not self.open:
+            raise AssertionError("allow_mutation_on_saved_tensors: backward through what was recorded in the block has "
+                                 "to run in it, as the copies go with it (got a call outside of it). Call backward "
+                                 "inside.")
         if memory_of(keeper.tensor)[1] != keeper.version:
             raise RuntimeError("allow_mutation_on_saved_tensors: a saved tensor was changed in place outside the block "
                                f"(got version {memory_of(keeper.tensor)[1]}, expected {keeper.version}). Change "
@@ -135,13 +143,17 @@ class Mutations:
 
     def before_change(self, memory):
         """Make copies of what was saved in a memory."""
-        for keeper in self.keepers.pop(memory, ()):
+        for keeper in list(self.keepers.pop(memory, {}).values()):
             keeper.tensor = keeper.tensor.clone()
             keeper.version = memory_of(keeper.tensor)[1]
             self.cloned.add(keeper)
 
     def clear(self):
-        """Forget everything: nothing is copied any more."""
+        """Forget everything, copies included."""
+        self.open = False
+        for keeper in self.cloned:
+            keeper.tensor = None
+        self.cloned.clear()
         self.keepers.clear()
 
 
@@ -150,7 +162,8 @@ def allow_mutation_on_saved_tensors():
     """
     Let tensors be changed in place within the block although they are saved for backward, in this thread.
 
-    A copy is made at the first change, and only then; backward computes with the values that were saved.
+    A copy is made at the first change, and only then; backward computes with the values that were saved. It has to run
+    within the block, at whose end the copies go.
 
     Examples
     --------

@@ -4,23 +4,26 @@
 also one of the table, the one here is what users see.
 """
 
-from cygrad._core.indexing import index_put, index_put_
+import sys
+
+from cygrad._core.dispatch.indexing import index_put, index_put_
 from cygrad.composite import (
     arithmetic,
+    calculus,
     contraction,
     counting,
     diagonals,
-    differences,
     distances,
     dtypes,
+    flips,
+    float_parts,
     gamma,
     geometry,
     grids,
     in_place,
-    numbers,
-    placing,
+    indexing,
+    predicates,
     products,
-    questions,
     recurrent,
     reductions,
     rounding,
@@ -29,15 +32,19 @@ from cygrad.composite import (
     shapes,
     stacking,
     statistics,
-    turning,
     windows,
 )
+from cygrad.composite.out_forms import all_spelled
 
 __all__ = ["FUNCTIONS", "METHODS", "PROPERTIES"]
 
-_MODULES = (arithmetic, contraction, counting, diagonals, differences, distances, dtypes, gamma, geometry, grids,
-            numbers, placing, products, questions, recurrent, reductions, rounding, scattering, searching, shapes,
-            stacking, statistics, turning, windows)
+_MODULES = (arithmetic, calculus, contraction, counting, diagonals, distances, dtypes, flips, float_parts, gamma,
+            geometry, grids, indexing, predicates, products, recurrent, reductions, rounding, scattering, searching,
+            shapes, stacking, statistics, windows)
+# Pickles of version 0.1 name functions by these modules.
+sys.modules.update({f"{__name__}.{former}": module for former, module in {
+    "differences": calculus, "numbers": float_parts, "placing": indexing, "questions": predicates, "turning": flips,
+}.items()})
 FUNCTIONS = {
     name: getattr(module, name)
     for module in _MODULES
@@ -55,4 +62,5 @@ def _methods(module):
 
 METHODS = {name: function for module in _MODULES for name, function in _methods(module).items()}
 METHODS |= {"index_put": index_put, "index_put_": index_put_}
+FUNCTIONS, METHODS = all_spelled(FUNCTIONS), all_spelled(METHODS)
 PROPERTIES = shapes.PROPERTIES

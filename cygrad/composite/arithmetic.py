@@ -1,14 +1,18 @@
 """Element-wise functions whose arguments choose between operators of the table."""
 
-from cygrad._core.dtype import float64
-from cygrad._core.number_protocol import check_power
-from cygrad._core.tensor import Tensor
-from cygrad.composite.table import operators
+from cygrad._core.arrays.dtype import float64
+from cygrad._core.dispatch.number_protocol import check_power
+from cygrad._core.graph.early_forms import factors_first
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import category
 
 __all__ = ["add", "add_", "allclose", "clamp", "clamp_", "clip", "clip_", "div", "div_", "divide", "divide_", "equal",
-           "gelu", "isclose", "pow", "pow_", "sub", "sub_", "subtract", "subtract_", "true_divide", "true_divide_"]
+           "gelu", "isclose", "pow", "pow_", "rsub", "sub", "sub_", "subtract", "subtract_", "true_divide",
+           "true_divide_"]
 METHODS = [name for name in __all__ if name != "gelu"]
 
+KINDS = ("bool", "whole", "real", "complex")
 ROUNDINGS = {None: "div", "floor": "floor_divide", "trunc": "trunc_divide"}
 
 
@@ -84,16 +88,34 @@ divide = true_divide = div
 divide_ = true_divide_ = div_
 
 
-def _scaled(name, input, other, alpha, out):
-    """`add` and `sub`: one pass over memory with or without the factor."""
-    function = getattr(operators, name if alpha == 1 else f"{name}_scaled")
+def _kind(value):
+    """What a Tensor or a number is: an index of KINDS."""
+    if isinstance(value, Tensor):
+        return category(value)
+    return 0 if isinstance(value, bool) else 1 if hasattr(value, "__index__") else 2 + isinstance(value, complex)
+
+
+def _check_alpha(name, input, other, alpha):
+    """The kind of the result, which has to hold alpha."""
+    kind, result = _kind(alpha), max(_kind(input), _kind(other))
+    if kind > max(result, 1) or (kind == 0 and result):
+        raise RuntimeError(f"{name}: alpha does not fit the result (got {alpha!r}, which is {KINDS[kind]}, for "
+                           f"values that are {KINDS[result]}). Convert alpha or a tensor first.")
+    return result
+
+
+def _scaled(name, form, input, other, alpha, out=None):
+    """`add`, `sub` and their forms in place: one pass over memory with or without the factor."""
     options = {} if out is None else {"out": out}
-    if alpha == 1:
-        return function(input, other, **options)
-    return function(input, other, alpha=alpha, **options)
+    if type(alpha) is int and alpha == 1:
+        return getattr(operators, name + form)(input, other, **options)
+    if _check_alpha(name, input, other, alpha) == 0:                # a mask is taken as a whole or left out
+        part = other if alpha else operators.logical_and(other, False)
+        return getattr(operators, name + form)(input, part, **options)
+    return getattr(operators, f"{name}_scaled{form}")(input, other, alpha=alpha, **options)
 
 
-def add(input, other, *, alpha=1, out=None):
+def add(input, other, *more, alpha=1, out=None):
     """The sum ``input + alpha * other``.
 
     Parameters
@@ -101,6 +123,7 @@ def add(input, other, *, alpha=1, out=None):
     input, other : Tensor or number
         Broadcast against each other.
     alpha : number, default 1
+        Of a kind that the result has: no bool for numbers, no fraction for integers.
     out : Tensor, optional
         Written to instead.
 
@@ -114,10 +137,12 @@ def add(input, other, *, alpha=1, out=None):
     >>> cygrad.add(cygrad.tensor([1., 2.]), cygrad.tensor([1., 1.]), alpha=10)
     tensor([11., 12.])
     """
-    return _scaled("add", input, other, alpha, out)
+    if more:
+        return factors_first(add, (input, other, *more), ("alpha",), out=out)
+    return _scaled("add", "", input, other, alpha, out)
 
 
-def add_(input, other, *, alpha=1):
+def add_(input, other, *more, alpha=1):
     """In-place version of `add`.
 
     Parameters
@@ -126,6 +151,7 @@ def add_(input, other, *, alpha=1):
         Changed.
     other : Tensor or number
     alpha : number, default 1
+        Of a kind that the result has: no bool for numbers, no fraction for integers.
 
     Returns
     -------
@@ -138,10 +164,12 @@ def add_(input, other, *, alpha=1):
     >>> cygrad.tensor([1., 2.]).add_(1)
     tensor([2., 3.])
     """
-    return operators.add_(input, other) if alpha == 1 else operators.add_scaled_(input, other, alpha=alpha)
+    if more:
+        return factors_first(add_, (input, other, *more), ("alpha",))
+    return _scaled("add", "_", input, other, alpha)
 
 
-def sub(input, other, *, alpha=1, out=None):
+def sub(input, other, *more, alpha=1, out=None):
     """The difference ``input - alpha * other``.
 
     Parameters
@@ -149,6 +177,7 @@ def sub(input, other, *, alpha=1, out=None):
     input, other : Tensor or number
         Broadcast against each other.
     alpha : number, default 1
+        Of a kind that the result has: no bool for numbers, no fraction for integers.
     out : Tensor, optional
         Written to instead.
 
@@ -162,10 +191,12 @@ def sub(input, other, *, alpha=1, out=None):
     >>> cygrad.sub(cygrad.tensor([11., 12.]), cygrad.tensor([1., 1.]), alpha=10)
     tensor([1., 2.])
     """
-    return _scaled("sub", input, other, alpha, out)
+    if more:
+        return factors_first(sub, (input, other, *more), ("alpha",), out=out)
+    return _scaled("sub", "", input, other, alpha, out)
 
 
-def sub_(input, other, *, alpha=1):
+def sub_(input, other, *more, alpha=1):
     """In-place version of `sub`.
 
     Parameters
@@ -174,6 +205,7 @@ def sub_(input, other, *, alpha=1):
         Changed.
     other : Tensor or number
     alpha : number, default 1
+        Of a kind that the result has: no bool for numbers, no fraction for integers.
 
     Returns
     -------
@@ -186,7 +218,33 @@ def sub_(input, other, *, alpha=1):
     >>> cygrad.tensor([1., 2.]).sub_(1)
     tensor([0., 1.])
     """
-    return operators.sub_(input, other) if alpha == 1 else operators.sub_scaled_(input, other, alpha=alpha)
+    if more:
+        return factors_first(sub_, (input, other, *more), ("alpha",))
+    return _scaled("sub", "_", input, other, alpha)
+
+
+def rsub(input, other, *, alpha=1):
+    """The difference with its operands swapped: ``other - alpha * input``.
+
+    Parameters
+    ----------
+    input, other : Tensor or number
+    alpha : number, default 1
+        Of a kind that the result has: no bool for numbers, no fraction for integers.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.rsub(cygrad.tensor([1.0, 2.0]), 10)
+    tensor([9., 8.])
+    """
+    if type(alpha) is not int:
+        _check_alpha("rsub", input, other, alpha)
+    return operators.rsub(input, other, alpha=alpha)
 
 
 subtract = sub

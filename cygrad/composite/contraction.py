@@ -4,15 +4,15 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from cygrad._core.tensor import Tensor
-from cygrad.composite.table import operators
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
 
 __all__ = ["einsum"]
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """A tensor, and the label of each dimension: a letter, or a number counting `...` from its end."""
 
     tensor: Tensor
@@ -119,7 +119,7 @@ def _without_repeats(operand):
                                    f"{tensor.shape[first]} and {tensor.shape[second]}, which are not equal.")
             tensor = operators.diagonal(tensor, 0, first, second)
             labels = [*labels[:first], *labels[first + 1 : second], *labels[second + 1 :], label]
-    return Labelled(tensor, tuple(labels))
+    return Labeled(tensor, tuple(labels))
 
 
 def _all_sizes(operands):
@@ -142,7 +142,7 @@ def _without_broadcast(operand, sizes):
     if not dropped:
         return operand
     labels = tuple(label for i, label in enumerate(operand.labels) if i not in dropped)
-    return Labelled(operators.squeeze(operand.tensor, tuple(dropped)), labels)
+    return Labeled(operators.squeeze(operand.tensor, tuple(dropped)), labels)
 
 
 def _summed(operand, kept):
@@ -151,7 +151,7 @@ def _summed(operand, kept):
     if not dims:
         return operand
     tensor = operators.sum(operand.tensor, dims, dtype=operand.tensor.dtype)
-    return Labelled(tensor, tuple(label for label in operand.labels if label in kept))
+    return Labeled(tensor, tuple(label for label in operand.labels if label in kept))
 
 
 def _arranged(operand, groups, sizes):
@@ -181,12 +181,12 @@ def _contract(a, b, kept, sizes):
     if not summed:
         ours = _arranged(a, [batch, left, []], sizes)
         theirs = _arranged(b, [batch, [], right], sizes)
-        return Labelled(operators.reshape(ours * theirs, shape), labels)
+        return Labeled(operators.reshape(ours * theirs, shape), labels)
     if batch:
         product = operators.bmm(_arranged(a, [batch, left, summed], sizes), _arranged(b, [batch, summed, right], sizes))
     else:
         product = operators.mm(_arranged(a, [left, summed], sizes), _arranged(b, [summed, right], sizes))
-    return Labelled(product if tuple(product.shape) == shape else operators.reshape(product, shape), labels)
+    return Labeled(product if tuple(product.shape) == shape else operators.reshape(product, shape), labels)
 
 
 def _best_pair(operands, output, sizes):
@@ -249,7 +249,7 @@ def einsum(*args):
     """
     inputs, output, tensors = _read_arguments(args)
     all_labels, output = _read_subscripts(inputs, output, tuple([tensor.ndim for tensor in tensors]))
-    operands = [_without_repeats(Labelled(tensor, labels)) for tensor, labels in zip(tensors, all_labels, strict=False)]
+    operands = [_without_repeats(Labeled(tensor, labels)) for tensor, labels in zip(tensors, all_labels, strict=False)]
     sizes = _all_sizes(operands)
     operands = [_without_broadcast(operand, sizes) for operand in operands]
     while len(operands) > 1:

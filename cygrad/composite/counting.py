@@ -2,13 +2,13 @@
 
 from collections import namedtuple
 
-from cygrad._core.creation import tensor
-from cygrad._core.dtype import float64, int64
-from cygrad._core.factories import ones, zeros
-from cygrad._core.ranges import arange, linspace
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import as_tensor_argument, into
-from cygrad.composite.table import operators
+from cygrad._core.arrays.dtype import float64, int64
+from cygrad._core.creation.creation import tensor
+from cygrad._core.creation.factories import ones, zeros
+from cygrad._core.creation.ranges import arange, linspace
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument, into
 
 __all__ = ["argwhere", "bincount", "bucketize", "histc", "histogram", "searchsorted", "unique_consecutive"]
 METHODS = ["argwhere", "bincount", "histc", "histogram", "unique_consecutive"]
@@ -326,7 +326,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
 # ---- runs of equals
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """The first of each run of equal neighbours.
+    """The first of each run of equal neighbors.
 
     Parameters
     ----------
@@ -368,6 +368,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     else:
         positions = operators.reshape(operators.nonzero(starts), (-1,))
         results = [operators.index_select(rows, place, positions)]
+    results[0] = operators.underived(results[0], input, "unique_consecutive")
     if return_inverse:
         inverse = operators.sub(operators.cumsum(starts, 0), 1)
         results.append(operators.reshape(inverse, tuple(input.shape)) if dim is None else inverse)

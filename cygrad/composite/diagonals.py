@@ -1,10 +1,10 @@
 """Diagonals, read and written; views of which a copy is changed."""
 
-from cygrad._core.assign import copy_
-from cygrad._core.dtype import int64
-from cygrad._core.ranges import arange
-from cygrad.composite.forms import as_tensor_argument, into
-from cygrad.composite.table import operators
+from cygrad._core.arrays.dtype import int64
+from cygrad._core.creation.ranges import arange
+from cygrad._core.dispatch.assign import copy_
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument, into
 
 __all__ = ["as_strided_scatter", "diag", "diag_embed", "diagflat", "diagonal_scatter", "fill_diagonal_",
            "select_scatter", "slice_scatter", "trace", "tril_indices", "triu_indices"]

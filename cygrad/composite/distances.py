@@ -1,9 +1,9 @@
 """Distances between vectors, and vectors kept within a norm."""
 
-from cygrad._core.ranges import arange
-from cygrad.composite.forms import as_tensor_argument, inplace, into
+from cygrad._core.creation.ranges import arange
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 from cygrad.composite.shapes import broadcast_shapes
-from cygrad.composite.table import operators
 
 __all__ = ["cdist", "dist", "pdist", "renorm"]
 

@@ -1,11 +1,14 @@
 """Conversions between element types, and questions about them."""
 
-from cygrad._core import dtype as dtypes
-from cygrad._core.dtype import dtype as Dtype
-from cygrad._core.dtype import get_default_dtype, promote_types
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import as_tensor_argument
-from cygrad.composite.table import operators
+from cygrad._core.arrays import dtype as dtypes
+from cygrad._core.arrays.dtype import dtype as Dtype
+from cygrad._core.arrays.dtype import get_default_dtype, promote_types
+from cygrad._core.arrays.placement import device as Device
+from cygrad._core.arrays.placement import is_meta_place, refuse
+from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.tensor_metadata import placed
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["METHODS", "can_cast", "is_complex", "is_floating_point", "is_tensor", "numel", "result_type"]
 
@@ -20,16 +23,12 @@ TENSOR_TYPES = {
 
 # ---- conversions: methods of Tensor
 
-def _converted(tensor, dtype, copy=False):
-    """The tensor itself if it has the dtype, unless a copy is wanted."""
-    if tensor.dtype is dtype:
-        return tensor.clone() if copy else tensor
-    return operators.cast(tensor, dtype)
-
-
-def _check_device(device, operation):
-    if device is not None and str(device) not in ("cpu", "cpu:0"):
-        raise RuntimeError(f"{operation}: no such device (got {device!r}, expected 'cpu').")
+def _converted(tensor, dtype, copy=False, memory_format=None):
+    """The tensor itself if it has the dtype, unless a copy or an order of dimensions is wanted."""
+    found = tensor if tensor.dtype is dtype else operators.cast(tensor, dtype)
+    if memory_format is not None and memory_format != "preserve_format":
+        found = found.contiguous(memory_format=memory_format)
+    return found.clone() if copy and found is tensor else found
 
 
 def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
@@ -41,12 +40,14 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
         ``to(dtype)``, ``to(other)`` for the dtype of another tensor, ``to("cpu")``, ``to("cpu", dtype)``;
         then `non_blocking` and `copy`.
     dtype : dtype, optional
-    device : str, optional
-        Only ``"cpu"``.
-    non_blocking, memory_format : optional
+    device : device or str, optional
+        ``"cpu"``; ``"meta"`` for a tensor of the same shape without memory.
+    non_blocking : optional
         Accepted and without effect.
     copy : bool, default False
         Copy even if the dtype is right.
+    memory_format : memory_format, optional
+        ``channels_last`` and its like change the order of dimensions in memory.
 
     Returns
     -------
@@ -71,16 +72,17 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
         if isinstance(value, bool):
             flags.append(value)
         elif isinstance(value, Tensor):
-            dtype = value.dtype
-        elif isinstance(value, str) or type(value).__name__ == "device":
+            dtype, device = value.dtype, value.device
+        elif isinstance(value, (str, Device)):
             device = value
-        elif isinstance(value, Dtype) or value in (float, int, complex):
+        elif isinstance(value, Dtype) or value in (float, int, bool, complex):
             dtype = value
         elif value is not None:
             raise TypeError(f"to: expected a dtype, a Tensor or 'cpu' (got {value!r}).")
     copy = flags[1] if len(flags) > 1 else copy
-    _check_device(device, "to")
-    return _converted(self, self.dtype if dtype is None else _plain_dtype(dtype), copy)
+    if device is not None:
+        self = placed(self, is_meta_place(device, "to"))
+    return _converted(self, self.dtype if dtype is None else _plain_dtype(dtype), copy, memory_format)
 
 
 def _plain_dtype(value):
@@ -117,7 +119,7 @@ def as_type(self, dtype=None, non_blocking=False):
     """
     if dtype is None:
         names = {name: tensor_type for tensor_type, name in TENSOR_TYPES.items()}
-        return f"cygrad.{names[self.dtype.name]}"
+        return f"{dtypes.library_name()}.{names[self.dtype.name]}"
     if isinstance(dtype, str):
         name = TENSOR_TYPES.get(dtype.rpartition(".")[2])
         if name is None:
@@ -154,8 +156,8 @@ def cpu(self, memory_format=None):
 
     Parameters
     ----------
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        As for `to`.
 
     Returns
     -------
@@ -168,7 +170,27 @@ def cpu(self, memory_format=None):
     >>> x.cpu() is x
     True
     """
-    return self
+    return to(self, "cpu", memory_format=memory_format)
+
+
+def _elsewhere(name):
+    """The method that would move a tensor to a device that is not there."""
+
+    def move(self, device=None, *args, **options):
+        refuse(Device(name) if device is None else device, name)
+
+    move.__name__ = move.__qualname__ = name
+    move.__doc__ = f"""Raise RuntimeError: there is no device {name}.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1.]).{name}()
+    Traceback (most recent call last):
+    RuntimeError: {name}: no such device (got '{name}', expected 'cpu'). This library computes on the CPU: choose the \
+device by cuda.is_available(), which is False here.
+    """
+    return move
 
 
 def dlpack_device(self):
@@ -191,15 +213,15 @@ def _conversion(name, dtype):
     """The method that converts to one dtype."""
 
     def convert(self, memory_format=None):
-        return _converted(self, dtype)
+        return _converted(self, dtype, False, memory_format)
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"""The tensor as {dtype.name}: a method of Tensor.
 
     Parameters
     ----------
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        As for `to`.
 
     Returns
     -------
@@ -241,6 +263,7 @@ CONVERSIONS = {
 # Functions that are only methods of Tensor; their names would hide built-in ones.
 METHODS = {name: _conversion(name, getattr(dtypes, dtype)) for name, dtype in CONVERSIONS.items()}
 METHODS |= {"half": _refusal("half", "float16"), "bfloat16": _refusal("bfloat16", "bfloat16")}
+METHODS |= {name: _elsewhere(name) for name in ("cuda", "mps", "xpu")}
 METHODS |= {"to": to, "type": as_type, "type_as": type_as, "cpu": cpu}
 METHODS["__dlpack_device__"] = dlpack_device
 

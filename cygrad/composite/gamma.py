@@ -1,9 +1,8 @@
 """Functions of the gamma family whose arguments are checked before an operator of the table gets them."""
 
-from cygrad._core.modes import is_grad_enabled
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import as_tensor_argument, inplace, into
-from cygrad.composite.table import operators
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["igamma", "igammac", "mvlgamma", "polygamma"]
 
@@ -93,14 +92,8 @@ def mvlgamma(input, p, *, out=None):
 
 # ---- two arguments, of which the first has no known derivative
 
-def _refuse_gradient(operation, input):
-    if isinstance(input, Tensor) and input.requires_grad and is_grad_enabled():
-        raise NotImplementedError(f"{operation}: the derivative in 'input' is not known (got a Tensor that requires "
-                                  "grad). Use detach().")
-
-
 def igamma(input, other, *, out=None):
-    """The lower incomplete gamma function, regularised: ``P(input, other)``.
+    """The lower incomplete gamma function, regularized: ``P(input, other)``.
 
     Parameters
     ----------
@@ -121,7 +114,7 @@ def igamma(input, other, *, out=None):
     Raises
     ------
     NotImplementedError
-        If `input` requires grad: the derivative is not known.
+        In backward, if the gradient of `input` is asked for: the derivative is not known.
 
     Examples
     --------
@@ -129,12 +122,11 @@ def igamma(input, other, *, out=None):
     >>> cygrad.igamma(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 1.0]))
     tensor([0.6321, 0.2642])
     """
-    _refuse_gradient("igamma", input)
     return operators.igamma(input, other) if out is None else operators.igamma(input, other, out=out)
 
 
 def igammac(input, other, *, out=None):
-    """The upper incomplete gamma function, regularised: ``Q(input, other)``.
+    """The upper incomplete gamma function, regularized: ``Q(input, other)``.
 
     Parameters
     ----------
@@ -153,7 +145,7 @@ def igammac(input, other, *, out=None):
     Raises
     ------
     NotImplementedError
-        If `input` requires grad: the derivative is not known.
+        In backward, if the gradient of `input` is asked for: the derivative is not known.
 
     Examples
     --------
@@ -161,7 +153,6 @@ def igammac(input, other, *, out=None):
     >>> cygrad.igammac(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 1.0]))
     tensor([0.3679, 0.7358])
     """
-    _refuse_gradient("igammac", input)
     return operators.igammac(input, other) if out is None else operators.igammac(input, other, out=out)
 
 
@@ -185,7 +176,7 @@ def zeta(input, other, *, out=None):
     Raises
     ------
     NotImplementedError
-        If `input` requires grad: the derivative is not known.
+        In backward, if the gradient of `input` is asked for: the derivative is not known.
 
     Examples
     --------
@@ -193,7 +184,6 @@ def zeta(input, other, *, out=None):
     >>> cygrad.special.zeta(cygrad.tensor([2.0, 4.0]), 1)
     tensor([1.6449, 1.0823])
     """
-    _refuse_gradient("zeta", input)
     return operators.zeta(input, other) if out is None else operators.zeta(input, other, out=out)
 
 

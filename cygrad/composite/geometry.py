@@ -1,7 +1,7 @@
 """Shapes changed in place: methods of Tensor."""
 
-from cygrad._core.geometry import change_geometry
-from cygrad.composite.forms import as_tensor_argument
+from cygrad._core.dispatch.resize_inplace import change_geometry
+from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = []
 METHODS = ["as_strided_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"]

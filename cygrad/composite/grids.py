@@ -2,10 +2,10 @@
 
 import itertools
 
-from cygrad._core.creation import tensor
-from cygrad._core.dtype import int64
-from cygrad.composite.forms import as_tensor_argument
-from cygrad.composite.table import operators
+from cygrad._core.arrays.dtype import int64
+from cygrad._core.creation.creation import tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["cartesian_prod", "combinations", "meshgrid", "vander"]
 

@@ -1,6 +1,6 @@
 """Functions that change a tensor in place: the methods of the same names, for programs that call them as functions."""
 
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.tensor import Tensor
 
 __all__ = ["FUNCTIONS"]
 

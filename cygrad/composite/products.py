@@ -2,9 +2,10 @@
 
 from math import prod
 
-from cygrad.composite.forms import as_tensor_argument, inplace, into
+from cygrad._core.graph.early_forms import factors_first
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 from cygrad.composite.shapes import broadcast_shapes
-from cygrad.composite.table import operators
 
 __all__ = ["addbmm", "addmv", "addr", "baddbmm", "chain_matmul", "cross", "inner", "kron", "tensordot"]
 
@@ -41,7 +42,7 @@ def _combined(operation, input, product, beta, alpha, out):
     return into(operation, operators.add(input if beta == 1 else operators.mul(input, beta), scaled), out)
 
 
-def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
+def addmv(input, mat, vec, *more, beta=1, alpha=1, out=None):
     """A matrix times a vector, added: ``beta * input + alpha * (mat @ vec)``.
 
     Parameters
@@ -70,11 +71,13 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
     >>> cygrad.addmv(cygrad.ones(1), cygrad.tensor([[1., 2.]]), cygrad.tensor([3., 4.]))
     tensor([12.])
     """
+    if more:
+        return factors_first(addmv, (input, mat, vec, *more), ("beta", "alpha"), out=out)
     _check_ndim("addmv", mat=(mat, 2), vec=(vec, 1))
     return _combined("addmv", input, operators.mv(mat, vec), beta, alpha, out)
 
 
-def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
+def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
     """The outer product of two vectors, added: ``beta * input + alpha * outer(vec1, vec2)``.
 
     Parameters
@@ -104,11 +107,13 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     tensor([[3., 4.],
             [6., 8.]])
     """
+    if more:
+        return factors_first(addr, (input, vec1, vec2, *more), ("beta", "alpha"), out=out)
     _check_ndim("addr", vec1=(vec1, 1), vec2=(vec2, 1))
     return _combined("addr", input, operators.outer(vec1, vec2), beta, alpha, out)
 
 
-def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     """Products of batches of matrices, added: ``beta * input + alpha * (batch1 @ batch2)``.
 
     Parameters
@@ -137,11 +142,13 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     >>> cygrad.baddbmm(cygrad.zeros(1), cygrad.ones(1, 1, 2), cygrad.ones(1, 2, 1))
     tensor([[[2.]]])
     """
+    if more:
+        return factors_first(baddbmm, (input, batch1, batch2, *more), ("beta", "alpha"), out=out)
     _check_ndim("baddbmm", batch1=(batch1, 3), batch2=(batch2, 3))
     return _combined("baddbmm", input, operators.bmm(batch1, batch2), beta, alpha, out)
 
 
-def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     """The sum of products of batches of matrices, added: ``beta * input + alpha * (batch1 @ batch2).sum(0)``.
 
     Parameters
@@ -170,6 +177,8 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     >>> cygrad.addbmm(cygrad.zeros(1), cygrad.ones(3, 1, 2), cygrad.ones(3, 2, 1))
     tensor([[6.]])
     """
+    if more:
+        return factors_first(addbmm, (input, batch1, batch2, *more), ("beta", "alpha"), out=out)
     _check_ndim("addbmm", batch1=(batch1, 3), batch2=(batch2, 3))
     product = operators.sum(operators.bmm(batch1, batch2), (0,), dtype=batch1.dtype)
     return _combined("addbmm", input, product, beta, alpha, out)
@@ -208,7 +217,7 @@ def chain_matmul(*matrices, out=None):
         raise RuntimeError("chain_matmul: expected at least one matrix (got none).")
     for matrix in matrices:
         _check_ndim("chain_matmul", matrix=(matrix, 2))
-    # Costs of products of neighbours from i to j, and where to divide them (Cormen et al., section 14.2).
+    # Costs of products of neighbors from i to j, and where to divide them (Cormen et al., section 14.2).
     sizes, count = [matrix.shape[0] for matrix in matrices] + [matrices[-1].shape[1]], len(matrices)
     cost, where = {(i, i): 0 for i in range(count)}, {}
     for length in range(1, count):

@@ -1,7 +1,7 @@
 """One step of a recurrent network."""
 
-from cygrad.composite.forms import as_tensor_argument
-from cygrad.composite.table import operators
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"]
 

@@ -2,9 +2,9 @@
 
 from collections import namedtuple
 
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import as_tensor_argument, into, spelled
-from cygrad.composite.table import operators
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 
 __all__ = ["aminmax", "max", "min", "norm", "std", "std_mean", "var", "var_mean"]
 METHODS = ["aminmax", "max", "min", "norm", "std", "var"]
@@ -32,7 +32,7 @@ def _extremum(name, input, dim, keepdim, other, out):
         if input.numel() == 0:
             raise RuntimeError(f"{name}: a tensor without elements has no {name}imum (got shape "
                                f"{tuple(input.shape)}). Reduce a dimension that is not empty with dim=.")
-        return into(name, getattr(operators, f"a{name}")(input), out)
+        return into(name, getattr(operators, f"{name}_all")(input), out)
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         raise TypeError(f"{name}: dim must be an integer (got {dim!r}). Use a{name}() for several dimensions.")
     result = getattr(operators, f"{name}_dim")(input, dim, keepdim, out=out)
@@ -146,7 +146,8 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
     """
     if dim is None:
         dim = tuple(range(as_tensor_argument("aminmax", "input", input).ndim))
-    return into("aminmax", AMinMax(operators.amin(input, dim, keepdim), operators.amax(input, dim, keepdim)), out)
+    found = operators.aminmax([operators.amin(input, dim, keepdim), operators.amax(input, dim, keepdim)])
+    return into("aminmax", AMinMax(*found), out)
 
 
 def _spread_arguments(operation, dim, unbiased, correction):
@@ -253,8 +254,8 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     (tensor(1.), tensor(2.))
     """
     dim, correction = _spread_arguments("var_mean", dim, unbiased, correction)
-    return (operators.var(input, dim, correction=correction, keepdim=keepdim),
-            operators.mean(input, dim, keepdim))
+    return tuple(operators.var_mean([operators.var(input, dim, correction=correction, keepdim=keepdim),
+                                     operators.mean(input, dim, keepdim)]))
 
 
 @spelled
@@ -281,8 +282,8 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     (tensor(1.), tensor(2.))
     """
     dim, correction = _spread_arguments("std_mean", dim, unbiased, correction)
-    return (operators.std(input, dim, correction=correction, keepdim=keepdim),
-            operators.mean(input, dim, keepdim))
+    return tuple(operators.std_mean([operators.std(input, dim, correction=correction, keepdim=keepdim),
+                                     operators.mean(input, dim, keepdim)]))
 
 
 @spelled

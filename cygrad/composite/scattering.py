@@ -1,11 +1,11 @@
 """Elements and slices that are reduced into the places an index names: sums, products, means, extrema."""
 
-from cygrad._core.dtype import int64
-from cygrad._core.factories import full_like, ones_like, zeros
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import as_tensor_argument, inplace, into
-from cygrad.composite.placing import check_vector, wrapped
-from cygrad.composite.table import operators
+from cygrad._core.arrays.dtype import int64
+from cygrad._core.creation.factories import full_like, ones_like, zeros
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.indexing import check_vector, wrapped
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["index_reduce", "scatter", "scatter_reduce"]
 

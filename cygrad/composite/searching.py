@@ -1,10 +1,10 @@
 """Where elements are: choices by a condition, indices that are not zero, positions and shapes."""
 
-from cygrad._core.dtype import int64
-from cygrad._core.factories import full
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import as_tensor_argument, into
-from cygrad.composite.table import operators
+from cygrad._core.arrays.dtype import int64
+from cygrad._core.creation.factories import full
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument, into
 
 __all__ = ["nonzero", "nonzero_static", "unravel_index", "where"]
 
@@ -160,7 +160,7 @@ def unravel_index(indices, shape):
     sizes = (shape,) if hasattr(shape, "__index__") and not isinstance(shape, Tensor) else tuple(shape)
     if not all(hasattr(size, "__index__") for size in sizes):
         raise TypeError(f"unravel_index: the shape must be of integers (got {shape!r}).")
-    sizes = tuple(size.__index__() for size in sizes)
+    sizes = tuple(size.__index__() for size in tuple(sizes))
     if any(size < 0 for size in sizes):
         raise ValueError(f"unravel_index: sizes must not be negative (got {sizes}).")
     count = 1

@@ -1,14 +1,15 @@
 """Functions that change or combine shapes, composed of the view operators of the table."""
 
+import functools
 import warnings
 
 import numpy as np
 
-from cygrad._core.access import numpy_view
-from cygrad._core.creation import from_numpy
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import as_tensor_argument
-from cygrad.composite.table import operators
+from cygrad._core.creation.access import numpy_view
+from cygrad._core.creation.creation import from_numpy
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
 
 __all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "expand_as", "imag", "real", "reshape_as",
            "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
@@ -198,11 +199,13 @@ def _in_pieces(input, piece, dim):
     """Parts of one size; the last one may be smaller."""
     size = _size_of(input, dim, "split")
     whole, rest = divmod(size, piece) if piece else (1, 0)
+    if whole > MOST_PARTS:
+        raise RuntimeError(f"split: too many parts (got {whole}, expected at most {MOST_PARTS}).")
     sizes = [piece] * whole + [rest] * (rest > 0)
     return operators.split(input, tuple(sizes) or (0,), dim)
 
 
-def split(input, split_size_or_sections, dim=0):
+def split(input, split_size_or_sections, dim=0, *, axis=None):
     """Split a tensor along a dimension.
 
     Parameters
@@ -230,6 +233,7 @@ def split(input, split_size_or_sections, dim=0):
     >>> cygrad.split(cygrad.arange(5), [1, 4])
     (tensor([0]), tensor([1, 2, 3, 4]))
     """
+    dim = dim if axis is None else axis
     if isinstance(split_size_or_sections, (list, tuple)):
         return operators.split(input, tuple(split_size_or_sections), dim)
     if isinstance(split_size_or_sections, bool) or not hasattr(split_size_or_sections, "__index__"):
@@ -265,7 +269,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     return operators.split(input, tuple(split_sizes), dim)
 
 
-def chunk(input, chunks, dim=0):
+def chunk(input, chunks, dim=0, *, axis=None):
     """Split a tensor into at most so many parts of equal size.
 
     Parameters
@@ -291,6 +295,7 @@ def chunk(input, chunks, dim=0):
     >>> cygrad.chunk(cygrad.arange(5), 2)
     (tensor([0, 1, 2]), tensor([3, 4]))
     """
+    dim = dim if axis is None else axis
     if chunks <= 0:
         raise RuntimeError(f"chunk: the number of parts must be positive (got {chunks}).")
     size = _size_of(input, dim, "chunk")
@@ -299,7 +304,20 @@ def chunk(input, chunks, dim=0):
     return _in_pieces(input, -(-size // chunks), dim)
 
 
-unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes
+def _unsafe(function):
+    """The same parts, each as a tensor of its own instead of a view."""
+    @functools.wraps(function)
+    def unsafe(input, *args, **kwargs):
+        input = as_tensor_argument(unsafe.__name__, "input", input)
+        parts = function(input.detach(), *args, **kwargs)         # the checks, and how large each part is
+        dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+        return operators.unsafe_split(input, tuple(part.shape[dim] for part in parts), dim)
+
+    unsafe.__name__ = unsafe.__qualname__ = f"unsafe_{function.__name__}"
+    return unsafe
+
+
+unsafe_chunk, unsafe_split, unsafe_split_with_sizes = _unsafe(chunk), _unsafe(split), _unsafe(split_with_sizes)
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
@@ -340,7 +358,8 @@ def _unique_slices(input, dim):
     """The different slices along a dimension, where each one went, and how many there are of each."""
     size = _size_of(input, dim, "unique")
     values, inverse, counts = np.unique(numpy_view(input), axis=dim, return_inverse=True, return_counts=True)
-    return (from_numpy(np.ascontiguousarray(values)), from_numpy(inverse.reshape(size).astype(np.int64)),
+    values = operators.underived(from_numpy(np.ascontiguousarray(values)), input, "unique")
+    return (values, from_numpy(inverse.reshape(size).astype(np.int64)),
             from_numpy(counts.astype(np.int64)))
 
 

@@ -1,15 +1,14 @@
 """Tensors brought to a number of dimensions, put together and taken apart, as NumPy's users know it."""
 
-from cygrad._core.factories import zeros
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import as_tensor_argument
-from cygrad.composite.table import operators
+from cygrad._core.creation.factories import zeros
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "column_stack", "dsplit", "dstack", "hsplit",
            "hstack", "row_stack", "tensor_split", "vsplit", "vstack"]
 METHODS = ["dsplit", "hsplit", "tensor_split", "vsplit"]
 
-MOST_PARTS = 1 << 31          # more Tensors than anybody can hold
 
 
 # ---- dimensions
@@ -302,7 +301,7 @@ def _split(operation, input, where, dim):
                                f"{where.dtype} and shape {tuple(where.shape)}).")
         where = where.tolist()
     if isinstance(where, (list, tuple)):
-        bounds = [slice(None, position).indices(size)[1] for position in where]
+        bounds = [slice(None, position).indices(size)[1] for position in tuple(where)]
     elif hasattr(where, "__index__"):
         count = where.__index__()
         if count <= 0:

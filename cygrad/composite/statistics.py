@@ -2,11 +2,11 @@
 
 from collections import namedtuple
 
-from cygrad._core.creation import tensor
-from cygrad._core.dtype import int64
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import as_tensor_argument, into, spelled
-from cygrad.composite.table import operators
+from cygrad._core.arrays.dtype import int64
+from cygrad._core.creation.creation import tensor
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 
 __all__ = ["corrcoef", "count_nonzero", "cov", "median", "msort", "nanmean", "nanmedian", "nanquantile", "nansum",
            "quantile"]
@@ -428,9 +428,9 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
             squares = operators.mul(weights, aweights)
             freedom = operators.sub(total, operators.mul(operators.div(operators.sum(squares), total), correction))
         freedom = operators.clamp_min(freedom, 0)
-    centred = operators.sub(rows, mean)
-    scaled = centred if weights is None else operators.mul(centred, weights)
-    product = operators.mm(scaled, operators.conj(operators.transpose(centred, 0, 1)))
+    centered = operators.sub(rows, mean)
+    scaled = centered if weights is None else operators.mul(centered, weights)
+    product = operators.mm(scaled, operators.conj(operators.transpose(centered, 0, 1)))
     result = operators.div(product, freedom)
     return operators.reshape(result, ()) if result.numel() == 1 else result
 

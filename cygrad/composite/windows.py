@@ -2,10 +2,10 @@
 
 from math import pi
 
-from cygrad._core.dtype import get_default_dtype
-from cygrad._core.factories import ones
-from cygrad._core.ranges import arange
-from cygrad.composite.table import operators
+from cygrad._core.arrays.dtype import get_default_dtype
+from cygrad._core.creation.factories import ones
+from cygrad._core.creation.ranges import arange
+from cygrad.composite.operators import operators
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 

@@ -4,17 +4,26 @@ Fourier transforms of float32, float64, complex64 and complex128, by NumPy's poc
 They are linear, and their derivatives are transforms; so derivatives of every order and forward mode are there.
 """
 
-from cygrad.fft.blocks import fftn, hfftn, ifftn, ihfftn, irfftn, rfftn
-from cygrad.fft.frames import istft, stft
-from cygrad.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from cygrad.fft.lines import fft, hfft, ifft, ihfft, irfft, rfft
-from cygrad.fft.planes import fft2, hfft2, ifft2, ihfft2, irfft2, rfft2
+import sys
+
+from cygrad.composite.out_forms import all_spelled
+from cygrad.fft import helper, n_d, one_d, two_d
+from cygrad.fft import stft as short_time
+from cygrad.fft.helper import fftfreq, fftshift, ifftshift, rfftfreq
+from cygrad.fft.n_d import fftn, hfftn, ifftn, ihfftn, irfftn, rfftn
+from cygrad.fft.one_d import fft, hfft, ifft, ihfft, irfft, rfft
+from cygrad.fft.stft import istft, stft
+from cygrad.fft.two_d import fft2, hfft2, ifft2, ihfft2, irfft2, rfft2
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
     "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]
 
+globals().update(all_spelled({name: globals()[name] for name in __all__}))
 # Of the package's namespace, and methods of Tensor.
 FUNCTIONS = {"stft": stft, "istft": istft}
 METHODS = FUNCTIONS
+# Pickles of version 0.1 name functions by these modules.
+sys.modules.update({f"{__name__}.{former}": module for former, module in {
+    "blocks": n_d, "frames": short_time, "frequencies": helper, "lines": one_d, "planes": two_d}.items()})

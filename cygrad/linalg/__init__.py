@@ -1,10 +1,11 @@
 """
-Linear algebra: factorisations, systems of equations, norms and functions of matrices.
+Linear algebra: factorizations, systems of equations, norms and functions of matrices.
 
 All functions take batches of matrices in the last two dimensions, of float32, float64, complex64 and complex128,
 compute them with LAPACK without the interpreter's lock, and are differentiable to any order, in forward mode too.
 """
 
+from cygrad.composite.out_forms import all_spelled
 from cygrad.linalg.checks import LinAlgError
 from cygrad.linalg.determinants import det, logdet, slogdet
 from cygrad.linalg.factorizations import (
@@ -44,6 +45,8 @@ __all__ = [
 ]
 
 from cygrad.linalg import namespace
+
+globals().update(all_spelled({name: globals()[name] for name in __all__ if name != "LinAlgError"}))
 
 FUNCTIONS = {
     "det": det, "logdet": logdet, "slogdet": slogdet, "inverse": namespace.inverse, "pinverse": namespace.pinverse,

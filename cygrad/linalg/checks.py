@@ -1,8 +1,8 @@
 """What the functions of linear algebra check: that operands are matrices, and what LAPACK reports."""
 
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
 from cygrad.composite.shapes import broadcast_shapes
-from cygrad.composite.table import operators
 
 __all__ = ["LinAlgError", "broadcast_batches", "check_info", "matrices", "square"]
 

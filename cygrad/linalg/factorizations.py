@@ -1,10 +1,10 @@
-"""Factorisations without iteration: Cholesky's, QR and LU."""
+"""Factorizations without iteration: Cholesky's, QR and LU."""
 
 from typing import NamedTuple
 
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import into
-from cygrad.composite.table import operators
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import check_info, matrices, not_definite, same_dtype, square
 
 __all__ = [
@@ -139,7 +139,7 @@ def cholesky(A, *, upper=False, out=None):
 # ---- QR
 
 def qr(A, mode="reduced", *, out=None):
-    """The QR factorisation: ``A = Q @ R``, where Q has orthonormal columns and R is upper triangular.
+    """The QR factorization: ``A = Q @ R``, where Q has orthonormal columns and R is upper triangular.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def qr(A, mode="reduced", *, out=None):
 
 
 def geqrf(input, *, out=None):
-    """The reflections whose product is the Q of a QR factorisation, and R, as LAPACK stores them.
+    """The reflections whose product is the Q of a QR factorization, and R, as LAPACK stores them.
 
     Parameters
     ----------
@@ -426,6 +426,7 @@ def _unpacked(LU, pivots, data=True, permutation=True):
         left = operators.narrow(LU, -1, 0, k)
         L = operators.add(operators.tril(left, -1), operators.identity_like(left.detach()))
         U = operators.triu(operators.narrow(LU, -2, 0, k))
+        L, U = operators.lu_unpack([L, U])
     if permutation:
         rows = LU.new_empty((*LU.shape[:-1], m))
         P = operators.linalg_permute_rows(operators.identity_like(rows), pivots, True)
@@ -433,7 +434,7 @@ def _unpacked(LU, pivots, data=True, permutation=True):
 
 
 def lu(A, *, pivot=True, out=None):
-    """The factorisation ``A = P @ L @ U`` into a permutation, a lower and an upper triangular matrix.
+    """The factorization ``A = P @ L @ U`` into a permutation, a lower and an upper triangular matrix.
 
     Parameters
     ----------

@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
-from cygrad._core.creation import tensor
-from cygrad._core.dtype import float64, int64
-from cygrad._core.modes import no_grad
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import into
-from cygrad.composite.table import operators
+from cygrad._core.arrays.dtype import float64, int64
+from cygrad._core.creation.creation import tensor
+from cygrad._core.graph.modes import no_grad
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import broadcast_batches, check_info, matrices, not_converged, same_dtype, square
 
 __all__ = ["lstsq", "matrix_rank", "pinv"]
@@ -159,7 +159,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
         Singular values below this part of the largest one count as zero; by default the larger size times the
         precision.
     driver : str, default 'gelsy'
-        'gelsy': by a QR factorisation with exchanges of columns; 'gels': by one without, for matrices of full rank;
+        'gelsy': by a QR factorization with exchanges of columns; 'gels': by one without, for matrices of full rank;
         'gelsd', 'gelss': by singular values.
 
     Returns

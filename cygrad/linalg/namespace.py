@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import into
-from cygrad.composite.table import operators
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import into
 from cygrad.linalg import factorizations, least_squares, solving
 from cygrad.linalg.checks import check_info, matrices, not_converged, not_definite, square
 
@@ -120,7 +120,7 @@ def cholesky(input, upper=False, *, out=None):
 
 
 def qr(input, some=True, *, out=None):
-    """The QR factorisation; see `linalg.qr`.
+    """The QR factorization; see `linalg.qr`.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 from math import inf
 
-from cygrad.composite.forms import into
-from cygrad.composite.table import operators
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import check_info, floating, matrices, not_converged, square
 from cygrad.linalg.spectral import svdvals
 

@@ -1,10 +1,10 @@
 """Products, powers and exponentials of matrices, products of vectors."""
 
-from cygrad._core.creation import tensor
-from cygrad._core.tensor import Tensor
+from cygrad._core.creation.creation import tensor
+from cygrad._core.graph.tensor import Tensor
 from cygrad.composite import products
-from cygrad.composite.forms import into
-from cygrad.composite.table import operators
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import check_info, floating, singular, square
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]

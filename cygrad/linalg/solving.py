@@ -3,9 +3,9 @@
 from math import prod
 from typing import NamedTuple
 
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import into
-from cygrad.composite.table import operators
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import LinAlgError, broadcast_batches, check_info, matrices, same_dtype, singular, square
 
 __all__ = [
@@ -207,7 +207,7 @@ def solve(A, B, *, left=True, out=None):
 
     Notes
     -----
-    Derivative with respect to B: ``solve(A.mH, grad)``; to A: minus that times ``X.mH``. A is factorised once, for
+    Derivative with respect to B: ``solve(A.mH, grad)``; to A: minus that times ``X.mH``. A is factorized once, for
     derivatives of all orders.
 
     Examples

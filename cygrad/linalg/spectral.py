@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import into
-from cygrad.composite.table import operators
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import check_info, matrices, not_converged, square
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]

@@ -1,6 +1,6 @@
 """Neural networks: modules, their layers and losses, and the same as functions."""
 
-from cygrad.nn import functional, init, modules, parallel, utils  # isort: split  (use the modules above)
+from cygrad.nn import attention, functional, init, modules, parallel, utils  # isort: split  (use the modules above)
 from cygrad.nn.activation import (
     ELU,
     GELU,
@@ -21,7 +21,6 @@ from cygrad.nn.activation import (
     Tanh,
 )
 from cygrad.nn.adaptive import AdaptiveLogSoftmaxWithLoss
-from cygrad.nn.attention import MultiheadAttention
 from cygrad.nn.container import ModuleDict, ModuleList, Sequential
 from cygrad.nn.convolution import (
     Conv1d,
@@ -33,9 +32,10 @@ from cygrad.nn.convolution import (
     Fold,
     Unfold,
 )
-from cygrad.nn.distance import Bilinear, CosineSimilarity, PairwiseDistance
+from cygrad.nn.distance import CosineSimilarity, PairwiseDistance
+from cygrad.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from cygrad.nn.embedding import Embedding, EmbeddingBag
-from cygrad.nn.layers import Dropout, Flatten, Identity, Linear
+from cygrad.nn.layers import Bilinear, Flatten, Identity, Linear, Unflatten
 from cygrad.nn.lazy import LazyLinear
 from cygrad.nn.lazy_convolution import (
     LazyBatchNorm1d,
@@ -51,6 +51,7 @@ from cygrad.nn.lazy_convolution import (
     LazyInstanceNorm2d,
     LazyInstanceNorm3d,
 )
+from cygrad.nn.likelihood_loss import CTCLoss, GaussianNLLLoss, PoissonNLLLoss
 from cygrad.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -64,19 +65,17 @@ from cygrad.nn.loss import (
 )
 from cygrad.nn.margin_loss import (
     CosineEmbeddingLoss,
-    CTCLoss,
-    GaussianNLLLoss,
     HingeEmbeddingLoss,
     MarginRankingLoss,
     MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
-    PoissonNLLLoss,
     SoftMarginLoss,
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
 from cygrad.nn.module import Module
+from cygrad.nn.multihead_attention import MultiheadAttention
 from cygrad.nn.normalization import (
     BatchNorm1d,
     BatchNorm2d,
@@ -145,15 +144,9 @@ from cygrad.nn.pooling import (
 from cygrad.nn.recurrent import GRU, LSTM, RNN, RNNBase
 from cygrad.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from cygrad.nn.resampling import (
-    AlphaDropout,
     ChannelShuffle,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
     PixelShuffle,
     PixelUnshuffle,
-    Unflatten,
     Upsample,
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
@@ -165,3 +158,17 @@ from cygrad.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+
+# Pickles of version 0.1 look for these classes where they were then.
+for _module, _names in {
+    "distance": ["Bilinear"], "layers": ["Dropout"], "margin_loss": ["CTCLoss", "GaussianNLLLoss", "PoissonNLLLoss"],
+    "resampling": ["AlphaDropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout", "Unflatten"],
+}.items():
+    vars(globals()[_module]).update({_name: globals()[_name] for _name in _names})
+
+
+def __getattr__(name):
+    if name == "SyncBatchNorm":           # what it needs is loaded with it
+        from cygrad.nn.sync_batch_norm import SyncBatchNorm
+        return SyncBatchNorm
+    raise AttributeError(f"module 'cygrad.nn' has no attribute {name!r}")

@@ -1,121 +1,48 @@
-"""Attention in several heads, as a module."""
+"""How attention is computed: choices that other libraries offer, and that change nothing here."""
 
-import cygrad
-from cygrad.nn import functional as F
-from cygrad.nn import init
-from cygrad.nn.layers import Linear
-from cygrad.nn.module import Module
-from cygrad.nn.parameter import Parameter
+import enum
+from contextlib import contextmanager
 
-__all__ = ["MultiheadAttention"]
+__all__ = ["SDPBackend", "sdpa_kernel"]
 
 
-class MultiheadAttention(Module):
+class SDPBackend(enum.IntEnum):
+    """Ways to compute `functional.scaled_dot_product_attention`; here one way serves all sizes and masks."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(backends, set_priority=False):
     """
-    Attention in several heads, with projections before and after (Vaswani et al., 2017).
+    Say which ways of computing attention may be chosen; without effect, as there is one.
 
     Parameters
     ----------
-    embed_dim, num_heads : int
-        The second must divide the first.
-    dropout : float, default 0.0
-        Probability of `dropout` of the weights in training.
-    bias : bool, default True
-    add_bias_kv : bool, default False
-        Whether there is one more key and value, to be learned.
-    add_zero_attn : bool, default False
-        Whether there is one more key and value of zeros.
-    kdim, vdim : int, optional
-        Sizes of keys and values, if not `embed_dim`.
-    batch_first : bool, default False
-        Whether tensors are (batch, steps, features) instead of (steps, batch, features).
-    device : "cpu", optional
-    dtype : dtype, optional
+    backends : SDPBackend or list of SDPBackend
+    set_priority : bool, default False
+        Whether their order counts.
 
-    Attributes
-    ----------
-    in_proj_weight : Parameter of shape (3 * embed_dim, embed_dim), or None
-        For queries, keys and values; with `kdim` or `vdim` there are q_proj_weight, k_proj_weight and v_proj_weight
-        instead. They start as by `init.xavier_uniform_`.
-    in_proj_bias : Parameter of shape (3 * embed_dim,), or None
-        Starts at zero.
-    bias_k, bias_v : Parameter of shape (1, 1, embed_dim), or None
-    out_proj : Linear
+    Raises
+    ------
+    TypeError
+        If `backends` is something else.
 
     Examples
     --------
     >>> import cygrad
-    >>> x = cygrad.ones(5, 2, 8)
-    >>> output, weights = cygrad.nn.MultiheadAttention(8, 4)(x, x, x)
-    >>> output.shape, weights.shape
-    ((5, 2, 8), (2, 5, 5))
+    >>> from cygrad.nn.attention import SDPBackend, sdpa_kernel
+    >>> query = cygrad.ones(1, 1, 2, 4)
+    >>> with sdpa_kernel(SDPBackend.MATH):
+    ...     cygrad.nn.functional.scaled_dot_product_attention(query, query, query).shape
+    (1, 1, 2, 4)
     """
-
-    def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None,
-                 vdim=None, batch_first=False, device=None, dtype=None):
-        super().__init__()
-        if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError(f"MultiheadAttention: embed_dim and num_heads must be greater than 0, got "
-                             f"embed_dim={embed_dim} and num_heads={num_heads} instead")
-        if embed_dim % num_heads:
-            raise AssertionError(f"MultiheadAttention: embed_dim must be divisible by num_heads (got {embed_dim} and "
-                                 f"{num_heads})")
-        self.embed_dim = embed_dim
-        self.kdim = embed_dim if kdim is None else kdim
-        self.vdim = embed_dim if vdim is None else vdim
-        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.batch_first = batch_first
-        self.head_dim = embed_dim // num_heads
-        self.add_zero_attn = add_zero_attn
-        same = self._qkv_same_embed_dim
-        shapes = {
-            "q_proj_weight": None if same else (embed_dim, embed_dim),
-            "k_proj_weight": None if same else (embed_dim, self.kdim),
-            "v_proj_weight": None if same else (embed_dim, self.vdim),
-            "in_proj_weight": (3 * embed_dim, embed_dim) if same else None,
-            "in_proj_bias": (3 * embed_dim,) if bias else None,
-            "bias_k": (1, 1, embed_dim) if add_bias_kv else None,
-            "bias_v": (1, 1, embed_dim) if add_bias_kv else None,
-        }
-        for name, shape in shapes.items():
-            self.register_parameter(name, None if shape is None else
-                                    Parameter(cygrad.empty(shape, device=device, dtype=dtype)))
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
-        self._reset_parameters()
-
-    def _reset_parameters(self):
-        for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
-            if weight is not None:
-                init.xavier_uniform_(weight)
-        for bias in (self.in_proj_bias, self.out_proj.bias):
-            if bias is not None:
-                init.zeros_(bias)
-        for row in (self.bias_k, self.bias_v):
-            if row is not None:
-                init.xavier_normal_(row)
-
-    def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
-                average_attn_weights=True, is_causal=False):
-        """
-        Attend.
-
-        Parameters
-        ----------
-        query, key, value : Tensor of shape (L, N, embed_dim), (S, N, kdim), (S, N, vdim)
-            Or all without N; or (N, L, ...) and (N, S, ...) if `batch_first`.
-        key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
-            As in `functional.multi_head_attention_forward`.
-
-        Returns
-        -------
-        (Tensor, Tensor or None)
-            The result in the form of the query, and the weights.
-        """
-        return F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
-            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training,
-            key_padding_mask, need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
-            self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal,
-            batch_first=self.batch_first)
+    several = backends if isinstance(backends, (list, tuple)) else [backends]
+    if not several or not all(isinstance(backend, SDPBackend) for backend in several):
+        raise TypeError(f"sdpa_kernel: expected an SDPBackend or a list of them (got {backends!r}).")
+    yield

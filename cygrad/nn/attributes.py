@@ -1,8 +1,9 @@
 """Attributes of a module: assignment decides what is a parameter, a buffer or a child module."""
 
 from cygrad import Tensor
+from cygrad._core.graph.plain_lookup import look_up_plainly
 from cygrad.nn.parameter import Buffer, Parameter
-from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, TRANSIENT, Registered
+from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, REGISTERING, TRANSIENT, Part, Transient
 
 __all__ = ["Attributes"]
 
@@ -21,20 +22,29 @@ class Attributes:
     def __init__(self):
         self.__dict__["_kinds"] = {}
 
-    @property
-    def _parameters(self):
-        """The module's own parameters by name; None where one is left out."""
-        return Registered(self, PARAMETER)
+    _parameters = Part("The module's own parameters by name; None where one is left out.", PARAMETER)
+    _buffers = Part("The module's own buffers by name.", BUFFER, TRANSIENT)
+    _modules = Part("The module's children by name.", MODULE)
 
     @property
-    def _buffers(self):
-        """The module's own buffers by name."""
-        return Registered(self, BUFFER, TRANSIENT)
+    def _non_persistent_buffers_set(self):
+        """The names of the buffers that state_dict leaves out."""
+        return Transient(self)
 
-    @property
-    def _modules(self):
-        """The module's children by name."""
-        return Registered(self, MODULE)
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        look_up_plainly(cls, Attributes.__getattr__)
+
+    def __getattr__(self, name):
+        """
+        A parameter, buffer or module, for subclasses that define this method and call it of their base.
+
+        Where they do not, Python never calls it: attributes that are there need no help.
+        """
+        values = self.__dict__
+        if name in values.get("_kinds", ()):
+            return values[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _registered(self, *kinds):
         """Pairs (name, value) of the attributes of these kinds: quicker than by way of the mappings above."""
@@ -58,7 +68,7 @@ class Attributes:
             if kinds.get(name) != MODULE:
                 self._forget(name)
                 kinds[name] = MODULE
-            self.__dict__[name] = value
+            self.__dict__[name] = self._watched(MODULE, name, value)
         elif kinds.get(name) == MODULE:
             self._replace(name, value, value is None)
         elif isinstance(value, Buffer):
@@ -90,6 +100,13 @@ class Attributes:
             raise TypeError(f"cannot assign {type(value).__name__!r} object as {kind} {name!r} "
                             f"({_EXPECTED[kind]} expected). Delete the attribute first.")
         self.__dict__[name] = value
+
+    def _watched(self, kind, name, value):
+        """The value, or what a hook for what is registered makes of it."""
+        for hook in list(REGISTERING[kind].values()):
+            changed = hook(self, name, value)
+            value = value if changed is None else changed
+        return value
 
     def _check_name(self, name, kinds, operation):
         if "_kinds" not in self.__dict__:
@@ -128,6 +145,7 @@ class Attributes:
         if param is not None and param.grad_fn is not None:
             raise ValueError(f"register_parameter: a parameter must be a leaf (got {name!r} made by "
                              f"{param.grad_fn.name()}). Compute it in forward() instead.")
+        param = self._watched(PARAMETER, name, param)
         self.__dict__["_kinds"][name] = PARAMETER
         self.__dict__[name] = param
 
@@ -152,6 +170,7 @@ class Attributes:
         self._check_name(name, (BUFFER, TRANSIENT), "register_buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer: expected a Tensor or None for {name!r} (got {type(tensor).__name__}).")
+        tensor = self._watched(BUFFER, name, tensor)
         self.__dict__["_kinds"][name] = BUFFER if persistent else TRANSIENT
         self.__dict__[name] = tensor
 
@@ -174,6 +193,7 @@ class Attributes:
         self._check_name(name, (MODULE,), "add_module")
         if module is not None and not isinstance(module, Attributes):
             raise TypeError(f"add_module: expected a Module or None for {name!r} (got {type(module).__name__}).")
+        module = self._watched(MODULE, name, module)
         self.__dict__["_kinds"][name] = MODULE
         self.__dict__[name] = module
 

@@ -1,38 +1,40 @@
-"""Changing the dtype of everything that a module holds."""
+"""Changing the dtype, the place and the order in memory of everything that a module holds."""
 
 import warnings
 
 import cygrad
 from cygrad import Tensor
+from cygrad.autograd.graph import increment_version
 
-__all__ = ["apply_to_all", "caster", "dtype_of"]
+__all__ = ["apply_to_all", "mover"]
 
 
-def dtype_of(args, kwargs):
-    """The dtype that the arguments of ``Module.to`` ask for, or None."""
-    unknown = set(kwargs) - {"device", "dtype", "non_blocking", "tensor"}
+def mover(args, kwargs):
+    """A function for tensors that does what the arguments of ``Module.to`` ask for; None if they ask for nothing."""
+    unknown = set(kwargs) - {"device", "dtype", "memory_format", "non_blocking", "tensor"}
     if unknown:
         raise TypeError(f"to: unknown keyword arguments (got {', '.join(sorted(unknown))}).")
-    wanted = None
+    memory_format = kwargs.pop("memory_format", None)
+    dtype = device = None
     for value in [*args, *kwargs.values()]:
-        if isinstance(value, cygrad.dtype):
-            wanted = value
+        if isinstance(value, cygrad.dtype) or value is float or value is complex:
+            dtype = cygrad.promote_types(value, value)
         elif isinstance(value, Tensor):
-            wanted = value.dtype
-        elif value is not None and not isinstance(value, bool) and str(value) not in ("cpu", "cpu:0"):
-            raise RuntimeError(f"to: expected a dtype, a tensor or the device 'cpu' (got {value!r}).")
-    if wanted is not None and not (wanted.is_floating_point or wanted.is_complex):
-        raise TypeError(f"to: parameters can only become floating point or complex (got {wanted}).")
-    if wanted is not None and wanted.is_complex:
+            dtype, device = value.dtype, value.device
+        elif value is not None and not isinstance(value, bool):
+            device = cygrad.device(value)
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise TypeError(f"to: parameters can only become floating point or complex (got {dtype}).")
+    if dtype is not None and dtype.is_complex:
         warnings.warn("to: complex parameters are new; not all modules work with them.", stacklevel=3)
-    return wanted
+    if dtype is None and device is None and memory_format is None:
+        return None
 
-
-def caster(dtype):
-    """A function that converts floating point and complex tensors to `dtype` and leaves others alone."""
-    def cast(tensor):
-        return tensor.to(dtype) if tensor.is_floating_point() or tensor.is_complex() else tensor
-    return cast
+    def move(tensor):
+        wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+        order = memory_format if tensor.ndim in (4, 5) else None
+        return tensor.to(device, wanted, memory_format=order)
+    return move
 
 
 def apply_to_all(module, fn, recurse=True):
@@ -52,10 +54,14 @@ def apply_to_all(module, fn, recurse=True):
 
 def _replace(parameter, fn):
     data, grad = parameter.data, parameter.grad
-    value = fn(data)
-    if value is data:
-        return
-    parameter.grad = None              # it has to fit at every moment
-    parameter.data = value
+    version, value = data._version, fn(data)
+    if value is not data:
+        parameter.grad = None              # it has to fit at every moment
+        parameter.data = value
+    elif data._version != version:         # written in place, which `data` does not tell the parameter
+        increment_version(parameter)
     if grad is not None:
-        parameter.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
+        former = grad.detach()
+        found = fn(former)
+        if found is not former or value is not data:
+            parameter.grad = found.requires_grad_(grad.requires_grad)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
-from cygrad._core.node import RemovableHandle
+from cygrad import Tensor
+from cygrad._core.graph.node import RemovableHandle
 from cygrad.nn.backward_hooks import BackwardHooks
+from cygrad.nn.registry import LiveDict
 
-__all__ = ["ModuleHooks"]
+__all__ = ["VIEWS", "ModuleHooks"]
 
 
 class ModuleHooks:
@@ -19,7 +22,7 @@ class ModuleHooks:
         self.before = {}              # id -> (hook, with_kwargs)
         self.after = {}               # id -> (hook, with_kwargs, always_call)
         self.backward_before = {}     # id -> (hook,)
-        self.backward_after = {}      # id -> (hook,)
+        self.backward_after = {}      # id -> (hook, whether it is a full one)
 
     def call(self, module, args, kwargs):
         """Run the hooks around ``module.forward``: those of all modules first, then these."""
@@ -37,6 +40,7 @@ class ModuleHooks:
                 changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
                 if changed is not None:
                     result = changed
+            _register_early(module, [*ALL_MODULES.backward_after.values(), *self.backward_after.values()], result)
             return result if backward is None else backward.watch_outputs(result)
         except BaseException:
             _run_always(pending, module, args, kwargs, result)
@@ -45,7 +49,7 @@ class ModuleHooks:
     def _backward_hooks(self, module):
         """What watches the gradients of this call, or None."""
         before = [hook for (hook,) in [*ALL_MODULES.backward_before.values(), *self.backward_before.values()]]
-        after = [hook for (hook,) in [*ALL_MODULES.backward_after.values(), *self.backward_after.values()]]
+        after = [hook for hook, full in [*ALL_MODULES.backward_after.values(), *self.backward_after.values()] if full]
         return BackwardHooks(module, before, after) if before or after else None
 
 
@@ -73,6 +77,93 @@ def register(hooks, entry, prepend):
         del hooks[key]
         hooks[key] = other
     return handle
+
+
+def _register_early(module, entries, result):
+    """The backward hooks of old: on the node that made the result, or the first tensor in it."""
+    hooks = [hook for hook, full in entries if not full]
+    if not hooks:
+        return
+    while not isinstance(result, Tensor):
+        if isinstance(result, dict):
+            result = next((value for value in result.values() if isinstance(value, Tensor)), None)
+        else:
+            result = result[0] if isinstance(result, (tuple, list)) and result else None
+        if result is None:
+            return
+    if result.grad_fn is not None:
+        for hook in hooks:
+            result.grad_fn.register_hook(functools.partial(hook, module))
+
+
+class HookDict(LiveDict):
+    """The hooks of one kind of a module, by their numbers; or one of the flags beside them, where it is set."""
+
+    __slots__ = ("_module", "_part")
+
+    def __init__(self, module, part):
+        self._module = module
+        self._part = part
+
+    def _entries(self, ensure=False):
+        part = self._part
+        hooks = getattr(self._module, f"_ensure{part.place}")() if ensure else self._module.__dict__.get(part.place)
+        return {} if hooks is None else getattr(hooks, part.slot)
+
+    def pairs(self):
+        """The numbers and hooks as they are now."""
+        index = self._part.index
+        found = [(key, entry if index is None else entry[index]) for key, entry in self._entries().items()]
+        return [pair for pair in found if pair[1] is not False]
+
+    def __getitem__(self, key):
+        return dict(self.pairs())[key]
+
+    def __setitem__(self, key, hook):
+        entries = self._entries(ensure=True)
+        if self._part.index:
+            entry = list(entries[key])
+            entry[self._part.index] = bool(hook)
+            entries[key] = tuple(entry)
+        else:
+            entries[key] = hook if self._part.index is None else (hook, *self._part.flags)
+
+    def __delitem__(self, key):
+        if self._part.index:
+            self[key] = False
+        else:
+            del self._entries()[key]
+
+
+class HookPart:
+    """The attribute that gives such a view; assigning a dict replaces what is there."""
+
+    def __init__(self, place, slot, index=0, flags=()):
+        self.place, self.slot, self.index, self.flags = place, slot, index, flags
+
+    def __get__(self, module, cls=None):
+        return self if module is None else HookDict(module, self)
+
+    def __set__(self, module, hooks):
+        hooks, found = dict(hooks), HookDict(module, self)
+        found.clear()
+        found.update(hooks)
+
+
+# The names under which programs look for the hooks of a module.
+VIEWS = {
+    "_forward_pre_hooks": HookPart("_hooks", "before", 0, (False,)),
+    "_forward_pre_hooks_with_kwargs": HookPart("_hooks", "before", 1),
+    "_forward_hooks": HookPart("_hooks", "after", 0, (False, False)),
+    "_forward_hooks_with_kwargs": HookPart("_hooks", "after", 1),
+    "_forward_hooks_always_called": HookPart("_hooks", "after", 2),
+    "_backward_pre_hooks": HookPart("_hooks", "backward_before"),
+    "_backward_hooks": HookPart("_hooks", "backward_after", 0, (True,)),
+    "_state_dict_pre_hooks": HookPart("_state_hooks", "before_save", None),
+    "_state_dict_hooks": HookPart("_state_hooks", "saved", 0, (True,)),
+    "_load_state_dict_pre_hooks": HookPart("_state_hooks", "before_load", None),
+    "_load_state_dict_post_hooks": HookPart("_state_hooks", "loaded", None),
+}
 
 
 def _run_before(hook, with_kwargs, module, args, kwargs):

@@ -283,8 +283,8 @@ def orthogonal_(tensor, gain=1, generator=None):
         return tensor
     with cygrad.no_grad():
         rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
-        flat = cygrad.empty(max(rows, columns), min(rows, columns), dtype=tensor.dtype).normal_(generator=generator)
-        q, r = OPERATORS["linalg_qr"](flat, "reduced")[:2]
+        flat = cygrad.empty(rows, columns, dtype=tensor.dtype).normal_(generator=generator)
+        q, r = OPERATORS["linalg_qr"](flat if rows >= columns else flat.t(), "reduced")[:2]
         q = q * cygrad.sgn(r.diagonal())          # signs that make the distribution uniform
         return tensor.copy_((q if rows >= columns else q.t()).reshape(tensor.shape)).mul_(gain)
 
@@ -314,12 +314,12 @@ def dirac_(tensor, groups=1):
     if groups <= 0 or tensor.shape[0] % groups:
         raise ValueError(f"dirac_: dim 0 must be divisible by groups (got {tensor.shape[0]} and {groups}).")
     outputs = tensor.shape[0] // groups
-    centre = tuple(size // 2 for size in tensor.shape[2:])
+    center = tuple(size // 2 for size in tensor.shape[2:])
     with cygrad.no_grad():
         tensor.zero_()
         for group in range(groups):
             for channel in range(min(outputs, tensor.shape[1])):
-                tensor[(group * outputs + channel, channel, *centre)] = 1
+                tensor[(group * outputs + channel, channel, *center)] = 1
     return tensor
 
 

@@ -1,15 +1,14 @@
-"""Layers: linear maps, dropout, reshaping."""
+"""Layers: linear and bilinear maps, reshaping."""
 
 import math
 
 import cygrad
 from cygrad.nn import functional as F
 from cygrad.nn import init
-from cygrad.nn.functional.layers import check_probability
 from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
 
-__all__ = ["Dropout", "Flatten", "Identity", "Linear"]
+__all__ = ["Bilinear", "Flatten", "Identity", "Linear", "Unflatten"]
 
 
 class Identity(Module):
@@ -73,30 +72,51 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class Dropout(Module):
+class Bilinear(Module):
     """
-    In training mode, sets elements to zero with probability `p` and scales the others by ``1/(1 - p)``.
+    ``sum_ij weight[k, i, j] * input1[i] * input2[j] + bias[k]``.
 
     Parameters
     ----------
-    p : float, default 0.5
-    inplace : bool, default False
-        Write the result into the input.
+    in1_features, in2_features, out_features : int
+    bias : bool, default True
+    device : "cpu", optional
+    dtype : dtype, optional
+
+    Attributes
+    ----------
+    weight : Parameter of shape (out_features, in1_features, in2_features)
+    bias : Parameter of shape (out_features,), or None
+        Both start uniform in ±1/sqrt(in1_features).
     """
 
-    def __init__(self, p=0.5, inplace=False):
+    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
-        check_probability(p, "Dropout")
-        self.p = p
-        self.inplace = inplace
+        if in1_features <= 0:
+            raise ValueError(f"Bilinear: in1_features must be > 0, but got {in1_features}")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = Parameter(cygrad.empty(out_features, in1_features, in2_features, device=device, dtype=dtype))
+        self.register_parameter(
+            "bias", Parameter(cygrad.empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
 
-    def forward(self, input):
-        """The input itself in evaluation mode."""
-        return F.dropout(input, self.p, self.training, self.inplace)
+    def reset_parameters(self):
+        """Draw new values."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1, input2):
+        """Shapes (..., in1_features) and (..., in2_features) -> (..., out_features)."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self):
-        """The probability."""
-        return f"p={self.p}, inplace={self.inplace}"
+        """Sizes."""
+        sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"
+        return f"{sizes}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 class Flatten(Module):
@@ -121,3 +141,39 @@ class Flatten(Module):
     def extra_repr(self):
         """The dimensions."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """
+    Divides one dimension into several.
+
+    Parameters
+    ----------
+    dim : int
+    unflattened_size : sequence of int
+        The new sizes; one of them may be -1.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.Unflatten(1, (2, 3))(cygrad.ones(4, 6)).shape
+    (4, 2, 3)
+    """
+
+    def __init__(self, dim, unflattened_size):
+        super().__init__()
+        if not isinstance(dim, int):
+            raise TypeError(f"Unflatten: dim must be an int (got {type(dim).__name__}).")
+        if not isinstance(unflattened_size, (tuple, list)) or not all(isinstance(n, int) for n in unflattened_size):
+            raise TypeError("Unflatten: unflattened_size must be a tuple of ints (got "
+                            f"{unflattened_size!r}).")
+        self.dim = dim
+        self.unflattened_size = unflattened_size
+
+    def forward(self, input):
+        """A view."""
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self):
+        """The sizes."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -12,11 +12,11 @@ class LazyModuleMixin:
     What makes a module lazy: to be inherited before it.
 
     The class makes its parameters as `UninitializedParameter`, and defines ``initialize_parameters(*args, **kwargs)``,
-    which gets the arguments of the first call and materialises them. If it has an attribute ``cls_to_become``, the
+    which gets the arguments of the first call and materializes them. If it has an attribute ``cls_to_become``, the
     module is of that class from then on. Loading a state gives parameters their sizes too.
 
     Until then the module has parameters without shape: make it, call it once, and only then give its parameters to
-    an optimiser.
+    an optimizer.
     """
 
     cls_to_become = None

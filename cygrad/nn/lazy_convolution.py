@@ -1,4 +1,4 @@
-"""Convolutions and normalisation that learn their number of channels from their first input."""
+"""Convolutions and normalization that learn their number of channels from their first input."""
 
 import cygrad
 from cygrad.nn import convolution, normalization
@@ -66,7 +66,7 @@ class _LazyConvTranspose(_LazyConvolution):
 
 
 class _LazyStatistics(LazyModuleMixin):
-    """What lazy normalisation shares; inherited before the class that it becomes."""
+    """What lazy normalization shares; inherited before the class that it becomes."""
 
     def _make(self, affine, track_running_stats, bias, dtype):
         """Parameters and buffers without shapes in the places of None."""
@@ -108,7 +108,7 @@ class _LazyStatistics(LazyModuleMixin):
 
 
 class _LazyBatchNorm(_LazyStatistics):
-    """The arguments of batch normalisation without ``num_features``."""
+    """The arguments of batch normalization without ``num_features``."""
 
     def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
                  bias=True):
@@ -120,7 +120,7 @@ class _LazyBatchNorm(_LazyStatistics):
 
 
 class _LazyInstanceNorm(_LazyStatistics):
-    """The arguments of instance normalisation without ``num_features``."""
+    """The arguments of instance normalization without ``num_features``."""
 
     def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
                  bias=True):

@@ -139,7 +139,7 @@ class NLLLoss(WeightedLoss):
 
 class CrossEntropyLoss(WeightedLoss):
     """
-    Minus the log-probability of the right class, given unnormalised scores.
+    Minus the log-probability of the right class, given unnormalized scores.
 
     Parameters
     ----------

@@ -1,13 +1,12 @@
-"""Losses with a margin, of densities, and of aligned sequences, as modules."""
+"""Losses with a margin as modules."""
 
 from cygrad.nn import functional as F
 from cygrad.nn.distance import PairwiseDistance
 from cygrad.nn.loss import Loss, WeightedLoss
-from cygrad.nn.module import Module
 
-__all__ = ["CTCLoss", "CosineEmbeddingLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "MarginRankingLoss",
-           "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PoissonNLLLoss", "SoftMarginLoss",
-           "TripletMarginLoss", "TripletMarginWithDistanceLoss"]
+__all__ = ["CosineEmbeddingLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "MultiLabelMarginLoss",
+           "MultiLabelSoftMarginLoss", "MultiMarginLoss", "SoftMarginLoss", "TripletMarginLoss",
+           "TripletMarginWithDistanceLoss"]
 
 
 class _WithMargin(Loss):
@@ -156,70 +155,3 @@ class TripletMarginWithDistanceLoss(Loss):
         """Three tensors -> the loss."""
         return F.triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=self.distance_function,
                                                    margin=self.margin, swap=self.swap, reduction=self.reduction)
-
-
-class PoissonNLLLoss(Loss):
-    """
-    Counts under Poisson distributions: see `functional.poisson_nll_loss`.
-
-    Parameters
-    ----------
-    log_input, full, eps
-        As there.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-    """
-
-    def __init__(self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
-        super().__init__(size_average, reduce, reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
-
-    def forward(self, log_input, target):
-        """Logarithms of expected counts, and counts -> the loss."""
-        return F.poisson_nll_loss(log_input, target, log_input=self.log_input, full=self.full, eps=self.eps,
-                                  reduction=self.reduction)
-
-
-class GaussianNLLLoss(Loss):
-    """
-    Values under normal distributions: see `functional.gaussian_nll_loss`.
-
-    Parameters
-    ----------
-    full, eps, reduction
-        As there.
-    """
-
-    def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
-        super().__init__(reduction=reduction)
-        self.full = full
-        self.eps = eps
-
-    def forward(self, input, target, var):
-        """Expected values, values and variances -> the loss."""
-        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
-
-
-class CTCLoss(Module):
-    """
-    Sequences of labels, whatever their alignment to steps: see `functional.ctc_loss`.
-
-    Parameters
-    ----------
-    blank, reduction, zero_infinity
-        As there.
-    """
-
-    def __init__(self, blank=0, reduction="mean", zero_infinity=False):
-        super().__init__()
-        self.blank = blank
-        self.reduction = reduction
-        self.zero_infinity = zero_infinity
-
-    def forward(self, log_probs, targets, input_lengths, target_lengths):
-        """Log-probabilities (T, N, C), labels (N, S) and lengths (N,) -> the loss."""
-        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
-                          self.zero_infinity)

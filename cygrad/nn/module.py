@@ -1,10 +1,10 @@
 """The module: a tree of parameters, buffers and child modules, and a forward function."""
 
 import cygrad
-from cygrad._core.optimise import forget_gradients, zero_gradients
+from cygrad._core.optimizers.optimize import forget_gradients, zero_gradients
 from cygrad.nn import conversion
 from cygrad.nn.attributes import Attributes
-from cygrad.nn.hooks import ModuleHooks, register
+from cygrad.nn.hooks import VIEWS, ModuleHooks, register
 from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, TRANSIENT
 from cygrad.nn.stateful import Stateful
 
@@ -216,12 +216,13 @@ class Module(Stateful, Attributes):
 
     def to(self, *args, **kwargs):
         """
-        Convert floating point and complex parameters and buffers, in place.
+        Convert parameters and buffers, in place.
 
         Parameters
         ----------
         *args, **kwargs
-            A dtype, a tensor whose dtype is meant, or the device ``"cpu"``, where everything is.
+            A dtype for those that are floating point or complex, a device, a tensor whose dtype and device are meant;
+            ``memory_format=`` for those of four or five dimensions.
 
         Returns
         -------
@@ -233,8 +234,8 @@ class Module(Stateful, Attributes):
         TypeError
             If the dtype is neither floating point nor complex.
         """
-        dtype = conversion.dtype_of(args, kwargs)
-        return self if dtype is None else self._apply(conversion.caster(dtype))
+        move = conversion.mover(args, kwargs)
+        return self if move is None else self._apply(move)
 
     def float(self):
         """Convert floating point parameters and buffers to float32; -> self."""
@@ -243,6 +244,14 @@ class Module(Stateful, Attributes):
     def double(self):
         """Convert floating point parameters and buffers to float64; -> self."""
         return self._apply(lambda tensor: tensor.to(cygrad.float64) if tensor.is_floating_point() else tensor)
+
+    def half(self):
+        """Convert floating point parameters and buffers to float16; -> self."""
+        return self._apply(lambda tensor: tensor.half() if tensor.is_floating_point() else tensor)
+
+    def bfloat16(self):
+        """Convert floating point parameters and buffers to bfloat16; -> self."""
+        return self._apply(lambda tensor: tensor.bfloat16() if tensor.is_floating_point() else tensor)
 
     def type(self, dst_type):
         """Convert all parameters and buffers to a dtype; -> self."""
@@ -254,8 +263,8 @@ class Module(Stateful, Attributes):
 
         Parameters
         ----------
-        device : optional
-            The CPU.
+        device : device or str, optional
+            Default: where they are.
         recurse : bool, default True
             Whether to do so in all modules below too.
 
@@ -264,15 +273,19 @@ class Module(Stateful, Attributes):
         Module
             self
         """
-        return self._apply(lambda tensor: cygrad.empty_like(tensor), recurse)
+        return self._apply(lambda tensor: cygrad.empty_like(tensor, device=device), recurse)
 
     def share_memory(self):
         """Nothing to do, threads share all memory; -> self."""
         return self
 
     def cpu(self):
-        """Nothing to do, everything is there; -> self."""
-        return self
+        """Move parameters and buffers to the CPU; -> self."""
+        return self.to("cpu")
+
+    def cuda(self, device=None):
+        """Refuse, as there is no such device."""
+        return self._apply(lambda tensor: tensor.cuda(device))
 
     def _apply(self, fn, recurse=True):
         """Replace the values of all parameters and buffers, and the gradients, by those that `fn` returns."""
@@ -375,7 +388,41 @@ class Module(Stateful, Attributes):
         >>> layer(x).backward()
         (tensor([1.]),) -> (tensor([1.]),)
         """
-        return register(self._ensure_hooks().backward_after, (hook,), prepend)
+        return self._register_backward(hook, True, prepend)
+
+    def register_backward_hook(self, hook):
+        """
+        Call ``hook(module, grad_input, grad_output)`` when the node that made the result has run: the early form.
+
+        The gradients are those of that node, whatever it is; `register_full_backward_hook` gives those of the module.
+
+        Parameters
+        ----------
+        hook : callable
+            May return a tuple that replaces `grad_input`.
+
+        Returns
+        -------
+        RemovableHandle
+
+        Raises
+        ------
+        RuntimeError
+            If the module has full backward hooks.
+        """
+        return self._register_backward(hook, False, False)
+
+    def _register_backward(self, hook, full, prepend):
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
+                               "Please use only one of them.")
+        return register(self._ensure_hooks().backward_after, (hook, full), prepend)
+
+    @property
+    def _is_full_backward_hook(self):
+        """Of which kind the backward hooks are; None if there are none."""
+        hooks = self.__dict__.get("_hooks")
+        return next((full for _, full in hooks.backward_after.values()), None) if hooks is not None else None
 
     def _ensure_hooks(self):
         if "_hooks" not in self.__dict__:
@@ -397,3 +444,7 @@ class Module(Stateful, Attributes):
         if not children and "\n" not in extra:
             return f"{self._get_name()}({extra})"
         return "\n  ".join([f"{self._get_name()}(", *(extra.split("\n") if extra else []), *children]) + "\n)"
+
+
+for _name, _view in VIEWS.items():
+    setattr(Module, _name, _view)

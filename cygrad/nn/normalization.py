@@ -1,4 +1,4 @@
-"""Normalisation as modules."""
+"""Normalization as modules."""
 
 import cygrad
 from cygrad.nn import functional as F
@@ -11,7 +11,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNo
 
 
 class _Statistics(Module):
-    """What batch and instance normalisation share: parameters and running statistics of channels."""
+    """What batch and instance normalization share: parameters and running statistics of channels."""
 
     ndims = ()                 # numbers of dimensions that the input may have; set by subclasses
 
@@ -58,7 +58,7 @@ class _Statistics(Module):
 
 
 class _BatchNorm(_Statistics):
-    """Batch normalisation."""
+    """Batch normalization."""
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
                  dtype=None, *, bias=True):
@@ -68,7 +68,7 @@ class _BatchNorm(_Statistics):
         """Shape (batch, channels, ...) -> the same; in training the running statistics change."""
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.num_batches_tracked is not None:
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:
                 factor = 1.0 / self.num_batches_tracked.item()
@@ -116,19 +116,19 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of images (batch, channels, height, width); parameters as for `BatchNorm1d`."""
+    """Batch normalization of images (batch, channels, height, width); parameters as for `BatchNorm1d`."""
 
     ndims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of volumes (batch, channels, depth, height, width); parameters as for `BatchNorm1d`."""
+    """Batch normalization of volumes (batch, channels, depth, height, width); parameters as for `BatchNorm1d`."""
 
     ndims = (5,)
 
 
 class _InstanceNorm(_Statistics):
-    """Instance normalisation."""
+    """Instance normalization."""
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
                  dtype=None, *, bias=True):
@@ -170,13 +170,13 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of images; parameters as for `InstanceNorm1d`."""
+    """Instance normalization of images; parameters as for `InstanceNorm1d`."""
 
     ndims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of volumes; parameters as for `InstanceNorm1d`."""
+    """Instance normalization of volumes; parameters as for `InstanceNorm1d`."""
 
     ndims = (4, 5)
 
@@ -326,7 +326,7 @@ class GroupNorm(Module):
 
 class LocalResponseNorm(Module):
     """
-    Divide by the average square of neighbouring channels.
+    Divide by the average square of neighboring channels.
 
     Parameters
     ----------

@@ -2,7 +2,8 @@
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.tensor_type import make_subclass
+from cygrad._core.graph.override import disabled_torch_function, set_plain_subclass
+from cygrad._core.graph.tensor_type import make_subclass
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
@@ -27,6 +28,8 @@ class Parameter(Tensor):
     Parameter containing:
     tensor([1., 2.], requires_grad=True)
     """
+
+    __torch_function__ = disabled_torch_function
 
     def __new__(cls, data=None, requires_grad=True):
         """A leaf over the memory of `data`; without data, `__init__` finishes the work."""
@@ -55,6 +58,9 @@ class Parameter(Tensor):
         return _rebuild_parameter, (type(self), self.detach(), self.requires_grad)
 
 
+set_plain_subclass(Parameter)
+
+
 class Buffer(Tensor):
     """
     A tensor that a `Module` lists among its buffers as soon as it is assigned to an attribute.
@@ -66,6 +72,8 @@ class Buffer(Tensor):
     persistent : bool, default True
         Whether ``state_dict`` includes it.
     """
+
+    __torch_function__ = disabled_torch_function
 
     def __new__(cls, data=None, *, persistent=True):
         """A tensor over the memory of `data`."""
@@ -180,6 +188,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     persistent : bool, default True
         Whether ``state_dict`` includes it.
     """
+    __torch_function__ = disabled_torch_function
 
     def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
         """A tensor without elements."""

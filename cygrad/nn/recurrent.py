@@ -17,6 +17,15 @@ __all__ = ["GRU", "LSTM", "RNN", "RNNBase"]
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
+MOST_LAYERS = 1 << 16         # of one stack: far more than anybody has trained, and made in seconds
+
+
+def check_layers(operation, count):
+    """ValueError for more layers than a stack can have."""
+    if count > MOST_LAYERS:
+        raise ValueError(f"{operation}: too many layers (got {count}, expected at most {MOST_LAYERS}).")
+
+
 def check_integer(operation, **arguments):
     """TypeError unless each is an int."""
     for name, value in arguments.items():
@@ -56,6 +65,7 @@ class RNNBase(Module):
                  bidirectional=False, proj_size=0, device=None, dtype=None):
         super().__init__()
         check_integer(type(self).__name__, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        check_layers(type(self).__name__, num_layers)
         if mode not in GATES:
             raise ValueError(f"Unrecognized RNN mode: {mode}")
         if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:

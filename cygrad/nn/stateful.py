@@ -1,6 +1,6 @@
 """Saving and loading a module: what users call, and the hooks around it."""
 
-from cygrad._core.node import RemovableHandle
+from cygrad._core.graph.node import RemovableHandle
 from cygrad.nn import state
 
 __all__ = ["StateHooks", "Stateful"]

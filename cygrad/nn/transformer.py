@@ -6,11 +6,13 @@ import math
 import cygrad
 from cygrad.nn import functional as F
 from cygrad.nn import init
-from cygrad.nn.attention import MultiheadAttention
 from cygrad.nn.container import ModuleList
-from cygrad.nn.layers import Dropout, Linear
+from cygrad.nn.dropout import Dropout
+from cygrad.nn.layers import Linear
 from cygrad.nn.module import Module
+from cygrad.nn.multihead_attention import MultiheadAttention
 from cygrad.nn.normalization import LayerNorm
+from cygrad.nn.recurrent import check_layers
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
            "TransformerEncoderLayer"]
@@ -62,7 +64,7 @@ class _Layer(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
     def _run(self, x, steps):
-        """Add what each step makes of x, normalised before or after it."""
+        """Add what each step makes of x, normalized before or after it."""
         for step, norm, dropout in steps:
             if self.norm_first:
                 y = norm(x)
@@ -178,6 +180,7 @@ def _copies(operation, layer, count):
     """So many layers like the first, each with parameters of its own."""
     if not isinstance(layer, Module):
         raise TypeError(f"{operation}: the layer must be a Module (got {type(layer).__name__}).")
+    check_layers(operation, count)
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 

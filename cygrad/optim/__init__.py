@@ -1,4 +1,4 @@
-"""Optimisers: they change parameters in place, outside the graph, along their gradients."""
+"""Optimizers: they change parameters in place, outside the graph, along their gradients."""
 
 from cygrad.optim import lr_scheduler, swa_utils
 from cygrad.optim.adadelta import Adadelta

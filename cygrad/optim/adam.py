@@ -1,6 +1,6 @@
 """Adam, and Adam with decoupled weight decay."""
 
-from cygrad._core import optimise
+from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_betas, check_not_negative
 
@@ -57,7 +57,7 @@ class Adam(Optimizer):
     def update(self, group):
         """Change the parameters of one group."""
         beta1, beta2 = group["betas"]
-        optimise.adam(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
+        optimize.adam(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
                       group["amsgrad"], group["maximize"], group["decoupled_weight_decay"])
 
 

@@ -1,6 +1,6 @@
 """Adam with the largest gradient as the scale."""
 
-from cygrad._core import optimise
+from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_betas, check_not_negative
 
@@ -51,5 +51,5 @@ class Adamax(Optimizer):
     def update(self, group):
         """Change the parameters of one group."""
         beta1, beta2 = group["betas"]
-        optimise.adamax(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
+        optimize.adamax(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
                         group["maximize"])

@@ -1,15 +1,15 @@
-"""Functions that optimisers call around a step, and around saving and loading."""
+"""Functions that optimizers call around a step, and around saving and loading."""
 
 import threading
 from functools import wraps
 
-from cygrad._core.node import RemovableHandle
+from cygrad._core.graph.node import RemovableHandle
 
 __all__ = ["OptimizerHooks", "hooked", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 
 class OptimizerHooks:
-    """The hooks of one optimiser by kind, each a dict in the order in which they run."""
+    """The hooks of one optimizer by kind, each a dict in the order in which they run."""
 
     __slots__ = ("after_load", "after_step", "before_load", "before_save", "before_step", "saved")
 
@@ -70,7 +70,7 @@ def hooked(step):
 
 def register_optimizer_step_pre_hook(hook):
     """
-    Call ``hook(optimizer, args, kwargs)`` before each step of every optimiser.
+    Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def register_optimizer_step_pre_hook(hook):
 
 def register_optimizer_step_post_hook(hook):
     """
-    Call ``hook(optimizer, args, kwargs)`` after each step of every optimiser.
+    Call ``hook(optimizer, args, kwargs)`` after each step of every optimizer.
 
     Parameters
     ----------

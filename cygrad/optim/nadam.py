@@ -1,6 +1,6 @@
 """Adam with Nesterov momentum."""
 
-from cygrad._core import optimise
+from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_betas, check_not_negative
 
@@ -56,5 +56,5 @@ class NAdam(Optimizer):
     def update(self, group):
         """Change the parameters of one group."""
         beta1, beta2 = group["betas"]
-        optimise.nadam(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
+        optimize.nadam(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
                        group["momentum_decay"], group["decoupled_weight_decay"], group["maximize"])

@@ -1,11 +1,11 @@
-"""What all optimisers share: parameter groups, state, saving and loading."""
+"""What all optimizers share: parameter groups, state, saving and loading."""
 
 from collections import defaultdict
 from copy import deepcopy
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.optimise import forget_gradients, zero_gradients
+from cygrad._core.optimizers.optimize import forget_gradients, zero_gradients
 from cygrad.optim.hooks import (
     OptimizerHooks,
     hooked,
@@ -19,7 +19,7 @@ __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer
 
 class Optimizer:
     """
-    The base of all optimisers.
+    The base of all optimizers.
 
     A subclass defines ``step`` and passes its options, with their defaults, to ``__init__``.
 
@@ -27,13 +27,13 @@ class Optimizer:
     and ``fused``, by which other libraries choose among implementations, are accepted and change nothing;
     ``capturable`` and ``differentiable`` are accepted as False only.
 
-    Several threads may step the same parameters at the same time, with optimisers of their own or one in common
+    Several threads may step the same parameters at the same time, with optimizers of their own or one in common
     (Hogwild training). Updates may then overwrite each other: results depend on timing, memory stays sound.
 
     Parameters
     ----------
     params : iterable of Tensor, of (str, Tensor) or of dict
-        What to optimise: all in one group, or a dict for each group, whose key "params" holds the tensors and whose
+        What to optimize: all in one group, or a dict for each group, whose key "params" holds the tensors and whose
         other keys override options. Names, as ``named_parameters()`` gives them, are kept under "param_names".
     defaults : dict
         Options for groups that do not say otherwise.
@@ -43,7 +43,7 @@ class Optimizer:
     param_groups : list of dict
         Parameters and options of each group; options may be changed at any time.
     state : dict
-        Parameter -> dict of what the optimiser keeps for it.
+        Parameter -> dict of what the optimizer keeps for it.
     """
 
     _hooks = None                # OptimizerHooks once there are any

@@ -1,6 +1,6 @@
 """Adam with a rectified beginning."""
 
-from cygrad._core import optimise
+from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_betas, check_not_negative
 
@@ -54,5 +54,5 @@ class RAdam(Optimizer):
     def update(self, group):
         """Change the parameters of one group."""
         beta1, beta2 = group["betas"]
-        optimise.radam(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
+        optimize.radam(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
                        group["decoupled_weight_decay"], group["maximize"])

@@ -1,6 +1,6 @@
 """Stochastic gradient descent."""
 
-from cygrad._core import optimise
+from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_not_negative
 
@@ -54,5 +54,5 @@ class SGD(Optimizer):
 
     def update(self, group):
         """Change the parameters of one group."""
-        optimise.sgd(group["params"], self.state, group["lr"], group["momentum"], group["dampening"],
+        optimize.sgd(group["params"], self.state, group["lr"], group["momentum"], group["dampening"],
                      group["weight_decay"], group["nesterov"], group["maximize"])

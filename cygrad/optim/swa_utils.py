@@ -180,7 +180,7 @@ def _tensors(model, use_buffers):
 
 def update_bn(loader, model, device=None):
     """
-    Compute the running statistics of batch normalisation anew, with one pass over the data.
+    Compute the running statistics of batch normalization anew, with one pass over the data.
 
     Parameters
     ----------

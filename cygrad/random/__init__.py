@@ -13,7 +13,7 @@ FUNCTIONS = {
     name: getattr(module, name)
     for module in (_generator, _sampling)
     for name in module.__all__
-    if name not in ("default_generator", "dropout_mask", "fork_rng")
+    if name not in ("default_generator", "dropout_mask", "fork_rng", "set_algorithm")
 }
 METHODS = {**_inplace.METHODS, "bernoulli": _sampling.bernoulli, "multinomial": _sampling.multinomial}
 

@@ -1,11 +1,28 @@
-"""Random numbers in ndarrays: each function makes a new contiguous array of a shape and dtype."""
+"""
+Random numbers in ndarrays: each function makes a new contiguous array of a shape and dtype.
 
+They draw from NumPy's generator; for a `Generator` of the algorithm "mt19937" their namesakes in `mersenne` do it.
+"""
+
+import functools
 import math
 
 import numpy as np
 
 # Largest integer up to which a floating dtype holds all integers.
 EXACT = {"f4": 1 << 24, "f8": 1 << 53}
+
+
+def _by_algorithm(draw):
+    """The function, or the one of its name in `mersenne`, as the generator wants it."""
+    @functools.wraps(draw)
+    def drawn(generator, *arguments):
+        if generator.algorithm == "pcg64":
+            return draw(generator, *arguments)
+        from cygrad.random import mersenne
+        with generator.lock:
+            return getattr(mersenne, draw.__name__)(generator.numbers, *arguments)
+    return drawn
 
 
 def _parts(shape, dtype, draw):
@@ -17,6 +34,7 @@ def _parts(shape, dtype, draw):
     return array
 
 
+@_by_algorithm
 def uniform(generator, shape, dtype, low=0.0, high=1.0):
     """Evenly distributed in [low, high), real and imaginary parts alike."""
     def draw(flat):
@@ -31,6 +49,7 @@ def uniform(generator, shape, dtype, low=0.0, high=1.0):
     return _parts(shape, dtype, draw)
 
 
+@_by_algorithm
 def normal(generator, shape, dtype, mean=0.0, std=1.0):
     """Normally distributed; for complex dtypes both parts have half of the variance."""
     def draw(flat):
@@ -45,6 +64,7 @@ def normal(generator, shape, dtype, mean=0.0, std=1.0):
     return array
 
 
+@_by_algorithm
 def exponential(generator, shape, dtype, rate=1.0):
     """Exponentially distributed with mean 1 / rate, never zero."""
     def draw(flat):
@@ -56,6 +76,7 @@ def exponential(generator, shape, dtype, rate=1.0):
     return _parts(shape, dtype, draw)
 
 
+@_by_algorithm
 def integers(generator, shape, dtype, low, high):
     """Integers in [low, high), in any real dtype."""
     dtype = np.dtype(dtype)
@@ -76,6 +97,7 @@ def limits(dtype):
     return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
+@_by_algorithm
 def bernoulli(generator, probabilities, shape, dtype):
     """1 with the probability given, a number or an array that broadcasts to the shape; else 0."""
     wide = getattr(probabilities, "dtype", np.dtype(np.float64))
@@ -83,12 +105,14 @@ def bernoulli(generator, probabilities, shape, dtype):
     return (chance < probabilities).astype(dtype)
 
 
+@_by_algorithm
 def permutation(generator, n, dtype):
     """The integers below n in random order."""
     with generator.lock:
         return generator.numbers.permutation(n).astype(dtype, copy=False)
 
 
+@_by_algorithm
 def weighted(generator, weights, n, replacement):
     """Positions drawn with the weights along the last dimension, n for each row."""
     rows = weights.reshape(-1, weights.shape[-1]).astype(np.float64)

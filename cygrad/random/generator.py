@@ -7,19 +7,22 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from cygrad._core.access import numpy_view
-from cygrad._core.creation import from_numpy
-from cygrad._core.dtype import uint8
-from cygrad._core.tensor import Tensor
+from cygrad._core.arrays.dtype import uint8
+from cygrad._core.creation.access import numpy_view
+from cygrad._core.creation.creation import from_numpy
+from cygrad._core.graph.tensor import Tensor
 
 __all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
-           "set_rng_state"]
+           "set_algorithm", "set_rng_state"]
 
 # Seed of generators that nobody has seeded.
 FIXED_SEED = 67280421310721
 WORD = (1 << 64) - 1
 # A state: initial seed, state and increment of the bit generator (128 bits each), half a draw that waits.
 STATE = struct.Struct("<7Q")
+# Bytes of a state; of "mt19937" the seed, 624 words and a place among them, and a normal number that may wait.
+STATE_SIZES = {"pcg64": STATE.size, "mt19937": 8 + 626 * 4 + 8}
+_algorithm = "pcg64"                   # of new generators
 
 
 class Generator:
@@ -29,6 +32,9 @@ class Generator:
     ----------
     device : str, optional
         Only ``"cpu"``.
+    algorithm : {"pcg64", "mt19937"}, optional
+        "mt19937" gives the numbers that PyTorch gives on a CPU for the same seed; "pcg64" is faster. The default is
+        what `set_algorithm` has said, at first "pcg64".
 
     Notes
     -----
@@ -43,18 +49,19 @@ class Generator:
     True
     """
 
-    def __init__(self, device="cpu"):
+    def __init__(self, device="cpu", *, algorithm=None):
         if str(device) not in ("cpu", "cpu:0"):
             raise RuntimeError(f"Generator: no such device (got {device!r}, expected 'cpu').")
         self.lock = threading.RLock()
         self.device = "cpu"
+        self.algorithm = _checked(algorithm or _algorithm)
         self.manual_seed(FIXED_SEED)
 
     def __repr__(self):
         return f"<cygrad.Generator, initial seed {self._initial_seed}>"
 
     def __reduce__(self):
-        return _restored, (self._packed(),)
+        return _restored, (self._packed(), self.algorithm)
 
     def manual_seed(self, seed):
         """Start again from a seed.
@@ -91,9 +98,12 @@ class Generator:
 
     @property
     def numbers(self):
-        """NumPy's generator, made at the first draw: `numpy.random` takes its time and memory."""
+        """NumPy's generator or a `Mersenne`, made at the first draw: `numpy.random` takes its time and memory."""
         with self.lock:
-            if self._numbers is None:
+            if self._numbers is None and self.algorithm == "mt19937":
+                from cygrad.random.mersenne import Mersenne
+                self._numbers = Mersenne(self._initial_seed)
+            elif self._numbers is None:
                 self._numbers = np.random.Generator(np.random.PCG64(self._initial_seed))
             return self._numbers
 
@@ -119,6 +129,8 @@ class Generator:
     def _packed(self):
         """The state as bytes."""
         with self.lock:
+            if self.algorithm == "mt19937":
+                return struct.pack("<Q", self._initial_seed) + self.numbers.packed()
             state = self.numbers.bit_generator.state
             initial = self._initial_seed
         words = state["state"]["state"], state["state"]["inc"]
@@ -126,6 +138,11 @@ class Generator:
                           state["has_uint32"], state["uinteger"])
 
     def _unpack(self, packed):
+        if self.algorithm == "mt19937":
+            with self.lock:
+                self._initial_seed, = struct.unpack_from("<Q", packed)
+                self.numbers.unpack(packed[8:])
+            return
         initial, low, high, inc_low, inc_high, waiting, half = STATE.unpack(packed)
         with self.lock:
             self._initial_seed = initial
@@ -165,9 +182,9 @@ class Generator:
             raise TypeError("set_state: a state is a uint8 tensor (got "
                             f"{new_state.dtype if isinstance(new_state, Tensor) else type(new_state).__name__}).")
         packed = numpy_view(new_state.detach()).tobytes()
-        if len(packed) != STATE.size:
+        if len(packed) != STATE_SIZES[self.algorithm]:
             raise RuntimeError(f"set_state: not a state of this generator (got {len(packed)} bytes, expected "
-                               f"{STATE.size}).")
+                               f"{STATE_SIZES[self.algorithm]}).")
         self._unpack(packed)
 
     def clone_state(self):
@@ -177,13 +194,44 @@ class Generator:
         -------
         Generator
         """
-        return _restored(self._packed())
+        return _restored(self._packed(), self.algorithm)
 
 
-def _restored(packed):
-    generator = Generator()
+def _restored(packed, algorithm="pcg64"):
+    generator = Generator(algorithm=algorithm)
     generator._unpack(packed)
     return generator
+
+
+def _checked(algorithm):
+    if algorithm not in STATE_SIZES:
+        raise ValueError(f"Generator: unknown algorithm (got {algorithm!r}, expected one of {sorted(STATE_SIZES)}).")
+    return algorithm
+
+
+def set_algorithm(algorithm):
+    """
+    Choose how random numbers are made, by the default generator and by new ones.
+
+    Parameters
+    ----------
+    algorithm : {"pcg64", "mt19937"}
+        See `Generator`. The default generator starts again from its seed.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.random.set_algorithm("mt19937")
+    >>> _ = cygrad.manual_seed(0)
+    >>> cygrad.rand(3)                     # as in PyTorch
+    tensor([0.4963, 0.7682, 0.0885])
+    >>> cygrad.random.set_algorithm("pcg64")
+    """
+    global _algorithm
+    _algorithm = _checked(algorithm)
+    with default_generator.lock:
+        default_generator.algorithm = algorithm
+        default_generator.manual_seed(default_generator.initial_seed())
 
 
 default_generator = Generator()

@@ -6,8 +6,8 @@ of every in-place operation, and a graph sees that the old values no longer matt
 
 import numpy as np
 
-from cygrad._core.creation import from_numpy
-from cygrad._core.tensor import Tensor
+from cygrad._core.creation.creation import from_numpy
+from cygrad._core.graph.tensor import Tensor
 from cygrad.random import draws
 from cygrad.random.generator import chosen
 from cygrad.random.sampling import check_bounds, check_probabilities, check_std
@@ -15,8 +15,18 @@ from cygrad.random.sampling import check_bounds, check_probabilities, check_std
 __all__ = ["METHODS"]
 
 
-def _overwrite(tensor, array):
-    return tensor.copy_(from_numpy(np.asarray(array)))
+def _drawn(tensor, generator, operation, draw, kind, *arguments):
+    """Fill a tensor with what ``draw(generator, shape, kind, ...)`` gives; without memory there is nothing to fill."""
+    if tensor.is_meta:
+        return tensor
+    generator = chosen(generator, operation)
+    if generator.algorithm == "pcg64" or tensor.is_contiguous():
+        return tensor.copy_(from_numpy(np.asarray(draw(generator, tuple(tensor.shape), kind, *arguments))))
+    # PyTorch goes through the elements as they lie in memory, and draws them one after the other.
+    order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
+    arguments += (False,) if draw is draws.normal else ()              # not in blocks
+    array = draw(generator, tuple(tensor.shape[dim] for dim in order), kind, *arguments)
+    return tensor.copy_(from_numpy(np.asarray(array)).permute(*np.argsort(order).tolist()))
 
 
 def _inexact(tensor, operation):
@@ -53,7 +63,7 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
     """
     check_std(std, "normal_")
     kind = _inexact(self, "normal_")
-    return _overwrite(self, draws.normal(chosen(generator, "normal_"), tuple(self.shape), kind, mean, std))
+    return _drawn(self, generator, "normal_", draws.normal, kind, mean, std)
 
 
 def uniform_(self, *bounds, generator=None, **named):
@@ -86,7 +96,7 @@ def uniform_(self, *bounds, generator=None, **named):
     if low > high:
         raise RuntimeError(f"uniform_: the lower bound must not be above the upper one (got from={low} and to={high}).")
     kind = _inexact(self, "uniform_")
-    return _overwrite(self, draws.uniform(chosen(generator, "uniform_"), tuple(self.shape), kind, low, high))
+    return _drawn(self, generator, "uniform_", draws.uniform, kind, low, high)
 
 
 def _bounds(bounds, named, defaults, operation):
@@ -133,8 +143,7 @@ def random_(self, *bounds, generator=None, **named):
     if high is None:
         high = draws.limits(self.dtype.numpy_dtype)[1] + 1
     check_bounds(low, high, self.dtype, "random_")
-    return _overwrite(self, draws.integers(chosen(generator, "random_"), tuple(self.shape), self.dtype.numpy_dtype,
-                                           low, high))
+    return _drawn(self, generator, "random_", draws.integers, self.dtype.numpy_dtype, low, high)
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
@@ -166,8 +175,11 @@ def bernoulli_(self, p=0.5, *, generator=None):
     probabilities = check_probabilities(p, "bernoulli_")
     if isinstance(p, Tensor) and not p.is_floating_point():
         raise RuntimeError(f"bernoulli_: probabilities must be floating (got {p.dtype.name}).")
-    return _overwrite(self, draws.bernoulli(chosen(generator, "bernoulli_"), probabilities, tuple(self.shape),
-                                            self.dtype.numpy_dtype))
+    if isinstance(p, Tensor) and not self.is_meta:
+        return self.copy_(from_numpy(draws.bernoulli(chosen(generator, "bernoulli_"), probabilities, tuple(self.shape),
+                                                     self.dtype.numpy_dtype)))
+    return _drawn(self, generator, "bernoulli_", lambda source, shape, kind: draws.bernoulli(
+        source, probabilities, shape, kind), self.dtype.numpy_dtype)
 
 
 def exponential_(self, lambd=1.0, *, generator=None):
@@ -201,8 +213,7 @@ def exponential_(self, lambd=1.0, *, generator=None):
     if not self.is_floating_point():
         raise RuntimeError(f"exponential_: the distribution is continuous (got {self.dtype.name}, expected a floating "
                            "dtype).")
-    return _overwrite(self, draws.exponential(chosen(generator, "exponential_"), tuple(self.shape),
-                                              self.dtype.numpy_dtype, lambd))
+    return _drawn(self, generator, "exponential_", draws.exponential, self.dtype.numpy_dtype, lambd)
 
 
 METHODS = {

@@ -4,13 +4,14 @@ from numbers import Number
 
 import numpy as np
 
-from cygrad._core.access import numpy_view
-from cygrad._core.creation import from_numpy
-from cygrad._core.dtype import dtype as Dtype
-from cygrad._core.dtype import get_default_dtype, int64, promote_types
-from cygrad._core.factories import empty
-from cygrad._core.tensor import Tensor
-from cygrad.composite.forms import as_tensor_argument
+from cygrad._core.arrays.dtype import dtype as Dtype
+from cygrad._core.arrays.dtype import get_default_dtype, int64, promote_types
+from cygrad._core.arrays.placement import is_meta_place
+from cygrad._core.creation.access import numpy_view
+from cygrad._core.creation.creation import from_numpy
+from cygrad._core.creation.factories import empty
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.random import draws
 from cygrad.random.generator import chosen
 
@@ -29,6 +30,7 @@ def _sizes(args, size, operation):
     elif not args:
         raise TypeError(f"{operation}: missing sizes (got none, expected integers or a tuple of them).")
     sizes = args[0] if len(args) == 1 and hasattr(args[0], "__len__") and not isinstance(args[0], Tensor) else args
+    sizes = tuple(sizes)                  # as they are now, whatever code the conversion of one runs
     if any(not hasattr(n, "__index__") or isinstance(n, bool) for n in sizes):
         raise TypeError(f"{operation}: sizes must be integers (got {sizes!r}).")
     sizes = tuple(n.__index__() for n in sizes)
@@ -74,8 +76,10 @@ def check_bounds(low, high, dtype, operation):
 
 
 def _check_place(device, layout, pin_memory):
-    if device is not None or layout is not None or pin_memory:
-        empty(0, device=device, layout=layout, pin_memory=pin_memory)      # refuses what we do not have
+    """Whether the result is to have no memory; refuses what we do not have."""
+    if layout is not None or pin_memory:
+        empty(0, layout=layout, pin_memory=pin_memory)
+    return is_meta_place(device, "random")
 
 
 def _finished(array, out, requires_grad):
@@ -119,7 +123,8 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
     >>> bool(((x >= 0) & (x < 1)).all())
     True
     """
-    _check_place(device, layout, pin_memory)
+    if _check_place(device, layout, pin_memory):
+        return empty(_sizes(args, size, "rand"), dtype=dtype, device="meta", requires_grad=requires_grad)
     kind = _inexact(_dtype(dtype, out, get_default_dtype()), "rand")
     return _finished(draws.uniform(chosen(generator, "rand"), _sizes(args, size, "rand"), kind), out, requires_grad)
 
@@ -153,7 +158,8 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     >>> cygrad.randn(2, 3).shape == (2, 3)
     True
     """
-    _check_place(device, layout, pin_memory)
+    if _check_place(device, layout, pin_memory):
+        return empty(_sizes(args, size, "randn"), dtype=dtype, device="meta", requires_grad=requires_grad)
     kind = _inexact(_dtype(dtype, out, get_default_dtype()), "randn")
     return _finished(draws.normal(chosen(generator, "randn"), _sizes(args, size, "randn"), kind), out, requires_grad)
 
@@ -195,7 +201,7 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     >>> bool(((x >= 0) & (x < 5)).all())
     True
     """
-    _check_place(device, layout, pin_memory)
+    meta = _check_place(device, layout, pin_memory)
     args = list(args)
     if size is None:
         if not args or not isinstance(args[-1], (tuple, list)):
@@ -211,6 +217,8 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
         raise TypeError(f"randint: the bounds must be one or two integers (got {low!r}, {high!r}).")
     dtype = _dtype(dtype, out, int64)
     check_bounds(low, high, dtype, "randint")
+    if meta:
+        return empty(_sizes((), size, "randint"), dtype=dtype, device="meta", requires_grad=requires_grad)
     array = draws.integers(chosen(generator, "randint"), _sizes((), size, "randint"), dtype.numpy_dtype,
                            low.__index__(), high.__index__())
     return _finished(array, out, requires_grad)
@@ -248,11 +256,13 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     >>> cygrad.randperm(4).sort().values
     tensor([0, 1, 2, 3])
     """
-    _check_place(device, layout, pin_memory)
+    meta = _check_place(device, layout, pin_memory)
     (n,) = _sizes((n,), None, "randperm")
     dtype = _dtype(dtype, out, int64)
     if not dtype.is_complex and n - 1 > draws.limits(dtype.numpy_dtype)[1]:
         raise RuntimeError(f"randperm: n is too large for {dtype.name} (got {n}).")
+    if meta:
+        return empty(n, dtype=dtype, device="meta")
     return _finished(draws.permutation(chosen(generator, "randperm"), n, dtype.numpy_dtype), out, requires_grad)
 
 
@@ -293,12 +303,14 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
     tensor([1., 2.])
     """
     generator = chosen(generator, "normal")
-    _check_place(device, layout, pin_memory)
+    meta = _check_place(device, layout, pin_memory)
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
             raise TypeError("normal: with two numbers the size is needed (got none).")
         check_std(std, "normal")
         kind = _inexact(_dtype(dtype, out, get_default_dtype()), "normal")
+        if meta:
+            return empty(_sizes((), size, "normal"), dtype=dtype, device="meta", requires_grad=requires_grad)
         return _finished(draws.normal(generator, _sizes((), size, "normal"), kind, mean, std), out, requires_grad)
     model = mean if isinstance(mean, Tensor) else std
     kind = _inexact(model.dtype, "normal")
@@ -477,7 +489,8 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
     True
     """
     as_tensor_argument("rand_like", "input", input)
-    return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout, device=device,
+    return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
+               device=input.device if device is None else device,
                 requires_grad=requires_grad, pin_memory=pin_memory)
 
 
@@ -506,7 +519,8 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
     True
     """
     as_tensor_argument("randn_like", "input", input)
-    return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout, device=device,
+    return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
+               device=input.device if device is None else device,
                  requires_grad=requires_grad, pin_memory=pin_memory)
 
 
@@ -539,4 +553,5 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
     """
     as_tensor_argument("randint_like", "input", input)
     return randint(*args, low=low, high=high, size=tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
-                   layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+                   layout=layout, device=input.device if device is None else device, requires_grad=requires_grad,
+                   pin_memory=pin_memory)

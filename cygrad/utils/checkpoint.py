@@ -9,8 +9,8 @@ reentrant one is a custom function that runs a backward of its own inside backwa
 import contextlib
 import weakref
 
-from cygrad._core.modes import enable_grad, is_grad_enabled
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.modes import enable_grad, is_grad_enabled
+from cygrad._core.graph.tensor import Tensor
 from cygrad.autograd.function import Function
 from cygrad.autograd.run import backward
 from cygrad.autograd.saved import saved_tensors_hooks

@@ -11,12 +11,12 @@ import numpy as np
 import cygrad
 from cygrad import nn
 
-__all__ = ["CharacterLSTM", "CharacterTransformer", "Text", "generate", "licence"]
+__all__ = ["CharacterLSTM", "CharacterTransformer", "Text", "generate", "license"]
 
 
-def licence():
+def license():
     """
-    The text of Python's licence; where it was not installed, what Python knows about its own keywords.
+    The text of Python's license; where it was not installed, what Python knows about its own keywords.
 
     Returns
     -------

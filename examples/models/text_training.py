@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 import cygrad
 from cygrad import nn, optim
-from models.text import Text, generate, licence
+from models.text import Text, generate, license
 
 __all__ = ["run"]
 
@@ -29,7 +29,7 @@ def arguments(description, defaults):
                             help=f"{help_text} (default: {defaults[name]})")
     parser.add_argument("--lr", type=float, default=defaults["lr"],
                         help=f"largest learning rate (default: {defaults['lr']})")
-    parser.add_argument("--text", type=Path, help="a text file (default: Python's licence)")
+    parser.add_argument("--text", type=Path, help="a text file (default: Python's license)")
     parser.add_argument("--seed", type=int, default=0, help="of weights, batches and what is written (default: 0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
     options = parser.parse_args()
@@ -48,17 +48,17 @@ def loss_of(model, pieces):
 def train(model, text, options):
     """-> losses of the steps."""
     random = np.random.default_rng(options.seed)
-    optimiser = optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.01)
-    schedule = optim.lr_scheduler.OneCycleLR(optimiser, options.lr, total_steps=options.steps + 1)
+    optimizer = optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.01)
+    schedule = optim.lr_scheduler.OneCycleLR(optimizer, options.lr, total_steps=options.steps + 1)
     losses = []
     with tqdm(total=options.steps * options.batch * options.length, unit=" characters", unit_scale=True,
               file=sys.stderr) as bar:
         for pieces in text.batches(options.batch, options.steps, random):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss = loss_of(model, pieces)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimiser.step()
+            optimizer.step()
             schedule.step()
             losses.append(loss.item())
             bar.set_postfix_str(f"loss {losses[-1]:.3f}", refresh=False)
@@ -93,7 +93,7 @@ def draw(losses, levels, path):
 def main(description, defaults, build, picture):
     """Train, report, write some text, draw."""
     options = arguments(description, defaults)
-    text = Text(licence() if options.text is None else options.text.read_text(encoding="utf-8"), options.length)
+    text = Text(license() if options.text is None else options.text.read_text(encoding="utf-8"), options.length)
     options.out.mkdir(parents=True, exist_ok=True)
     cygrad.manual_seed(options.seed)
     model = build(len(text.characters), options)

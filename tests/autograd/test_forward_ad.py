@@ -424,3 +424,13 @@ def test_custom_function_without_jvp(x):
 def test_out_is_refused(x):
     with pytest.raises(RuntimeError, match="add: out= does not keep tangents"):
         cygrad.add(x, x, out=tensor(0, 0, 0))
+
+
+def test_an_interrupt_while_a_level_ends_leaves_none():
+    """Entering and leaving are steps of C, between which no handler of a signal runs."""
+    assert type(vars(dual_level.__mro__[1])["__enter__"]).__name__ == "method_descriptor"
+    assert type(vars(dual_level.__mro__[1])["__exit__"]).__name__ == "method_descriptor"
+    with pytest.raises(KeyboardInterrupt), dual_level():
+        raise KeyboardInterrupt
+    with dual_level():                       # would be refused inside another one
+        pass

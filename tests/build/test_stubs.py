@@ -9,13 +9,14 @@ import pytest
 import cygrad
 
 stubs = pytest.importorskip("build_tools.stubs", reason="build_tools is only in the source tree")
+from build_tools import table_documents  # noqa: E402
 
-OPERATOR_TABLE = Path(cygrad.__file__).parent / "_core" / "ops"
+OPERATOR_TABLE = Path(cygrad.__file__).parent / "_core" / "table" / "ops"
 
 
 @pytest.fixture(scope="module")
 def tree():
-    return ast.parse(stubs.stub_text(cygrad, *stubs.table_texts(OPERATOR_TABLE)))
+    return ast.parse(stubs.stub_text(cygrad, *table_documents.types(OPERATOR_TABLE)))
 
 
 def names(body):
@@ -57,8 +58,8 @@ def test_nothing_is_defined_twice(tree):
 
 
 def test_operators_have_the_types_of_their_row(tree):
-    assert ast.unparse(function(tree.body, "cumsum").args).startswith("input: Tensor, dim: _int")
-    assert ast.unparse(function(tensor(tree), "cumsum").args).startswith("self, dim: _int")
+    assert ast.unparse(function(tree.body, "cumsum").args).startswith("input: Tensor, dim: _int | None=None")
+    assert ast.unparse(function(tensor(tree), "cumsum").args).startswith("input, dim: _int | None=None")
     assert ast.unparse(function(tree.body, "sort").returns) == "_sort_result"
 
 
@@ -75,7 +76,10 @@ def test_build_writes_it(tree):
     """The function that the build calls."""
     package = Path(cygrad.__file__).parent
     stubs.write(package.parent)
-    assert names(ast.parse((package / stubs.STUB).read_text()).body) == names(tree.body)
+    written = names(ast.parse((package / stubs.STUB).read_text()).body)
+    # A test may have imported a module that is nobody's attribute before.
+    assert {name for name in names(tree.body) - written if not inspect.ismodule(getattr(cygrad, name))} == set()
+    assert not written - names(tree.body)
 
 
 def test_package_that_does_not_import(tmp_path, capfd):

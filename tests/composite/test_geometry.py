@@ -1,4 +1,4 @@
-"""Shapes changed in place: values, gradients, views and refusals, as the reference has them."""
+"""Shapes changed in place: values, gradients, views and refusals, as PyTorch has them."""
 
 import numpy as np
 import pytest

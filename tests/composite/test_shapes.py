@@ -1,4 +1,4 @@
-"""Stacking, splitting, diagonals, turning, grids, differences, windows: what the reference gives."""
+"""Stacking, splitting, diagonals, turning, grids, differences, windows: what PyTorch gives."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Statistics, running extrema, products of matrices, distances: what the reference gives."""
+"""Statistics, running extrema, products of matrices, distances: what PyTorch gives."""
 
 import pytest
 

@@ -102,7 +102,7 @@ def test_stft_as_the_reference(shape, options):
         return library.stft(library.from_numpy(values.copy()), 12, return_complex=True, **own).numpy()
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")           # the reference warns where no window is given
+        warnings.simplefilter("ignore")           # PyTorch warns where no window is given
         expected = call(torch)
     np.testing.assert_allclose(call(cygrad), expected, atol=1e-12)
 

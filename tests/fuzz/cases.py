@@ -6,6 +6,7 @@ Case n is the same in every run, so its number is all that is needed to see it a
 import random
 import re
 
+from tests.fuzz import attacks
 from tests.fuzz.words import (
     AFTER,
     DTYPES,
@@ -317,7 +318,7 @@ class Case:
                     "y.mul_(2)",
                     "y[0].sum().backward()",
                     "M()",
-                    "y.grad_fn.apply(1)",
+                    "getattr(y.grad_fn, 'apply', y.grad_fn)(1)",
                     "y.grad_fn.saved_tensors",
                 )
             ),
@@ -365,7 +366,7 @@ class Case:
         ]
 
     def layer(self):
-        """Layers, their functions, and optimisers."""
+        """Layers, their functions, and optimizers."""
         kind = self.random.randrange(3)
         if kind == 0:
             self.called = self.of(OF_LAYERS)
@@ -402,7 +403,7 @@ class Case:
         return [
             self.of(
                 (
-                    f"optimiser('{self.called}', {{{options}}})",
+                    f"optimizer('{self.called}', {{{options}}})",
                     f"t.optim.{self.called}({self.argument()}, lr={self.argument('number')})",
                     f"o = t.optim.{self.called}([leaf(2)], lr=0.1); o.load_state_dict({self.argument()})",
                     f"o = t.optim.{self.called}([leaf(2)], lr=0.1); o.step({self.argument()})",
@@ -422,5 +423,6 @@ KINDS = (
     Case.custom,
     Case.interchange,
     Case.layer,
+    *attacks.KINDS,
 )
-WEIGHTS = (30, 30, 3, 10, 8, 5, 5, 8, 6)
+WEIGHTS = (30, 30, 3, 10, 8, 5, 5, 8, 6, *attacks.WEIGHTS)

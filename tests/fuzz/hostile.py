@@ -66,6 +66,47 @@ class Clearing:
     __index__ = __len__ = lambda self: self.owner.clear() or 1
 
 
+class Meddles:
+    """Does something whenever it is converted, and stands for a number."""
+
+    def __init__(self, deed, value):
+        self.deed, self.value = deed, value
+
+    def __index__(self):
+        self.deed()
+        return int(self.value)
+
+    def __float__(self):
+        self.deed()
+        return float(self.value)
+
+    def __bool__(self):
+        self.deed()
+        return True
+
+    def __array__(self, dtype=None, copy=None):
+        self.deed()
+        return np.asarray(self.value, dtype=dtype)
+
+    __len__ = __int__ = __index__
+
+
+def growing(*values):
+    """A list that gets longer whenever one of its items is converted."""
+    items = []
+    items += [Meddles(lambda: items.extend(items[:1] * 100), value) if isinstance(value, int) else value
+              for value in values]
+    return items
+
+
+def changing(deed):
+    """A list of which an item, when it is converted, calls a method."""
+    items = [1, 2]
+    given = {"append": [1]}.get(deed, [])
+    items += [Meddles(lambda: getattr(items, deed)(*given), 1), 2, 3]
+    return items
+
+
 def endless():
     """A list that contains itself."""
     items = []

@@ -6,6 +6,7 @@ end as none should; ``--show`` prints the lines of case FIRST and runs it.
 
 import argparse
 import faulthandler
+import gc
 import io
 import os
 import pickle
@@ -63,6 +64,7 @@ def run_case(number):
     name = f"<case {number}>"
     problem = None
     signal.setitimer(signal.ITIMER_REAL, TIME)
+    gc.set_threshold(1 if number % 7 == 3 else 700)         # some with a collection at every chance there is
     try:
         for line in case.lines:
             exec(compile(line, name, "exec"), scope)

@@ -1,5 +1,6 @@
 """What the lines of a case can name: the library, hostile objects, and tensors in every state that there is."""
 
+import contextlib
 import copy
 import gc
 import io
@@ -9,7 +10,20 @@ import weakref
 import numpy as np
 
 import cygrad as t
-from tests.fuzz.hostile import HostileError, Lies, Refuses, Sequence, Shrinking, clearing, endless, structured
+from tests.fuzz.hostile import (
+    HostileError,
+    Lies,
+    Meddles,
+    Refuses,
+    Sequence,
+    Shrinking,
+    changing,
+    clearing,
+    endless,
+    growing,
+    structured,
+)
+from tests.fuzz.objects import bare, unbound
 
 
 def leaf(*shape, dtype=None):
@@ -93,8 +107,8 @@ def damaged(seed):
     return io.BytesIO(bytes(data[: generator.integers(len(data)) if generator.random() < 0.3 else len(data)]))
 
 
-def optimiser(kind, options):
-    """Two steps of an optimiser over parameters of several kinds."""
+def optimizer(kind, options):
+    """Two steps of an optimizer over parameters of several kinds."""
     parameters = [leaf(2, 3), leaf(0), leaf()]
     made = getattr(t.optim, kind)(parameters, **options)
     for _ in range(2):
@@ -104,7 +118,23 @@ def optimiser(kind, options):
     return made.state_dict()
 
 
+REFUSALS = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, OverflowError, HostileError)
+
+
+def attempt(step):
+    """Does something that may be refused."""
+    with contextlib.suppress(*REFUSALS):
+        step()
+
+
+def setitem(x, key, value):
+    """``x[key] = value`` as an expression."""
+    x[key] = value
+
+
 SCOPE = {
+    "attempt": attempt,
+    "setitem": setitem,
     "t": t,
     "np": np,
     "F": t.nn.functional,
@@ -123,9 +153,14 @@ SCOPE = {
     "weakref": weakref,
     "function_that": function_that,
     "damaged": damaged,
-    "optimiser": optimiser,
+    "optimizer": optimizer,
     "HostileError": HostileError,
     "Lies": Lies,
+    "Meddles": Meddles,
+    "bare": bare,
+    "changing": changing,
+    "growing": growing,
+    "unbound": unbound,
     "Refuses": Refuses,
     "Sequence": Sequence,
     "Shrinking": Shrinking,

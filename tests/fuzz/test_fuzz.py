@@ -2,7 +2,11 @@
 
 import os
 
+import pytest
+
 from tests.fuzz.__main__ import run
+
+pytestmark = pytest.mark.slow
 
 CASES = int(os.environ.get("CYGRAD_FUZZ", "4000"))
 

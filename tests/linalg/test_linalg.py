@@ -216,7 +216,7 @@ def test_residuals_and_ranks():
 
 
 def test_factors_serve_all_orders():
-    """A system of equations is factorised once, however often it is differentiated."""
+    """A system of equations is factorized once, however often it is differentiated."""
     A = cygrad.from_numpy(random(3, 3)).requires_grad_()
     result = linalg.solve(A, cygrad.ones(3, dtype=cygrad.float64))
     (first,) = cygrad.autograd.grad(result.sum(), A, create_graph=True)

@@ -5,10 +5,7 @@ import pytest
 
 import cygrad
 from cygrad.autograd import Function, forward_ad, functional, grad
-
-
-def leaf(values):
-    return cygrad.tensor(values, dtype=cygrad.float64, requires_grad=True)
+from tests.tools import leaf
 
 
 def test_B8_vector_times_jacobian():

@@ -12,12 +12,7 @@ import pytest
 import cygrad
 from cygrad.autograd import Function, grad, gradcheck, gradgradcheck
 from cygrad.autograd.function import once_differentiable
-
-FLOAT = cygrad.float64
-
-
-def leaf(*values, dtype=FLOAT):
-    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
+from tests.tools import FLOAT, leaf
 
 
 class Cube(Function):

@@ -7,6 +7,7 @@ import pytest
 
 import cygrad
 from cygrad.autograd.graph import GradientEdge, Node, get_gradient_edge
+from tests.tools import leaf
 
 DEPTH = 1_000_000
 
@@ -15,10 +16,6 @@ def resident():
     """Resident memory of this process in MB."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096 / 1e6
-
-
-def leaf(*values, dtype=cygrad.float64):
-    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
 
 
 def chain_of(root):
@@ -123,7 +120,7 @@ def test_G3_gradient_edges():
     assert isinstance(edge, GradientEdge)
     assert edge.node is y.grad_fn
     assert edge.output_nr == 0
-    node, number = edge
+    node, number, _token = edge
     assert (node, number) == (y.grad_fn, 0) == (edge[0], edge[1])
     assert edge == get_gradient_edge(y)
     assert hash(edge) == hash(get_gradient_edge(y))

@@ -9,12 +9,7 @@ import pytest
 import cygrad
 from cygrad.autograd import grad
 from cygrad.autograd.graph import backward_order, register_multi_grad_hook
-
-FLOAT = cygrad.float64
-
-
-def leaf(*values, dtype=FLOAT):
-    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
+from tests.tools import FLOAT, leaf
 
 
 def test_H1_tensor_hooks():
@@ -159,14 +154,14 @@ def test_H3_order():
                    "leaf tensor", "leaf pre", "accumulated", "leaf post"]
 
 
-def test_H3_retained_gradients_come_between():
+def test_H3_retained_gradients_come_after_tensor_hooks_and_before_prehooks():
     x = leaf(1.0)
     y = x * 2
     y.retain_grad()
     y.register_hook(lambda g: g * 3)
     y.grad_fn.register_prehook(lambda g: (g[0] * 10,))
     y.backward()
-    assert y.grad.item() == 30.0
+    assert y.grad.item() == 3.0
     assert x.grad.item() == 60.0
 
 

@@ -14,12 +14,7 @@ from cygrad.nn.modules.module import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
-
-FLOAT = cygrad.float64
-
-
-def leaf(*values):
-    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=FLOAT, requires_grad=True)
+from tests.tools import FLOAT, leaf
 
 
 def numbers(grads):

@@ -4,28 +4,9 @@ import threading
 
 import cygrad
 from cygrad.autograd.graph import register_multi_grad_hook
+from tests.tools import in_threads
 
 THREADS, CALLS = 4, 50
-
-
-def in_threads(work):
-    """Run work(number) in several threads that start together; whatever it raises is raised here."""
-    start, errors = threading.Barrier(THREADS), []
-
-    def body(number):
-        start.wait()
-        try:
-            work(number)
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=body, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def test_H1_hooks_of_a_leaf_shared_by_threads():
@@ -39,7 +20,7 @@ def test_H1_hooks_of_a_leaf_shared_by_threads():
         for _ in range(CALLS):
             (x * 3).sum().backward()
 
-    in_threads(work)
+    in_threads(THREADS, work)
     assert len(seen) == len(accumulated) == THREADS * CALLS
     assert len(set(seen)) == THREADS and all(seen.count(ident) == CALLS for ident in set(seen))
     assert x.grad.tolist() == [6.0 * THREADS * CALLS] * 3
@@ -62,7 +43,7 @@ def test_H1_hooks_come_and_go_while_threads_run_backward():
                 handle.remove()
             handles[0].remove()
 
-    in_threads(work)
+    in_threads(THREADS, work)
     assert x.grad.tolist() == [2.0 * THREADS * CALLS] * 3
     assert all(len(count) >= 5 * CALLS for count in counts)          # its own calls at least
     before = [len(count) for count in counts]
@@ -80,6 +61,6 @@ def test_H4_multi_grad_hooks_of_leaves_shared_by_threads():
         for _ in range(CALLS):
             (a * 2 + b * 3).sum().backward()
 
-    in_threads(work)
+    in_threads(THREADS, work)
     assert every == [[[2.0] * 3, [3.0] * 3]] * (THREADS * CALLS)
     assert len(some) == THREADS * CALLS

@@ -4,12 +4,7 @@ import pytest
 
 import cygrad
 from cygrad.autograd import grad
-
-FLOAT = cygrad.float64
-
-
-def leaf(*values, dtype=FLOAT):
-    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
+from tests.tools import FLOAT, leaf
 
 
 def names(*tensors):

@@ -47,7 +47,7 @@ MODULES = [
 def test_L2_modules_train_and_come_back_from_their_state(make, shape):
     cygrad.manual_seed(1)
     model, other, x = make(), make(), cygrad.randn(*shape)
-    optimiser = optim.SGD(model.parameters(), lr=0.01)
+    optimizer = optim.SGD(model.parameters(), lr=0.01)
 
     def result(model):
         found = model(x)
@@ -55,7 +55,7 @@ def test_L2_modules_train_and_come_back_from_their_state(make, shape):
     before = [parameter.detach().clone() for parameter in model.parameters()]
     result(model).square().mean().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
-    optimiser.step()
+    optimizer.step()
     assert any(not old.equal(new) for old, new in zip(before, model.parameters(), strict=True))
     other.load_state_dict(model.state_dict())
     assert result(other.eval()).equal(result(model.eval()))
@@ -97,21 +97,21 @@ def test_L2_clipping_and_vectors():
     lambda p: optim.AdamW(p, lr=0.1), lambda p: optim.RMSprop(p, lr=0.05), lambda p: optim.Adagrad(p, lr=0.5),
     lambda p: optim.Adadelta(p, lr=20.0), lambda p: optim.NAdam(p, lr=0.1), lambda p: optim.RAdam(p, lr=0.1),
     lambda p: optim.LBFGS(p, lr=0.5)])
-def test_L3_optimisers_find_the_minimum(make):
+def test_L3_optimizers_find_the_minimum(make):
     target = cygrad.tensor([1.0, -2.0, 0.5])
     x = cygrad.zeros(3, requires_grad=True)
-    optimiser = make([x])
-    schedule = optim.lr_scheduler.ExponentialLR(optimiser, 0.999)
+    optimizer = make([x])
+    schedule = optim.lr_scheduler.ExponentialLR(optimizer, 0.999)
 
     def closure():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = (x - target).square().sum()
         loss.backward()
         return loss
     first = closure().item()
     version = x._version
     for _ in range(200):
-        loss = optimiser.step(closure)
+        loss = optimizer.step(closure)
         schedule.step()
     assert loss.item() < 0.01 * first
     assert x._version > version                  # changed in place

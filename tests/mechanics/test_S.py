@@ -7,13 +7,9 @@ import pytest
 
 import cygrad
 from cygrad.autograd import grad
+from tests.tools import FLOAT, leaf
 
-FLOAT = cygrad.float64
 BLOCK = 1 << 20                                  # elements whose 8 MiB are one large block to the byte
-
-
-def leaf(*values, dtype=FLOAT):
-    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
 
 
 def in_use():

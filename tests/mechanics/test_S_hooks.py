@@ -12,13 +12,7 @@ import pytest
 
 import cygrad
 from cygrad.autograd import Function, grad
-
-FLOAT = cygrad.float64
-
-
-def leaf(*values, dtype=FLOAT):
-    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
-
+from tests.tools import FLOAT, leaf
 
 # ----------------------------------------------------------------------------------------------- hooks of one save (S5)
 
@@ -386,8 +380,8 @@ def test_S6_allow_mutation_on_saved_tensors():
     with allow() as mutations:
         y = x * 1
         z = (y.pow(2) + y.exp() * y).sum()
-        y.zero_()                                          # the memory of y is saved twice
-        assert len(mutations.cloned) == 2
+        y.zero_()                                          # saved twice, and copied once
+        assert len(mutations.cloned) == 1
         v = y.add(1)
         kept = v * w
         v[1:].add_(5)                                      # by way of a view
@@ -405,9 +399,8 @@ def test_S6_allow_mutation_on_saved_tensors():
             pass
         same = z.grad_fn.next_functions[0][0]._saved_self
         assert same.data_ptr() == y.data_ptr()             # nothing is copied before it is needed
-    assert grad(z, x, retain_graph=True)[0].tolist() == [2, 4]
-    y.zero_()
-    with pytest.raises(RuntimeError, match="changed in place outside the block"):
+        assert grad(z, x, retain_graph=True)[0].tolist() == [2, 4]
+    with pytest.raises(AssertionError, match="got a call outside of it"):
         z.backward()
     y = x * 1
     z = y * y

@@ -1,7 +1,6 @@
 """Threads: concurrent backward, shared leaves and graphs, modes, same bits, fork (rows T1 to T4, T6, T7)."""
 
 import gc
-import subprocess
 import sys
 import threading
 import time
@@ -11,32 +10,15 @@ import pytest
 
 import cygrad
 from cygrad.autograd import grad
-
-FLOAT = cygrad.float64
-
-
-def leaf(*values, dtype=FLOAT):
-    return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
+from tests.tools import FLOAT, in_threads, leaf, run_program
 
 
-def in_threads(n, body):
-    """Run body(i) in n threads that start together; the errors, by thread."""
-    barrier = threading.Barrier(n)
-    errors = [None] * n
-
-    def run(i):
-        barrier.wait()
-        try:
-            body(i)
-        except BaseException as error:
-            errors[i] = error
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
+def error_of(function):
+    """What it raises, or None."""
+    try:
+        function()
+    except Exception as error:
+        return error
 
 
 @pytest.fixture
@@ -84,7 +66,7 @@ def test_T1_independent_graphs(impatient):
                 (x * x * x).sum().backward()
             results[i] = (x.grad, grad((x.exp() * 0 + x * x).sum(), x)[0])
 
-    assert in_threads(8, body) == [None] * 8
+    in_threads(8, body)
     for i, (total, single) in enumerate(results):
         assert total.tolist() == [300.0 * (i + 1) ** 2] * 50
         assert single.tolist() == [2.0 * (i + 1)] * 50
@@ -99,7 +81,7 @@ def test_T2_shared_leaves(size, impatient):
         for _ in range(turns):
             (w * 1).sum().backward()
 
-    assert in_threads(threads, body) == [None] * threads
+    in_threads(threads, body)
     assert (w.grad == threads * turns).all()
 
 
@@ -112,7 +94,7 @@ def test_T2_shared_leaves_with_hooks_and_create_graph(impatient):
         for _ in range(50):
             (w * 1).backward(create_graph=i % 2 == 0)
 
-    assert in_threads(8, body) == [None] * 8
+    in_threads(8, body)
     assert len(calls) == 400
     assert w.grad.item() == 400.0
     w.grad = None
@@ -133,7 +115,7 @@ def test_T2_grad_is_set_and_read_meanwhile(impatient):
             else:
                 (w * 1).sum().backward()
 
-    assert in_threads(6, body) == [None] * 6
+    in_threads(6, body)
 
 
 def test_T3_shared_graph_retained(impatient):
@@ -149,7 +131,7 @@ def test_T3_shared_graph_retained(impatient):
         for _ in range(20):
             found.append(grad(y, x, retain_graph=True)[0].tolist())
 
-    assert in_threads(8, body) == [None] * 8
+    in_threads(8, body)
     assert len(found) == 160
     assert all(g == expected for g in found)
 
@@ -162,7 +144,7 @@ def test_T3_shared_graph_retained_into_leaves(impatient):
         for _ in range(50):
             y.backward(retain_graph=True)
 
-    assert in_threads(8, body) == [None] * 8
+    in_threads(8, body)
     assert x.grad.tolist() == [800.0, 1600.0]
 
 
@@ -173,8 +155,7 @@ def test_T3_shared_graph_freed(impatient):
         for _ in range(20):
             y = y.sin()
         y = y.sum()
-        errors = in_threads(8, lambda i, y=y: y.backward())
-        failed = [error for error in errors if error is not None]
+        failed = [error for error in in_threads(8, lambda i, y=y: error_of(y.backward)) if error is not None]
         # Each saved value can be taken once: at most one call gets through, the others say why not.
         assert len(failed) >= 7
         for error in failed:
@@ -192,7 +173,7 @@ def test_T3_parts_of_a_graph_shared(impatient):
         def body(i, shared=shared, found=found, x=x):
             found[i] = grad((shared * float(i + 1)).exp().sum() * 0 + (shared * float(i + 1)).sum(), x)[0].tolist()
 
-        assert in_threads(8, body) == [None] * 8
+        in_threads(8, body)
         assert found == [[2.0 * (i + 1)] * 2 for i in range(8)]
 
 
@@ -217,7 +198,7 @@ def test_T3_collector_and_destruction_meanwhile(impatient):
             y.sum().backward()
 
     try:
-        assert in_threads(4, body) == [None] * 4
+        in_threads(4, body)
     finally:
         stop.set()
         thread.join()
@@ -234,7 +215,7 @@ def test_T4_modes_are_thread_local(impatient):
                 assert (x * 2).grad_fn is not None
                 (x * 2).backward()
 
-    assert in_threads(6, body) == [None] * 6
+    in_threads(6, body)
 
 
 def test_T4_hooks_registered_meanwhile(impatient):
@@ -259,7 +240,7 @@ def test_T4_hooks_registered_meanwhile(impatient):
             else:
                 assert grad(total, x, retain_graph=True)[0].tolist() == [1.0, 1.0]
 
-    assert in_threads(5, body) == [None] * 5
+    in_threads(5, body)
 
 
 def test_T4_hook_registered_during_backward_fires():
@@ -353,7 +334,7 @@ def test_T6_teams_and_python_threads(eight_threads):
     def body(i):
         found[i] = [g.numpy().tobytes() for g in wide_program()]
 
-    assert in_threads(4, body) == [None] * 4
+    in_threads(4, body)
     assert all(result == expected for result in found)
 
 
@@ -380,13 +361,8 @@ def test_T6_errors_in_a_team(eight_threads):
 
 # ----------------------------------------------------------------------------------------------------------------- T7
 
-def run_program(text):
-    return subprocess.run([sys.executable, "-W", "error::DeprecationWarning:cygrad", "-c", text], timeout=120,
-                          capture_output=True, text=True)
-
-
 def test_T7_after_fork():
-    result = run_program("""
+    assert run_program("""
 import os, cygrad
 def work():
     x = cygrad.ones(400, 400, requires_grad=True)
@@ -403,12 +379,11 @@ for _ in range(3):
 assert all(os.waitpid(child, 0)[1] == 0 for child in children)
 assert work() == expected
 print("done")
-""")
-    assert (result.returncode, result.stdout.strip()) == (0, "done"), result.stderr
+""", "-W", "error::DeprecationWarning:cygrad") == ["done"]
 
 
 def test_T7_exit_with_threads_alive():
-    result = run_program("""
+    assert run_program("""
 import threading, time, cygrad
 x = cygrad.ones(300, 300, requires_grad=True)
 def work():
@@ -418,5 +393,4 @@ for _ in range(3):
     threading.Thread(target=work, daemon=True).start()
 time.sleep(0.3)
 print("done", flush=True)
-""")
-    assert (result.returncode, result.stdout.strip()) == (0, "done"), result.stderr
+""", "-W", "error::DeprecationWarning:cygrad") == ["done"]

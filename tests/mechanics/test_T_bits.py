@@ -174,7 +174,7 @@ def test_T6_every_operator(name, number_of_threads):
 
 # ---- training
 
-def train(optimiser, **options):
+def train(optimizer, **options):
     """The parameters after 200 steps, and the losses, as bytes."""
     rng = np.random.default_rng(7)
     images = cygrad.tensor(rng.standard_normal((192, 200)).astype(np.float32))
@@ -187,25 +187,25 @@ def train(optimiser, **options):
                 parameter.copy_(cygrad.tensor(rng.uniform(-0.06, 0.06, tuple(parameter.shape)).astype(np.float32)))
         layers += [layer, cygrad.nn.Tanh()]
     model = cygrad.nn.Sequential(*layers[:-1])
-    optimiser = getattr(cygrad.optim, optimiser)(model.parameters(), **options)
+    optimizer = getattr(cygrad.optim, optimizer)(model.parameters(), **options)
     losses = []
     for _ in range(200):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = cygrad.nn.functional.cross_entropy(model(images), classes)
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0] / 2
     return np.array(losses).tobytes() + b"".join(p.detach().numpy().tobytes() for p in model.parameters())
 
 
-@pytest.mark.parametrize(("optimiser", "options"), [
+@pytest.mark.parametrize(("optimizer", "options"), [
     ("SGD", {"lr": 0.1, "momentum": 0.9}), ("Adam", {"lr": 0.001})], ids=["momentum", "Adam"])
-def test_T6_training(optimiser, options, number_of_threads):
+def test_T6_training(optimizer, options, number_of_threads):
     found = {}
     for n in (1, 2, 3, 8):
         number_of_threads(n)
-        found[n] = train(optimiser, **options)
+        found[n] = train(optimizer, **options)
     assert found[2] == found[1]
     assert found[3] == found[1]
     assert found[8] == found[1]

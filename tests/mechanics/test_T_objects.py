@@ -3,26 +3,14 @@
 import gc
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import cygrad
 from cygrad.autograd import forward_ad
+from tests.tools import in_threads
 
 THREADS = 4
-
-
-def run_threads(function, n):
-    """What the function gives for each number below n, called in as many threads at the same moment."""
-    start = threading.Barrier(n)
-
-    def work(number):
-        start.wait()
-        return function(number)
-
-    with ThreadPoolExecutor(n) as pool:
-        return list(pool.map(work, range(n)))
 
 
 def test_T_first_hooks_of_a_node():
@@ -36,7 +24,7 @@ def test_T_first_hooks_of_a_node():
             return [node.register_hook(lambda inputs, outputs: called.append(number)),
                     tensor.register_hook(lambda grad: called.append(THREADS + number))]
 
-        handles = [handle for pair in run_threads(register, THREADS) for handle in pair]
+        handles = [handle for pair in in_threads(THREADS, register) for handle in pair]
         assert len({handle.id for handle in handles}) == 2 * THREADS
         y.sum().backward(retain_graph=True)
         assert sorted(called) == list(range(2 * THREADS))
@@ -56,7 +44,7 @@ def test_T_first_hooks_of_a_leaf():
             leaf.register_post_accumulate_grad_hook(lambda leaf: called.append(THREADS + number))
             (leaf * 1).sum()
 
-        run_threads(register, THREADS)
+        in_threads(THREADS, register)
         (x * 2).sum().backward()
         assert sorted(called) == list(range(2 * THREADS))
 
@@ -65,7 +53,7 @@ def test_T_first_use_of_a_leaf():
     """A leaf has one slot and one AccumulateGrad, whoever comes first."""
     for _ in range(100):
         x = cygrad.ones(3, requires_grad=True)
-        results = run_threads(lambda number, x=x: x * float(number), THREADS)
+        results = in_threads(THREADS, lambda number, x=x: x * float(number))
         ends = {id(result.grad_fn.next_functions[0][0]) for result in results}
         assert len(ends) == 1
         cygrad.stack(results).sum().backward()
@@ -81,7 +69,7 @@ def test_T_end_and_return_of_an_accumulator():
         for _ in range(rounds):
             (x * 1).sum().backward()
 
-    run_threads(work, THREADS)
+    in_threads(THREADS, work)
     assert x.grad.tolist() == [rounds * THREADS] * 2
 
 
@@ -98,7 +86,7 @@ def test_T_end_of_a_saved_tensor():
                 return [3.0, 3.0]
             return node._saved_self.tolist()
 
-        assert run_threads(work, THREADS) == [[3.0, 3.0]] * THREADS
+        assert in_threads(THREADS, work) == [[3.0, 3.0]] * THREADS
         del held
         y.sum().backward()
         assert leaf.grad.tolist() == [18.0, 18.0]
@@ -108,7 +96,7 @@ def test_T_grad_is_one_object():
     for _ in range(100):
         x = cygrad.ones(2, requires_grad=True)
         (x * 5).sum().backward()
-        seen = run_threads(lambda number, x=x: x.grad, THREADS)
+        seen = in_threads(THREADS, lambda number, x=x: x.grad)
         assert len({id(grad) for grad in seen}) == 1
         reference = weakref.ref(seen[0])
         del seen
@@ -129,7 +117,7 @@ def test_T_changes_in_place_of_one_tensor():
             (y if number % 2 else view).add_(1.0)
 
     before = y._version
-    run_threads(work, THREADS)
+    in_threads(THREADS, work)
     half = rounds * THREADS // 2
     assert y.tolist() == [1.0 + half] + [1.0 + 2 * half] * 2
     assert y._version == before + 2 * half
@@ -153,7 +141,7 @@ def test_T_another_memory_while_others_compute():
             else:
                 assert (x + 0.0).tolist() in ([1.0] * 4, [2.0] * 4)
 
-    run_threads(work, THREADS)
+    in_threads(THREADS, work)
 
 
 def test_T_levels_of_forward_mode():
@@ -164,7 +152,7 @@ def test_T_levels_of_forward_mode():
                 x = forward_ad.make_dual(cygrad.tensor(2.0), cygrad.tensor(float(number)))
                 assert forward_ad.unpack_dual(x * x).tangent.item() == 4.0 * number
 
-    run_threads(work, THREADS)
+    in_threads(THREADS, work)
 
 
 def test_T8_functions_and_hooks_need_no_locks():

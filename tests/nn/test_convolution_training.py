@@ -9,6 +9,8 @@ import pytest
 import cygrad
 from tests.reference import torch
 
+pytestmark = pytest.mark.slow
+
 MODELS = Path(__file__).parents[2] / "examples"
 
 
@@ -51,14 +53,14 @@ def images_and_classes():
 def losses(library, model):
     """Of 50 steps."""
     images, classes = (library.tensor(array) for array in images_and_classes())
-    optimiser = library.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
+    optimizer = library.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
     found = []
     for step in range(50):
         batch = slice(20 * (step % 10), 20 * (step % 10) + 20)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = library.nn.functional.cross_entropy(model(images[batch]), classes[batch])
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         found.append(loss.item())
     return found
 

@@ -1,4 +1,4 @@
-"""Convolutions and normalisations that learn their channels from the first input."""
+"""Convolutions and normalizations that learn their channels from the first input."""
 
 import inspect
 

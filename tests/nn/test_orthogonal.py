@@ -1,4 +1,4 @@
-"""Orthogonal parametrisations."""
+"""Orthogonal parametrizations."""
 
 import numpy as np
 import pytest

@@ -196,7 +196,7 @@ def test_another_dimension_and_other_forms():
         nn.parallel.parallel_apply([net], [])
 
 
-def test_parametrised_modules():
+def test_parametrized_modules():
     net = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
     x = cygrad.randn(6, 4)
     net(x).sum().backward()

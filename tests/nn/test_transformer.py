@@ -125,3 +125,12 @@ def test_errors():
 def test_stacks_are_of_modules(stack):
     with pytest.raises(TypeError, match=r"the layer must be a Module \(got float"):
         stack(1.0, 10**30)
+
+
+@pytest.mark.parametrize("count", [2**31, 2**63])
+def test_more_layers_than_memory_holds_are_refused(count):
+    layer = nn.TransformerEncoderLayer(4, 2, 4)
+    for make in (lambda: nn.TransformerEncoder(layer, count), lambda: nn.Transformer(4, 2, count, 1, 4),
+                 lambda: nn.LSTM(2, 3, num_layers=count), lambda: nn.GRU(2, 3, num_layers=count)):
+        with pytest.raises(ValueError, match="too many layers"):
+            make()

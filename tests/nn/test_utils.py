@@ -1,4 +1,4 @@
-"""nn.utils: clipping, vectors, parametrisations, stateless calls."""
+"""nn.utils: clipping, vectors, parametrizations, stateless calls."""
 
 import copy
 import pickle
@@ -92,7 +92,7 @@ def test_vectors():
         nn.utils.vector_to_parameters([1.0], model.parameters())
 
 
-# ------------------------------------------------------------------------------------------------- parametrisations
+# ------------------------------------------------------------------------------------------------- parametrizations
 
 def make_classes(library):
     class Symmetric(library.nn.Module):

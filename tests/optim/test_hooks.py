@@ -1,4 +1,4 @@
-"""Hooks of optimisers, and named parameters."""
+"""Hooks of optimizers, and named parameters."""
 
 import copy
 import pickle

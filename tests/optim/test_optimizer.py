@@ -137,7 +137,7 @@ def test_grad_mode_is_the_same_after_a_step():
     optim.Adam([w]).step()
     assert cygrad.is_grad_enabled()
     with pytest.raises(TypeError):
-        cygrad._core.optimise.sgd([w, "no tensor"], {}, 0.1, 0, 0, 0, False, False)
+        cygrad._core.optimizers.optimize.sgd([w, "no tensor"], {}, 0.1, 0, 0, 0, False, False)
     assert cygrad.is_grad_enabled()
 
 

@@ -1,4 +1,4 @@
-"""Every optimiser against PyTorch, step by step: parameters and state, over the grid of its options."""
+"""Every optimizer against PyTorch, step by step: parameters and state, over the grid of its options."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""Steps of the optimisers, compared with formulas written in NumPy and with PyTorch."""
+"""Steps of the optimizers, compared with formulas written in NumPy and with PyTorch."""
 
 import itertools
 

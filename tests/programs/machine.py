@@ -40,7 +40,7 @@ class Machine:
     ----------
     values : list of Tensor
     notes : list
-        One entry for each line, and one for each gradient at the end; equal for equal behaviour, with arrays as
+        One entry for each line, and one for each gradient at the end; equal for equal behavior, with arrays as
         leaves.
     """
 

@@ -11,6 +11,8 @@ from tests.programs.machine import Machine
 from tests.programs.writer import DRAFTS, write
 from tests.reference import torch
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = int(os.environ.get("CYGRAD_PROGRAMS", "200"))
 
 

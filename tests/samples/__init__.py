@@ -1,11 +1,11 @@
-"""Sample inputs of every operator, for the one parametrised suite.
+"""Sample inputs of every operator, for the one parametrized suite.
 
 Each module here has a dict ``SAMPLES``: name of a public function -> list of builders. A builder is a function of
 ``(make, dtype)`` and gives a `Sample`; ``make(shape, low=-2, high=2)`` gives a tensor of that dtype with random
 elements between the two bounds (both parts, if complex). The suite decides which of them require gradients.
 ``COMPLEX`` names the functions that take complex tensors, and ``HELPERS`` says for each operator without a public
 function whose samples exercise it. Names with a dot are those of modules: ``linalg.inv``. ``WRAPPED`` has for some
-names a function of the library, cygrad or the reference, that gives the function to be tested in the place of the one
+names a function of the library, cygrad or PyTorch, that gives the function to be tested in the place of the one
 of that name: where results are not unique, what is unique of them.
 """
 

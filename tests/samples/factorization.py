@@ -1,6 +1,6 @@
-"""Samples: factorisations of matrices.
+"""Samples: factorizations of matrices.
 
-Where they are not unique, the suite looks at what is: a function of the factors, the same for us and the reference.
+Where they are not unique, the suite looks at what is: a function of the factors, the same for us and PyTorch.
 """
 
 import cygrad

@@ -55,7 +55,7 @@ def triangle(matrix, upper=False):
     return matrix.triu() if upper else matrix.tril()
 
 
-# Functions that read a triangle, given only that: the reference has gradients for what it does not read.
+# Functions that read a triangle, given only that: PyTorch has gradients for what it does not read.
 WRAPPED = {
     "cholesky_solve": lambda lib: lambda B, L, upper=False: lib.cholesky_solve(B, triangle(L, upper), upper),
     "cholesky_inverse": lambda lib: lambda L, upper=False: lib.cholesky_inverse(triangle(L, upper), upper),
@@ -139,6 +139,8 @@ HELPERS = {
     "adjoint": "linalg.solve",
     "identity_like": "linalg.lu",
     "refuse_gradient": "linalg.qr",
+    "underived": "unique",
+    "unknown_gradient": "igamma",
     "linalg_solve_triangular": "linalg.solve_triangular",
     "linalg_lu_factor_ex": "linalg.lu_factor",
     "linalg_permute_rows": "linalg.lu",

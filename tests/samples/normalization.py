@@ -1,4 +1,4 @@
-"""Samples: normalisation of channels, rows, groups and neighbours."""
+"""Samples: normalization of channels, rows, groups and neighbors."""
 
 
 from .sample import Sample, call, fails
@@ -21,7 +21,7 @@ def evaluation(shape, affine=True):
     def build(make, dtype):
         channels = (shape[1],)
         parameters = {"weight": make(channels, 0.5, 2), "bias": make(channels)} if affine else {}
-        return Sample((make(shape), make(channels), make(channels, 0.5, 2)), parameters)
+        return Sample((make(shape), make(channels), make(channels, 0.5, 2)), parameters, fixed=(1, 2))
 
     return build
 

@@ -63,4 +63,5 @@ HELPERS = {
     "as_strided_backward": "as_strided",
     "split_backward": "split",
     "unbind_backward": "unbind",
+    "unsafe_split": "split", "var_mean": "var", "std_mean": "std", "aminmax": "amax", "lu_unpack": "lu_unpack",
 }

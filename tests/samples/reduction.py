@@ -102,4 +102,5 @@ for _name in ("argmax", "argmin"):
         for build in SAMPLES[_name]
     ]
 COMPLEX = {"sum", "mean", "prod", "var", "std", "norm"}
-HELPERS = {"max_dim": "max", "min_dim": "min", "sum_to": "add", "unreduce": "sum", "select_backward_index": "max"}
+HELPERS = {"max_all": "max", "max_dim": "max", "min_all": "min", "min_dim": "min", "sum_to": "add", "unreduce": "sum",
+           "select_backward_index": "max"}

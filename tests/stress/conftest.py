@@ -1,10 +1,14 @@
 """More threads than cores, and Python changes threads as often as it can."""
 
+import os
 import sys
 
 import pytest
 
 import cygrad
+
+# `make stress` sets it: how many times as much as in the ordinary test run.
+TIMES = int(os.environ.get("CYGRAD_STRESS", "1"))
 
 
 @pytest.fixture(autouse=True)

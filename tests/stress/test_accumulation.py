@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import cygrad
+from tests.tools import in_threads
 
-from .tools import TIMES, in_threads
+from .conftest import TIMES
+
+pytestmark = pytest.mark.slow
 
 THREADS = 8
 
@@ -70,7 +73,7 @@ def test_grad_is_reset_meanwhile(reset):
     """What is lost is unknown then, but every element stays a sum of whole gradients, and all is in order after."""
     turns = 60 * TIMES
     w = cygrad.zeros(400, dtype=cygrad.float64, requires_grad=True)
-    optimiser = cygrad.optim.SGD([w], lr=0.0)
+    optimizer = cygrad.optim.SGD([w], lr=0.0)
 
     def body(i):
         for _ in range(turns):
@@ -79,9 +82,9 @@ def test_grad_is_reset_meanwhile(reset):
             elif reset == "none":
                 w.grad = None
             elif reset == "zero_grad":
-                optimiser.zero_grad()
+                optimizer.zero_grad()
             elif reset == "zero_":
-                optimiser.zero_grad(set_to_none=False)
+                optimizer.zero_grad(set_to_none=False)
             else:
                 w.grad = cygrad.ones(400, dtype=cygrad.float64)
             found = w.grad

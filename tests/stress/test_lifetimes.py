@@ -6,9 +6,12 @@ import threading
 import pytest
 
 import cygrad
-from cygrad._core import probes
+from cygrad._core.testing import probes
+from tests.tools import run_program
 
-from .tools import TIMES, run_program
+from .conftest import TIMES
+
+pytestmark = pytest.mark.slow
 
 
 def work():
@@ -83,3 +86,29 @@ def test_more_threads_than_slots(count):
         thread.join()
     noted = probes.loop_pieces(100, 1, sleep=True)
     assert len(noted["pieces"]) == 100
+
+
+def test_threads_that_record_leave_nothing_with_malloc():
+    """Each frees the list of dying nodes that it has made."""
+    first, last = run_program(f"""
+import ctypes, threading, cygrad
+class Facts(ctypes.Structure):
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks used free keep"
+    _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+mallinfo = ctypes.CDLL(None).mallinfo2
+mallinfo.restype = Facts
+cygrad.set_num_threads(1)
+def work():
+    x = cygrad.ones(3, requires_grad=True)
+    ((x * 2).sin() + x).sum().backward()
+def wave():
+    for _ in range(10):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+for _ in range(20): wave()
+first = mallinfo().used
+for _ in range({50 * TIMES}): wave()
+print(first, mallinfo().used)
+""")
+    assert int(last) - int(first) < 100 * 500 * TIMES

@@ -4,9 +4,11 @@ import os
 
 import pytest
 
-from .tools import TIMES, run_program
+from tests.tools import run_program
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+from .conftest import TIMES
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")]
 
 WORK = """
 import os, signal, sys, threading, time
@@ -95,7 +97,7 @@ print("done", flush=True)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_interrupt(threads):
+def test_interrupt(threads, interrupts_ignored):
     """A backward ends when it is told to, and can be done again."""
     for _ in range(TIMES):
         assert run_program(WORK + f"""
@@ -108,6 +110,7 @@ total = y.sum()
 with cygrad.threads(1):
     expected = cygrad.autograd.grad(total, x, retain_graph=True)[0].numpy().tobytes()
 calls, seen = 0, []
+signal.signal(signal.SIGINT, signal.default_int_handler)       # Python leaves an inherited SIG_IGN as it is
 def interrupt():
     time.sleep(0.1)
     seen.append(calls)
@@ -123,3 +126,26 @@ except KeyboardInterrupt:
     print("ended", calls - seen[0] <= 1)         # at once, or at the end of a call that was almost through
 assert cygrad.autograd.grad(total, x)[0].numpy().tobytes() == expected
 """) == ["ended", "True"]
+
+
+@pytest.mark.parametrize("turn", range(3 * TIMES))
+def test_fork_while_other_threads_run_their_first_operations(turn):
+    """What reads formulas is imported then; a child must not wait for a module that a thread of its parent imports."""
+    assert run_program(f"""
+import os, signal, threading, time
+import cygrad
+def first(): (cygrad.ones(3, requires_grad=True) * 2).sin().sum().backward()
+threads = [threading.Thread(target=first) for _ in range(3)]
+for thread in threads: thread.start()
+time.sleep({turn} * 0.002)
+codes = []
+for _ in range(4):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        first()
+        os._exit(0)
+    codes.append(os.waitpid(child, 0)[1])
+for thread in threads: thread.join()
+print(codes)
+""") == ["[0,", "0,", "0,", "0]"]

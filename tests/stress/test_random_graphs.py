@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 import cygrad
+from tests.tools import in_threads
 
+from .conftest import TIMES
 from .random_graph import RandomGraph
-from .tools import TIMES, in_threads
+
+pytestmark = pytest.mark.slow
 
 SIZES = [(5,), (700,), (30_000,), (120, 400)]
 

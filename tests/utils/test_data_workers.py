@@ -326,9 +326,11 @@ next(iterator)
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize(("ending", "code"), [
     ("", 0), ("sys.exit(3)", 3), ("raise ValueError", 1),
-    ("signal.alarm(0)\nthreading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+    # Python leaves an inherited SIG_IGN as it is, so the program installs its handler itself.
+    ("signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+     "threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
      "try:\n    list(iterator)\nexcept KeyboardInterrupt:\n    time.sleep(0.3)\n    sys.exit(7)", 7)])
-def test_programs_end(ending, code, persistent):
+def test_programs_end(ending, code, persistent, interrupts_ignored):
     program = textwrap.dedent(PROGRAM).format(persistent=persistent, ending=ending)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == code, done.stderr

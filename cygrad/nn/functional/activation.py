@@ -2,8 +2,8 @@
 
 import warnings
 
-from cygrad._core.dtype import uint8
-from cygrad.composite.forms import as_tensor_argument
+from cygrad._core.arrays.dtype import uint8
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
 __all__ = ["celu", "elu", "gelu", "glu", "hardtanh", "leaky_relu", "log_softmax", "logsigmoid", "mish", "relu",

@@ -155,6 +155,10 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     if key.shape[:2] != value.shape[:2] or (not use_separate_proj_weight and key.shape != value.shape):
         raise AssertionError(f"multi_head_attention_forward: key shape {tuple(key.shape)} does not match value shape "
                              f"{tuple(value.shape)}.")
+    keys = tuple(key.shape[:2]) if batch_first else (key.shape[1], key.shape[0])
+    if key_padding_mask is not None and tuple(key_padding_mask.shape) != keys:
+        raise AssertionError("multi_head_attention_forward: key_padding_mask must have an entry for each key (got "
+                             f"{tuple(key_padding_mask.shape)}, expected {keys if batched else keys[1:]}).")
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight
     heads = _Heads(num_heads, batch_first)
     q, k, v = heads.project(query, key, value, weights, in_proj_bias)

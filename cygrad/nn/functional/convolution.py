@@ -57,6 +57,8 @@ def _conv(n, input, weight, bias, stride, padding, dilation, groups, operation):
     if isinstance(padding, str):
         input, padding = _padded(input, weight, stride, padding, dilation, n, operation)
     result = _convolution(input, weight, bias, stride, padding, dilation, groups)
+    if weight.ndim > 1 and weight.shape[1] == 0:
+        result = result[:, :0]               # nothing is made of nothing, not even of a bias
     return result.squeeze(0) if single else result
 
 
@@ -209,7 +211,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     Derivative: as for `conv1d`.
 
     Kernels of 3 x 3 with stride 1, no dilation and many channels are computed by Winograd's method if that is faster.
-    It rounds relative to the largest elements of a neighbourhood of 6 x 6: errors are some 1e-6 of the results' size in
+    It rounds relative to the largest elements of a neighborhood of 6 x 6: errors are some 1e-6 of the results' size in
     float32, where sums of products have some 3e-7.
 
     Examples

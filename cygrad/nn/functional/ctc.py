@@ -10,7 +10,7 @@ all samples and states at once, so derivatives of any order are right.
 import math
 
 import cygrad
-from cygrad.composite.forms import as_tensor_argument
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.loss import reduced
 
 __all__ = ["ctc_loss"]
@@ -26,7 +26,7 @@ def _lengths(operation, name, lengths, count, longest):
     for length in lengths:
         if int(length) != length or not 0 <= length <= longest:
             raise RuntimeError(f"{operation}: Expected {name} to have values from 0 to {longest} (got {length}).")
-    return [int(length) for length in lengths]
+    return [int(length) for length in tuple(lengths)]
 
 
 def _targets(targets, lengths, classes, blank):

@@ -1,7 +1,7 @@
 """How far apart vectors are, and how alike their directions."""
 
 import cygrad
-from cygrad.composite.forms import as_tensor_argument
+from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["cosine_similarity", "pairwise_distance", "pdist"]
 

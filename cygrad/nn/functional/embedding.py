@@ -3,7 +3,8 @@
 from itertools import pairwise
 
 import cygrad
-from cygrad.composite.forms import as_tensor_argument
+from cygrad._core.dispatch.tangents import paused
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
 __all__ = ["embedding", "embedding_bag"]
@@ -26,12 +27,13 @@ def _limit_norms(operation, weight, index, max_norm, norm_type):
     if cygrad.is_grad_enabled() and weight.requires_grad and not weight.is_leaf:
         raise RuntimeError(f"{operation}: with max_norm the table is changed in place, so it must be a leaf (got the "
                            "result of another operation). Pass a parameter.")
-    with cygrad.no_grad():
+    with cygrad.no_grad(), paused():             # no part of what is differentiated, in either mode
         rows = cygrad.unique(index)
         chosen = weight.detach().index_select(0, rows)
-        norms = cygrad.norm(chosen, norm_type, 1, keepdim=True)
+        # In double precision, or rows would come out longer by a last bit.
+        norms = cygrad.norm(chosen, norm_type, 1, keepdim=True).to(cygrad.float64)
         factor = cygrad.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
-        weight.index_copy_(0, rows, chosen * factor)
+        weight.index_copy_(0, rows, chosen * factor.to(chosen.dtype))
 
 
 def _share_gradients(rows, index):

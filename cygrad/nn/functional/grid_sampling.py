@@ -46,13 +46,13 @@ def _values(input, places):
         whole = cygrad.where(here, place, 0).to(cygrad.int64)     # nan is not inside either
         inside = here if inside is None else inside & here
         flat = whole if flat is None else flat * size + whole
-    flat = flat.reshape(batch, 1, -1).expand(batch, channels, -1)
+    flat = flat.flatten(1).unsqueeze(1).expand(batch, channels, -1)
     values = input.flatten(2).gather(2, flat).reshape(batch, channels, *places[0].shape[1:])
     return cygrad.where(inside.unsqueeze(1), values, 0)
 
 
 def _linear(input, positions):
-    """The 2**n neighbours, each with the volume of the opposite cell as its weight."""
+    """The 2**n neighbors, each with the volume of the opposite cell as its weight."""
     lower = [position.floor().detach() for position in positions]
     result = None
     for corner in itertools.product((0, 1), repeat=len(positions)):
@@ -67,7 +67,7 @@ def _linear(input, positions):
 
 
 def _cubic_weights(part):
-    """Weights of the four neighbours at distances part + 1, part, 1 - part and 2 - part; Keys, 1981, a = -0.75."""
+    """Weights of the four neighbors at distances part + 1, part, 1 - part and 2 - part; Keys, 1981, a = -0.75."""
     a = -0.75
 
     def near(x):
@@ -107,7 +107,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     padding_mode : {"zeros", "border", "reflection"}
         What lies outside of the image.
     align_corners : bool, optional
-        Whether -1 and 1 are the centres of the outermost elements rather than their outer edges. Not, if not given.
+        Whether -1 and 1 are the centers of the outermost elements rather than their outer edges. Not, if not given.
 
     Returns
     -------

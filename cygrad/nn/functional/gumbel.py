@@ -3,7 +3,7 @@
 import warnings
 
 import cygrad
-from cygrad.composite.forms import as_tensor_argument
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import softmax
 
 __all__ = ["gumbel_softmax"]

@@ -3,7 +3,7 @@
 import math
 
 import cygrad
-from cygrad.composite.forms import as_tensor_argument
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.loss import reduced, resolve_reduction
 
 __all__ = ["gaussian_nll_loss", "poisson_nll_loss"]

@@ -2,7 +2,7 @@
 
 import warnings
 
-from cygrad.composite.forms import as_tensor_argument
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div",
@@ -244,7 +244,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):
     """
-    Minus the log-probability of the right class, given unnormalised scores.
+    Minus the log-probability of the right class, given unnormalized scores.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
                          f"expected {input.shape}).")
     if not ((input >= 0) & (input <= 1)).all().item():
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1. "
-                           "Use binary_cross_entropy_with_logits for unnormalised scores.")
+                           "Use binary_cross_entropy_with_logits for unnormalized scores.")
     losses = _bce(input, target)
     return reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy")
 

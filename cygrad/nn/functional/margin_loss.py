@@ -3,7 +3,7 @@
 import warnings
 
 import cygrad
-from cygrad.composite.forms import as_tensor_argument
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import logsigmoid, softplus
 from cygrad.nn.functional.distance import cosine_similarity, pairwise_distance
 from cygrad.nn.functional.loss import reduced, resolve_reduction
@@ -113,6 +113,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     if target.ndim > 1 or input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
         raise RuntimeError("cosine_embedding_loss: 0D or 1D target tensor expected, and inputs with one dimension more "
                            f"(got shapes {tuple(target.shape)}, {tuple(input1.shape)} and {tuple(input2.shape)}).")
+    input1, input2 = (x if x.is_floating_point() else x.to(cygrad.get_default_dtype()) for x in (input1, input2))
     cosine = cosine_similarity(input1, input2, -1)
     losses = cygrad.where(target == 1, 1 - cosine, cygrad.where(target == -1, cygrad.relu(cosine - margin), 0))
     return reduced(losses, reduction, "cosine_embedding_loss")

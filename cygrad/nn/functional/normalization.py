@@ -1,6 +1,7 @@
-"""Normalisation: over channels, rows, groups and neighbouring channels."""
+"""Normalization: over channels, rows, groups and neighboring channels."""
 
 import cygrad
+from cygrad._core.dispatch.tangents import paused, tangent
 from cygrad.operators import OPERATORS
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
@@ -21,10 +22,18 @@ def _check_channels(operation, channels, **parameters):
                                f"shape {values.shape}).")
 
 
+def _check_tangents(operation, **statistics):
+    """Running statistics are no part of what is differentiated."""
+    for name, running in statistics.items():
+        if running is not None and tangent(running) is not None:
+            raise RuntimeError(f"{operation}: {name} cannot have a tangent (got a dual tensor). Pass the primal.")
+
+
 def _update(running, batch, momentum):
     """Move a running statistic towards that of a batch, in place."""
     if running is not None:
-        running.mul_(1 - momentum).add_(batch.to(running.dtype) * momentum)
+        with cygrad.no_grad(), paused():
+            running.mul_(1 - momentum).add_(batch.to(running.dtype) * momentum)
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
@@ -77,6 +86,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     channels = input.shape[1]
     _check_channels("batch_norm", channels, running_mean=running_mean, running_var=running_var, weight=weight,
                     bias=bias)
+    _check_tangents("batch_norm", running_mean=running_mean, running_var=running_var)
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("batch_norm: expected running_mean and running_var to be defined when training=False. "
@@ -88,14 +98,13 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
                          f"{input.shape}).")
     result, mean, _, variance = _batch_norm(input, weight, bias, 0, eps)
     if count and (running_mean is not None or running_var is not None):
-        with cygrad.no_grad():
-            _update(running_mean, mean.reshape(channels), momentum)
-            _update(running_var, variance.reshape(channels) * (count / (count - 1)), momentum)
+        _update(running_mean, mean.reshape(channels), momentum)
+        _update(running_var, variance.reshape(channels) * (count / (count - 1)), momentum)
     return result
 
 
 def _with_statistics(input, mean, variance, weight, bias, eps):
-    """Channels normalised by given statistics."""
+    """Channels normalized by given statistics."""
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"batch_norm: needs float32 or float64 (got {input.dtype}). Convert with to() first.")
     scale = cygrad.rsqrt(variance.to(input.dtype) + eps)
@@ -132,7 +141,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     input : Tensor
         Floating point, of shape (..., *normalized_shape).
     normalized_shape : sequence of int
-        The sizes of the last dimensions, which are normalised together.
+        The sizes of the last dimensions, which are normalized together.
     weight, bias : Tensor, optional
         A factor and a summand for each of their elements.
     eps : float, default 1e-5
@@ -172,7 +181,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     input : Tensor
         Of shape (..., *normalized_shape).
     normalized_shape : sequence of int
-        The sizes of the last dimensions, which are normalised together.
+        The sizes of the last dimensions, which are normalized together.
     weight : Tensor, optional
         A factor for each of their elements.
     eps : float, optional
@@ -261,7 +270,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
 
 def _normalize_groups(rows, weight, bias, eps):
-    """Rows of shape (batch, groups, channels of a group, elements) normalised, with parameters of channels."""
+    """Rows of shape (batch, groups, channels of a group, elements) normalized, with parameters of channels."""
     shape = (*rows.shape[1:3], 1)
     return _layer_norm(rows, None if weight is None else weight.reshape(shape), None if bias is None else
                        bias.reshape(shape), 2, eps)
@@ -312,6 +321,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     batch, channels = input.shape[:2]
     _check_channels("instance_norm", channels, running_mean=running_mean, running_var=running_var, weight=weight,
                     bias=bias)
+    _check_tangents("instance_norm", running_mean=running_mean, running_var=running_var)
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise RuntimeError("instance_norm: expected running_mean and running_var to be defined when "
@@ -324,15 +334,14 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     rows = input.reshape(batch, channels, 1, count)
     result, mean, _, variance = _normalize_groups(rows, weight, bias, eps)
     if count and (running_mean is not None or running_var is not None):
-        with cygrad.no_grad():
-            _update(running_mean, mean.reshape(batch, channels).mean(0), momentum)
-            _update(running_var, variance.reshape(batch, channels).mean(0) * (count / (count - 1)), momentum)
+        _update(running_mean, mean.reshape(batch, channels).mean(0), momentum)
+        _update(running_var, variance.reshape(batch, channels).mean(0) * (count / (count - 1)), momentum)
     return result.reshape(input.shape)
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """
-    Divide by the average square of neighbouring channels: ``input / (k + alpha * average)**beta``.
+    Divide by the average square of neighboring channels: ``input / (k + alpha * average)**beta``.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Activations that are straight lines with bends, and activations written into their input."""
 
 import cygrad
-from cygrad.composite.forms import as_tensor_argument
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import celu, elu, hardtanh, leaky_relu, selu, write_into
 from cygrad.operators import OPERATORS
 
@@ -95,6 +95,15 @@ def softshrink(input, lambd=0.5):
     return _softshrink(input, lambd)
 
 
+def once_each(input):
+    """A view of a tensor that has each element once, where expanded dimensions repeat them."""
+    repeated = [size > 1 and step == 0 for size, step in zip(input.shape, input.stride(), strict=True)]
+    if not any(repeated):
+        return input
+    sizes = [1 if again else size for size, again in zip(input.shape, repeated, strict=True)]
+    return input.as_strided(sizes, input.stride(), input.storage_offset())
+
+
 def threshold(input, threshold, value, inplace=False):
     """
     Each element, or `value` if it does not exceed the threshold.
@@ -114,7 +123,10 @@ def threshold(input, threshold, value, inplace=False):
     """
     if not as_tensor_argument("threshold", "input", input).is_floating_point():
         value = int(value)
-    return write_into(input, _threshold, threshold, value) if inplace else _threshold(input, threshold, value)
+    if not inplace:
+        return _threshold(input, threshold, value)
+    write_into(once_each(input), _threshold, threshold, value)
+    return input
 
 
 _into_input = threshold

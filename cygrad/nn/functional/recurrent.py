@@ -6,7 +6,7 @@ the input's share is added in the same operation, and one operation for everythi
 """
 
 import cygrad
-from cygrad._core.panel_products import ROWS
+from cygrad._core.kernels.linalg.packed_matmul import ROWS
 from cygrad.operators import OPERATORS
 
 __all__ = ["run_direction"]

@@ -2,6 +2,7 @@
 
 import math
 
+import cygrad
 from cygrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from cygrad.operators import OPERATORS
 
@@ -33,7 +34,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     Parameters
     ----------
     input : Tensor
-        Floating point, of shape (batch, channels, ...) with one to three more dimensions.
+        Floating point, or uint8, of shape (batch, channels, ...) with one to three more dimensions. uint8 is rounded
+        to the nearest.
     size : int or tuple of int, optional
         The new size.
     scale_factor : float or tuple of float, optional
@@ -42,7 +44,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         "nearest", "nearest-exact" or "area" for any number of dimensions, "linear" for one, "bilinear" or "bicubic" for
         two, "trilinear" for three.
     align_corners : bool, optional
-        Whether the centres of corner elements stay where they are, instead of their outer edges; for the linear and
+        Whether the centers of corner elements stay where they are, instead of their outer edges; for the linear and
         cubic modes. Not, if not given.
     recompute_scale_factor : bool, optional
         Whether positions are computed from the sizes rather than from `scale_factor`.
@@ -102,7 +104,10 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[n - 1](input, sizes)
     names = ("scale_depth", "scale_height", "scale_width")[3 - n:]
     given = {} if scales is None else {name: float(scale) for name, scale in zip(names, scales, strict=True)}
-    return _resample(input, sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
+    if input.dtype is not cygrad.uint8:
+        return _resample(input, sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
+    found = _resample(input.float(), sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
+    return found.round().clamp(0, 255).to(cygrad.uint8)        # whole numbers up to 255 are exact: nearest stays so
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):

@@ -1,12 +1,15 @@
 """Hooks that all modules share, for debugging and measuring."""
 
-from cygrad._core.node import RemovableHandle
+from cygrad._core.graph.node import RemovableHandle
 from cygrad.nn.hooks import ALL_MODULES, WITHOUT_OWN
 from cygrad.nn.module import Module
+from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, REGISTERING
 
 __all__ = [
-    "Module", "register_module_forward_hook", "register_module_forward_pre_hook",
-    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+    "Module", "register_module_backward_hook", "register_module_buffer_registration_hook",
+    "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
 ]
 
 
@@ -102,4 +105,50 @@ def register_module_full_backward_hook(hook):
     -------
     RemovableHandle
     """
-    return _register(ALL_MODULES.backward_after, (hook,))
+    return _register(ALL_MODULES.backward_after, (hook, True))
+
+
+def register_module_backward_hook(hook):
+    """
+    Call ``hook(module, grad_input, grad_output)`` for every module, when the node that made its result has run.
+
+    Parameters
+    ----------
+    hook : callable
+        As for ``Module.register_backward_hook``.
+
+    Returns
+    -------
+    RemovableHandle
+    """
+    return _register(ALL_MODULES.backward_after, (hook, False))
+
+
+_REGISTRATION = """
+    Call ``hook(module, name, {kind})`` when a {kind} is registered with any module.
+
+    Parameters
+    ----------
+    hook : callable
+        May return another {kind}, which is registered instead.
+
+    Returns
+    -------
+    RemovableHandle
+    """
+
+
+def _registration(name, kind):
+    def register(hook):
+        if not callable(hook):
+            raise TypeError(f"{register.__name__}: the hook must be callable (got {type(hook).__name__}).")
+        return RemovableHandle(REGISTERING[kind], hook)
+
+    register.__name__ = register.__qualname__ = f"register_module_{name}_registration_hook"
+    register.__doc__ = _REGISTRATION.format(kind=name if name != "module" else "submodule")
+    return register
+
+
+register_module_parameter_registration_hook = _registration("parameter", PARAMETER)
+register_module_buffer_registration_hook = _registration("buffer", BUFFER)
+register_module_module_registration_hook = _registration("module", MODULE)

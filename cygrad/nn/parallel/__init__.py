@@ -5,3 +5,10 @@ from cygrad.nn.parallel.hogwild import share_weights
 from cygrad.nn.parallel.parallel_apply import parallel_apply
 from cygrad.nn.parallel.replicate import replicate
 from cygrad.nn.parallel.scatter_gather import gather, scatter, scatter_kwargs
+
+
+def __getattr__(name):
+    if name == "DistributedDataParallel":           # what it needs is loaded with it
+        from cygrad.nn.parallel.distributed import DistributedDataParallel
+        return DistributedDataParallel
+    raise AttributeError(f"module 'cygrad.nn.parallel' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Tools for parameters and gradients: clipping, flattening, parametrisation, sequences of different lengths."""
+"""Tools for parameters and gradients: clipping, flattening, parametrization, sequences of different lengths."""
 
 from cygrad.nn.utils import parametrizations, parametrize, rnn, stateless
 from cygrad.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm

@@ -3,6 +3,7 @@
 import inspect
 
 from cygrad.nn.module import Module
+from cygrad.random.generator import fork_rng
 
 __all__ = ["skip_init"]
 
@@ -32,5 +33,7 @@ def skip_init(module_cls, *args, **kwargs):
     parameters = inspect.signature(module_cls).parameters
     if "device" not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         raise RuntimeError(f"skip_init: {module_cls.__name__} must support a 'device' arg to skip initialization.")
-    # Memory is filled once, at the speed of memory: there is nothing to gain by leaving that out.
-    return module_cls(*args, **kwargs)
+    device = kwargs.pop("device", "cpu")
+    with fork_rng():                         # nor does it cost numbers of the generator
+        module = module_cls(*args, device="meta", **kwargs)
+    return module.to_empty(device=device)

@@ -34,7 +34,7 @@ def _is_orthogonal(matrix):
     return cygrad.allclose(_adjoint(matrix) @ matrix, identity.expand(*matrix.shape[:-2], k, k), atol=bound)
 
 
-def _orthogonalised(matrix):
+def _orthogonalized(matrix):
     """The orthogonal factor of the matrix, unique where the other factor has a positive diagonal."""
     reflections, scales = cygrad.linalg.geqrf(matrix)
     return cygrad.linalg.householder_product(reflections, scales) * _diagonal(reflections).sgn().unsqueeze(-2)
@@ -42,7 +42,7 @@ def _orthogonalised(matrix):
 
 class Orthogonal(Module):
     """
-    The parametrisation of `cygrad.nn.utils.parametrizations.orthogonal`.
+    The parametrization of `cygrad.nn.utils.parametrizations.orthogonal`.
 
     Parameters
     ----------
@@ -102,9 +102,9 @@ class Orthogonal(Module):
             if self.with_base:
                 if n != k:                     # completed at random to a square
                     matrix = cygrad.cat([matrix, cygrad.randn(*matrix.shape[:-2], n, n - k, dtype=matrix.dtype)], -1)
-                    self.base = _orthogonalised(matrix)
+                    self.base = _orthogonalized(matrix)
                 else:
-                    self.base = matrix.detach().clone() if _is_orthogonal(matrix) else _orthogonalised(matrix)
+                    self.base = matrix.detach().clone() if _is_orthogonal(matrix) else _orthogonalized(matrix)
                 origin = cygrad.zeros_like(value, requires_grad=False)
                 _diagonal(origin).fill_(-1.0)  # where the skew matrix is zero, and no reflection is a reflection
                 return origin

@@ -1,8 +1,8 @@
-"""Parametrisations that are used often."""
+"""Parametrizations that are used often."""
 
 import cygrad
 from cygrad.nn.module import Module
-from cygrad.nn.utils.normalising import as_matrix, norm_except, power_iterations, spectral_scale, weight_from
+from cygrad.nn.utils.normalizing import as_matrix, norm_except, power_iterations, spectral_scale, weight_from
 from cygrad.nn.utils.orthogonal import MAPS, Orthogonal
 from cygrad.nn.utils.parametrize import register_parametrization
 
@@ -102,7 +102,7 @@ class _SpectralNorm(Module):
         return weight / spectral_scale(matrix, self._u, self._v)
 
     def right_inverse(self, value):
-        """The value itself: one that is normalised already stays what it is."""
+        """The value itself: one that is normalized already stays what it is."""
         return value
 
 

@@ -19,7 +19,7 @@ _cache = threading.local()             # .values: (module, name) -> tensor, insi
 @contextmanager
 def cached():
     """
-    Compute each parametrised tensor once, on this thread, until the end of the context.
+    Compute each parametrized tensor once, on this thread, until the end of the context.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def _keep(module, name, tensor):
 
 class ParametrizationList(ModuleList):
     """
-    The parametrisations of one tensor, and what they compute it from.
+    The parametrizations of one tensor, and what they compute it from.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class ParametrizationList(ModuleList):
             if new.dtype != dtype:
                 raise ValueError("When `right_inverse` outputs one tensor, it may not change the dtype "
                                  f"(got {new.dtype}, expected {dtype}).")
-            if new is not original:                  # the parameter stays the one that the optimiser knows
+            if new is not original:                  # the parameter stays the one that the optimizer knows
                 original.data = new.detach()
             _keep(self, "original", original)
         else:
@@ -192,7 +192,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     ----------
     module : Module
     tensor_name : str
-        A parameter or buffer, which may be parametrised already; then the new module gets its value.
+        A parameter or buffer, which may be parametrized already; then the new module gets its value.
     parametrization : Module
         Called with the original tensor, or several.
     unsafe : bool, default False
@@ -206,7 +206,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     Raises
     ------
     ValueError
-        If there is no such tensor, or the parametrisation changes its dtype or shape.
+        If there is no such tensor, or the parametrization changes its dtype or shape.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
 
 def is_parametrized(module, tensor_name=None):
     """
-    Has the module a parametrised tensor?
+    Has the module a parametrized tensor?
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def type_before_parametrizations(module):
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     """
-    Make a parametrised tensor a plain one again.
+    Make a parametrized tensor a plain one again.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     Raises
     ------
     ValueError
-        If the tensor is not parametrised, or there is no single original tensor to go back to.
+        If the tensor is not parametrized, or there is no single original tensor to go back to.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {type(module).__name__} does not have a parametrization on {tensor_name}")
@@ -314,7 +314,7 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         with cygrad.no_grad():
             value = getattr(module, tensor_name).detach().clone()
         if chain.is_tensor and original.dtype == value.dtype:
-            original.data = value          # still the parameter that the optimiser knows
+            original.data = value          # still the parameter that the optimizer knows
         else:
             original = Parameter(value, original.requires_grad) if isinstance(original, Parameter) else value
     elif not chain.is_tensor:
@@ -331,7 +331,7 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
 
 def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
     """
-    Give another module the parametrisations of this one, and its parameters.
+    Give another module the parametrizations of this one, and its parameters.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def _lengths(lengths, n, operation):
                            f"lengths and a batch of {n}).")
     if any(value != int(value) or value <= 0 for value in values):
         raise RuntimeError(f"{operation}: Length of all samples has to be greater than 0 (got {values}).")
-    return [int(value) for value in values]
+    return [int(value) for value in tuple(values)]
 
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):

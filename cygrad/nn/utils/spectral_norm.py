@@ -1,8 +1,8 @@
-"""Spectral normalisation with a hook, as it was before parametrisations."""
+"""Spectral normalization with a hook, as it was before parametrizations."""
 
 import cygrad
 from cygrad.nn.parameter import Parameter
-from cygrad.nn.utils.normalising import as_matrix, power_iterations, spectral_scale
+from cygrad.nn.utils.normalizing import as_matrix, power_iterations, spectral_scale
 from cygrad.nn.utils.weight_norm import hooks_of
 
 __all__ = ["remove_spectral_norm", "spectral_norm"]

@@ -96,6 +96,6 @@ def _replaced(module, values):
             if name in attributes:
                 stack.callback(attributes.__setitem__, name, attributes[name])
                 attributes[name] = value
-            else:                      # a property, as of parametrised tensors
+            else:                      # a property, as of parametrized tensors
                 raise RuntimeError(f"functional_call: {path!r} is computed from other tensors. Give those instead.")
         yield

@@ -1,9 +1,9 @@
-"""Weight normalisation with a hook, as it was before parametrisations."""
+"""Weight normalization with a hook, as it was before parametrizations."""
 
 import warnings
 
 from cygrad.nn.parameter import Parameter
-from cygrad.nn.utils.normalising import norm_except, weight_from
+from cygrad.nn.utils.normalizing import norm_except, weight_from
 
 __all__ = ["remove_weight_norm", "weight_norm"]
 

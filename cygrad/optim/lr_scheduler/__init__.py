@@ -1,4 +1,4 @@
-"""Schedules of learning rates: objects whose ``step()``, called after that of the optimiser, changes its rates."""
+"""Schedules of learning rates: objects whose ``step()``, called after that of the optimizer, changes its rates."""
 
 from cygrad.optim.lr_scheduler.base import LRScheduler
 from cygrad.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR

@@ -14,7 +14,7 @@ class LRScheduler:
     The base of all schedules.
 
     A subclass defines ``get_lr()``, which returns the rate of each parameter group at ``self.last_epoch``. Most
-    compute it from the present rate ``group["lr"]``, so that several schedules may act on one optimiser, each
+    compute it from the present rate ``group["lr"]``, so that several schedules may act on one optimizer, each
     multiplying its part.
 
     Parameters
@@ -58,7 +58,7 @@ class LRScheduler:
                 group.setdefault("initial_lr", copied(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(f"{type(self).__name__}: param 'initial_lr' is not specified in param_groups[{number}] "
-                               f"when resuming at step {last_epoch}. Load the optimiser's state first.")
+                               f"when resuming at step {last_epoch}. Load the optimizer's state first.")
         self.base_lrs = current(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         self._initial_step()
@@ -131,7 +131,7 @@ class LRScheduler:
                           UserWarning, stacklevel=3)
 
     def state_dict(self):
-        """All attributes but the optimiser, as a dict."""
+        """All attributes but the optimizer, as a dict."""
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict):
@@ -146,7 +146,7 @@ def check_optimizer(optimizer):
 
 
 def copied(value):
-    """The number, or a copy of a tensor: an optimiser's rate may be a tensor, which is changed in place."""
+    """The number, or a copy of a tensor: an optimizer's rate may be a tensor, which is changed in place."""
     return value.clone() if isinstance(value, Tensor) else value
 
 

@@ -9,7 +9,7 @@ __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
 class _Combined(LRScheduler):
-    """Schedules of one optimiser, in ``_schedulers``."""
+    """Schedules of one optimizer, in ``_schedulers``."""
 
     def _begin(self, optimizer, schedulers):
         name = type(self).__name__
@@ -36,7 +36,7 @@ class _Combined(LRScheduler):
         super()._initial_step()
 
     def state_dict(self):
-        """All attributes but the optimiser, and the states of the schedules."""
+        """All attributes but the optimizer, and the states of the schedules."""
         return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
     def load_state_dict(self, state_dict):

@@ -38,7 +38,7 @@ class CyclicLR(Momentum, LRScheduler):
     scale_mode : {"cycle", "iterations"}
         Whether `scale_fn` gets the number of the cycle, or of the step.
     cycle_momentum : bool, default True
-        The optimiser needs a momentum then.
+        The optimizer needs a momentum then.
     base_momentum, max_momentum : float or list of float, default 0.8 and 0.9
     last_epoch : int, default -1
         See `LRScheduler`.
@@ -92,7 +92,7 @@ class CyclicLR(Momentum, LRScheduler):
         return [low + (high - low) * share for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self):
-        """All attributes but the optimiser; of `scale_fn` only the attributes of an object that is called."""
+        """All attributes but the optimizer; of `scale_fn` only the attributes of an object that is called."""
         state = super().state_dict()
         function = state["_scale_fn_custom"]
         state["_scale_fn_custom"] = None if function is None else saved_functions([function])[0]

@@ -41,7 +41,7 @@ class _Functions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
-        """All attributes but the optimiser; of the functions only the attributes of objects that are called."""
+        """All attributes but the optimizer; of the functions only the attributes of objects that are called."""
         return {**super().state_dict(), "lr_lambdas": saved_functions(self.lr_lambdas)}
 
     def load_state_dict(self, state_dict):

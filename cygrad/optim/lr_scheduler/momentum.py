@@ -6,7 +6,7 @@ __all__ = ["Momentum"]
 
 
 class Momentum:
-    """Momentum of an optimiser that has one: ``momentum``, or the first of ``betas``."""
+    """Momentum of an optimizer that has one: ``momentum``, or the first of ``betas``."""
 
     def _begin_momentum(self, optimizer, lowest, highest, start):
         """Check and note the bounds; `start`: set the highest."""

@@ -39,7 +39,7 @@ class OneCycleLR(Momentum, LRScheduler):
     anneal_strategy : {"cos", "linear"}
         The way between the values.
     cycle_momentum : bool, default True
-        The optimiser needs a momentum then.
+        The optimizer needs a momentum then.
     base_momentum, max_momentum : float or list of float, default 0.85 and 0.95
     div_factor : float, default 25
         The first rate is `max_lr` divided by it.

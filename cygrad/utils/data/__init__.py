@@ -21,3 +21,10 @@ from cygrad.utils.data.sampler import (
     WeightedRandomSampler,
 )
 from cygrad.utils.data.workers import get_worker_info
+
+
+def __getattr__(name):
+    if name == "DistributedSampler":           # what it needs is loaded with it
+        from cygrad.utils.data.distributed import DistributedSampler
+        return DistributedSampler
+    raise AttributeError(f"module 'cygrad.utils.data' has no attribute {name!r}")

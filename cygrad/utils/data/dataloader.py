@@ -1,11 +1,13 @@
 """Batches of a data set, made here or ahead by threads."""
 
+import contextlib
 import itertools
 import math
 import warnings
 import weakref
 
 import cygrad
+from cygrad.random.generator import current
 from cygrad.utils.data.collate import default_collate, default_convert
 from cygrad.utils.data.dataset import IterableDataset, TensorDataset, samples_of
 from cygrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
@@ -121,7 +123,7 @@ class DataLoader:
 
     def __iter__(self):
         if self.num_workers == 0:
-            return _here(self)
+            return _Here(self)
         if not self.persistent_workers:
             return _Ahead(self)
         if self._kept is None:
@@ -188,13 +190,31 @@ def _base_seed(loader):
     return cygrad.empty((), dtype=cygrad.int64).random_(generator=loader.generator).item()
 
 
+class _Here:
+    """One pass over the batches, made when they are asked for."""
+
+    def __init__(self, loader):
+        self._loader = loader
+        self._batches = _here(loader)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self._batches)
+
+    def __len__(self):
+        return len(self._loader)
+
+
 def _here(loader):
     """Batches made when they are asked for."""
     seed, expected = _base_seed(loader), _expected(loader)
     fetch, sampler = None, loader.batch_sampler if loader._auto_collation else loader.sampler
     for number, indices in enumerate(sampler):
         try:
-            with seeded(seed, number):
+            # The stream of PyTorch goes through the samples, too, where no worker makes them.
+            with seeded(seed, number) if current().algorithm == "pcg64" else contextlib.nullcontext():
                 fetch = fetch or _make_fetch(loader)()
                 batch = fetch(indices)
         except StopIteration:

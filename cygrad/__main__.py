@@ -1,0 +1,57 @@
+"""
+Run a program for PyTorch with this library in its place.
+
+    python -m cygrad program.py arguments...
+    python -m cygrad -m module arguments...
+"""
+
+import os
+import runpy
+import sys
+from types import ModuleType
+
+from cygrad.compatibility import stand_in
+
+USAGE = """\
+usage: python -m cygrad program.py [arguments...]
+       python -m cygrad -m module [arguments...]
+
+Run a program that imports torch, with cygrad in its place."""
+
+
+def main():
+    """Run what the command line names."""
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help") or arguments == ["-m"]:
+        print(USAGE)
+        sys.exit(0 if arguments[:1] in (["-h"], ["--help"]) else 2)
+    if arguments[0].startswith("-") and arguments[0] != "-m":
+        sys.exit(f"{USAGE}\n\npython -m cygrad: unknown option {arguments[0]}")
+    stand_in()
+    if arguments[0] == "-m":
+        sys.argv[:] = arguments[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        run(arguments)
+
+
+def run(arguments):
+    """Run a file as Python runs the one that it is given: as the module ``__main__``, beside its own files."""
+    path = arguments[0]
+    try:
+        with open(path, "rb") as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+    except OSError as error:
+        sys.exit(f"python -m cygrad: can't open file {path!r}: {error.strerror}")
+    program = ModuleType("__main__")
+    program.__file__, program.__builtins__, program.__spec__ = path, __builtins__, None
+    vars(program)["__cached__"] = None
+    sys.modules["__main__"] = program
+    sys.argv[:] = arguments
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    exec(code, vars(program))
+
+
+if __name__ == "__main__":
+    main()

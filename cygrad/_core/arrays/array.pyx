@@ -1,0 +1,215 @@
+"""The n-dimensional array of C: counted, with its metadata immutable once it is shared.
+
+Shape and strides stand behind the struct in one block, so that up to three dimensions fit into 128
+bytes and an array costs one allocation (two with its storage).
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdio cimport snprintf
+from cygrad._core.arrays.dtype cimport itemsize
+from cygrad._core.memory.atomic cimport atomic_increment, atomic_is_last
+from cygrad._core.memory.errors cimport MESSAGE, message, sizes_text
+from cygrad._core.memory.sizes cimport elements_of
+from cygrad._core.memory.storage cimport (
+    allocate, deallocate, storage_new, storage_release, storage_t, version_release)
+
+
+cdef inline int64_t block_bytes(int ndim) noexcept nogil:
+    """The struct with its shape and strides."""
+    return sizeof(array_t) + 2 * ndim * sizeof(int64_t)
+
+
+cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape) noexcept nogil:
+    """An array without storage and with shape and strides to be filled in; NULL and a message on failure."""
+    cdef int64_t size = elements_of(ndim, shape)
+    cdef array_t *array
+    if size < 0:
+        return NULL
+    array = <array_t *>allocate(block_bytes(ndim))
+    if array == NULL:
+        snprintf(message(), MESSAGE, b"out of memory for the shape of an array of %d dimensions", ndim)
+        return NULL
+    array.count = 1
+    array.dtype = dtype
+    array.ndim = ndim
+    array.contiguous = True
+    array.external = False
+    array.size = size
+    array.data = NULL
+    array.storage = NULL
+    array.version = NULL
+    array.tensor = NULL
+    array.shape = <int64_t *>(array + 1)
+    array.strides = array.shape + ndim
+    return array
+
+
+cdef inline int64_t times(int64_t step, int64_t size) noexcept nogil:
+    """The next step of strides, which wraps around where an array without elements has other huge sizes."""
+    return <int64_t>(<uint64_t>step * <uint64_t>size)
+
+
+cdef inline void set_contiguous(array_t *array, const int64_t *shape) noexcept nogil:
+    """Shape and row-major strides. A size of 0 counts as 1 in the strides, as everywhere."""
+    cdef int64_t step = 1
+    cdef int i
+    for i in range(array.ndim - 1, -1, -1):
+        array.shape[i] = shape[i]
+        array.strides[i] = step
+        if shape[i] > 1:
+            step = times(step, shape[i])
+    array.contiguous = True
+
+
+cdef inline void set_strided(array_t *array, const int64_t *shape, const int64_t *strides) noexcept nogil:
+    """Shape, strides, and whether that is row-major without gaps."""
+    cdef int64_t expected = 1
+    cdef int32_t contiguous = True
+    cdef int i
+    for i in range(array.ndim - 1, -1, -1):
+        array.shape[i] = shape[i]
+        array.strides[i] = strides[i]
+        if shape[i] != 1:
+            if strides[i] != expected:
+                contiguous = False
+            expected = times(expected, shape[i])
+    array.contiguous = contiguous or array.size == 0
+
+
+cdef array_t *array_empty(int dtype, int ndim, const int64_t *shape) noexcept nogil:
+    """A new contiguous array, uninitialized."""
+    cdef array_t *array = new_array(dtype, ndim, shape)
+    if array == NULL:
+        return NULL
+    set_contiguous(array, shape)
+    array.storage = storage_new(array.size * itemsize(dtype))
+    if array.storage == NULL:
+        deallocate(array, block_bytes(ndim))
+        return NULL
+    array.data = array.storage.data
+    array.version = &array.storage.version
+    return array
+
+
+cdef array_t *array_empty_like(const array_t *like, int dtype) noexcept nogil:
+    """A new contiguous array of the same shape, uninitialized."""
+    return array_empty(like.dtype if dtype < 0 else dtype, like.ndim, like.shape)
+
+
+cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shape,
+                         const int64_t *strides, int64_t offset) noexcept nogil:
+    """An array that shares storage and version with `base`."""
+    cdef array_t *array = new_array(dtype, ndim, shape)
+    if array == NULL:
+        return NULL
+    set_strided(array, shape, strides)
+    array.storage = base.storage
+    array.data = base.data + offset * itemsize(dtype)     # without storage: an offset, see array_meta
+    if base.storage != NULL:
+        atomic_increment(&base.storage.count)
+    array.version = base.version
+    array.external = base.external
+    if base.external and base.version != NULL:
+        atomic_increment(&base.version.count)
+    return array
+
+
+cdef array_t *array_meta(const array_t *base) noexcept nogil:
+    """Shape, strides and dtype of an array without its memory; `data` is the offset in bytes from NULL."""
+    cdef array_t *array = new_array(base.dtype, base.ndim, base.shape)
+    if array == NULL:
+        return NULL
+    set_strided(array, base.shape, base.strides)
+    array.data = <char *>(base.data - (base.storage.data if base.storage != NULL else NULL))
+    return array
+
+
+cdef array_t *array_over(storage_t *storage, int dtype, int ndim, const int64_t *shape,
+                         const int64_t *strides, int64_t offset) noexcept nogil:
+    """An array over a storage that the caller hands over; on failure the caller still has it."""
+    cdef array_t *array = new_array(dtype, ndim, shape)
+    if array == NULL:
+        return NULL
+    set_strided(array, shape, strides)
+    array.storage = storage
+    array.data = storage.data + offset * itemsize(dtype)
+    array.version = &storage.version
+    return array
+
+
+cdef void array_free(array_t *array) noexcept nogil:
+    """Free an array that nobody holds any more, with its share of storage and version."""
+    if array.external:
+        version_release(array.version)
+    storage_release(array.storage)
+    deallocate(array, block_bytes(array.ndim))
+
+
+cdef void release(array_t *array) noexcept nogil:
+    """Give one count back; the last one frees."""
+    if array != NULL and atomic_is_last(&array.count):
+        array_free(array)
+
+
+cdef const char *shape_text(const array_t *array) noexcept nogil:
+    """The shape as text, for messages; good until eight texts later."""
+    return sizes_text(array.ndim, <const long long *>array.shape)
+
+
+cdef bint overlaps_itself(const array_t *array) noexcept nogil:
+    """
+    Could two elements of the array share memory?
+
+    Sorted by stride, each step must lead past everything that the smaller steps reach. Exotic arrays of
+    ``as_strided`` that interleave without meeting are taken for overlapping.
+    """
+    cdef int64_t[MAX_DIMS] steps
+    cdef int64_t[MAX_DIMS] sizes
+    cdef int64_t step, reach = 0
+    cdef int i, j, n = 0
+    if array.contiguous or array.size <= 1:
+        return False
+    for i in range(array.ndim):
+        if array.shape[i] == 1:
+            continue
+        step = array.strides[i] if array.strides[i] >= 0 else -array.strides[i]
+        j = n
+        while j > 0 and steps[j - 1] > step:
+            steps[j] = steps[j - 1]
+            sizes[j] = sizes[j - 1]
+            j -= 1
+        steps[j] = step
+        sizes[j] = array.shape[i]
+        n += 1
+    for i in range(n):
+        if steps[i] <= reach:
+            return True
+        reach += steps[i] * (sizes[i] - 1)
+    return False
+
+
+cdef void byte_range(const array_t *array, char **begin, char **end) noexcept nogil:
+    """The first byte of the array and the one behind its last."""
+    cdef int64_t low = 0, high = 0, reach
+    cdef int i
+    for i in range(array.ndim):
+        reach = (array.shape[i] - 1) * array.strides[i]
+        if reach < 0:
+            low += reach
+        else:
+            high += reach
+    begin[0] = array.data + low * itemsize(array.dtype)
+    end[0] = array.data + (high + 1) * itemsize(array.dtype)
+
+
+cdef bint share_memory(const array_t *a, const array_t *b) noexcept nogil:
+    """Do the byte ranges of the two arrays meet? (Elements may still interleave without meeting.)"""
+    cdef char *a_begin
+    cdef char *a_end
+    cdef char *b_begin
+    cdef char *b_end
+    if a.storage == NULL or b.storage == NULL or a.size == 0 or b.size == 0:
+        return False
+    byte_range(a, &a_begin, &a_end)
+    byte_range(b, &b_begin, &b_end)
+    return a_begin < b_end and b_begin < a_end

@@ -1,0 +1,305 @@
+"""Element types: their codes, sizes, names and promotion."""
+
+cimport cython
+import numpy as np
+
+cdef const char *_names[10]
+_names[:] = [b"bool", b"uint8", b"int8", b"int16", b"int32", b"int64",
+             b"float32", b"float64", b"complex64", b"complex128"]
+cdef const char *_unknown = b"?"
+# NPY_TYPES numbers; int64 is NPY_LONG on platforms with 64-bit long, NPY_LONGLONG elsewhere.
+cdef int[10] _typenums
+cdef int[24] _codes
+cdef int _default_float = FLOAT32
+cdef str _library = "cygrad"
+
+
+cdef int default_float() noexcept nogil:
+    return _default_float
+
+
+cdef int default_complex() noexcept nogil:
+    return complex_of(_default_float)
+
+
+cdef const char *dtype_name(int d) noexcept nogil:
+    return _names[d] if 0 <= d < DTYPES else _unknown
+
+
+cdef int promote(int a, int b) noexcept nogil:
+    cdef int high = a if a > b else b, low = b if a > b else a
+    if a == b:
+        return a
+    if high >= COMPLEX64:
+        # complex64 with float64 needs complex128
+        return COMPLEX128 if low == FLOAT64 else high
+    if high >= FLOAT32 or low == BOOL:
+        return high
+    # The order of codes is that of sizes, but for uint8, whose values int8 does not hold.
+    return INT16 if low == UINT8 and high == INT8 else high
+
+
+@cython.binding(False)      # methods check what they are called on
+cdef class dtype:
+    """
+    The type of a tensor's elements, such as ``cygrad.float32``.
+
+    There is one object for each type; it converts to and compares equal with the NumPy dtype.
+
+    Attributes
+    ----------
+    name : str
+        ``"float32"``.
+    itemsize : int
+        Bytes per element.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.float32.itemsize, cygrad.float32.is_floating_point
+    (4, True)
+    """
+
+    def __init__(self):
+        raise TypeError("dtype: cannot be created; use cygrad.float32, cygrad.int64, ...")
+
+    def __repr__(self):
+        return f"{_library}.{self.name}"
+
+    def __reduce__(self):
+        return _dtype_by_name, (self.name,)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __eq__(self, other):
+        if isinstance(other, dtype):
+            return self is other
+        if isinstance(other, np.dtype):
+            return self.numpy_dtype == other
+        return NotImplemented
+
+    def __hash__(self):
+        return hash(self.numpy_dtype)
+
+    @property
+    def numpy_dtype(self):
+        """The NumPy dtype of the same elements."""
+        return np.dtype(self.name)
+
+    @property
+    def itemsize(self):
+        """Bytes per element."""
+        return itemsize(self.code)
+
+    @property
+    def is_floating_point(self):
+        """True for float32 and float64."""
+        return bool(is_floating(self.code))
+
+    @property
+    def is_complex(self):
+        """True for complex64 and complex128."""
+        return bool(is_complex(self.code))
+
+    @property
+    def is_signed(self):
+        """True for types with negative values."""
+        return self.code not in (BOOL, UINT8)
+
+    def to_real(self):
+        """The dtype of the real part."""
+        return dtype_object(real_of(self.code))
+
+    def to_complex(self):
+        """The complex dtype whose parts have this dtype."""
+        return dtype_object(complex_of(self.code))
+
+
+class dtype_without_elements(dtype):
+    """A dtype that programs name and compare with; there are no tensors of it, and who asks for one is told so."""
+
+    _TYPES = {                  # bits, and f(loating), c(omplex), u(nsigned) or i (integer)
+        "float16": (16, "f"), "bfloat16": (16, "f"), "complex32": (32, "c"),
+        "uint16": (16, "u"), "uint32": (32, "u"), "uint64": (64, "u"),
+        "float8_e4m3fn": (8, "f"), "float8_e4m3fnuz": (8, "f"), "float8_e5m2": (8, "f"), "float8_e5m2fnuz": (8, "f"),
+        "float8_e8m0fnu": (8, "f"),
+        "qint8": (8, "i"), "quint8": (8, "u"), "qint32": (32, "i"), "quint4x2": (8, "u"), "quint2x4": (8, "u"),
+    }
+
+    @property
+    def numpy_dtype(self):
+        """The NumPy dtype of the same elements, where there is one."""
+        if not hasattr(np, self.name):
+            raise TypeError(f"numpy_dtype: NumPy has no dtype {self.name}.")
+        return np.dtype(self.name)
+
+    def __eq__(self, other):
+        return other == self.name if isinstance(other, np.dtype) else self is other
+
+    def __hash__(self):
+        return hash(np.dtype(self.name)) if hasattr(np, self.name) else hash(self.name)
+
+    itemsize = property(lambda self: self._TYPES[self.name][0] // 8, doc="Bytes per element.")
+    is_floating_point = property(lambda self: self._TYPES[self.name][1] == "f", doc="True for floating types.")
+    is_complex = property(lambda self: self._TYPES[self.name][1] == "c", doc="True for complex types.")
+    is_signed = property(lambda self: self._TYPES[self.name][1] != "u", doc="True for types with negative values.")
+
+    def to_real(self):
+        """The dtype of the real part."""
+        return _without_elements["float16"] if self.is_complex else self
+
+    def to_complex(self):
+        """The complex dtype whose parts have this dtype."""
+        return _without_elements["complex32"] if self.name == "float16" else self
+
+
+cdef list _objects = []
+cdef dict _lookup = {}
+cdef dict _without_elements = {}
+
+
+def _dtype_by_name(name):
+    return _without_elements[name] if name in _without_elements else _lookup[np.dtype(name)]
+
+
+def library_name():
+    """What dtypes and their like say that they belong to when they are printed: ``"cygrad"``, or what it stands for."""
+    return _library
+
+
+def set_library_name(str name not None):
+    """Let dtypes and their like be printed as those of a library for which this one stands."""
+    global _library
+    _library = name
+
+
+cdef int _refuse_elements(dtype value, str operation) except -1:
+    raise TypeError(f"{operation}: there are no tensors of {value.name} yet, only the name (got {value!r}). Use "
+                    f"{'complex64' if value.is_complex else 'float32' if value.is_floating_point else 'int64'}.")
+
+
+cdef dtype dtype_object(int code):
+    return _objects[code]
+
+
+cdef int dtype_code(object value, str operation) except -1:
+    if isinstance(value, dtype):
+        if (<dtype>value).code >= DTYPES:
+            _refuse_elements(<dtype>value, operation)
+        return (<dtype>value).code
+    try:
+        found = _lookup.get(np.dtype(value)) if value is not None else None
+    except TypeError:
+        found = None
+    if found is None:
+        raise TypeError(f"{operation}: not a supported dtype (got {value!r}, expected one of "
+                        f"{', '.join(d.name for d in _objects)}). Convert with astype() first.")
+    return (<dtype>found).code
+
+
+cdef int numpy_typenum(int code) noexcept nogil:
+    return _typenums[code]
+
+
+cdef int code_of_typenum(int typenum) noexcept nogil:
+    return _codes[typenum] if 0 <= typenum < 24 else -1
+
+
+def set_default_dtype(d):
+    """
+    Set the floating dtype that new tensors get when none is given.
+
+    Parameters
+    ----------
+    d : dtype
+        ``cygrad.float32`` or ``cygrad.float64``.
+
+    Raises
+    ------
+    TypeError
+        If `d` is not a floating dtype.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.set_default_dtype(cygrad.float64)
+    >>> cygrad.tensor([1.0]).dtype
+    cygrad.float64
+    >>> cygrad.set_default_dtype(cygrad.float32)
+    """
+    global _default_float
+    cdef int code = dtype_code(d, "set_default_dtype")
+    if not is_floating(code):
+        raise TypeError(f"set_default_dtype: only floating dtypes can be the default "
+                        f"(got {d!r}, expected float32 or float64)")
+    _default_float = code
+
+
+def get_default_dtype():
+    """
+    The floating dtype that new tensors get when none is given.
+
+    Returns
+    -------
+    dtype
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.get_default_dtype()
+    cygrad.float32
+    """
+    return dtype_object(_default_float)
+
+
+def promote_types(a, b):
+    """
+    The smallest dtype that holds the values of both.
+
+    Parameters
+    ----------
+    a, b : dtype
+
+    Returns
+    -------
+    dtype
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.promote_types(cygrad.int64, cygrad.float32)
+    cygrad.float32
+    """
+    return dtype_object(promote(dtype_code(a, "promote_types"), dtype_code(b, "promote_types")))
+
+
+def _initialize():
+    cdef int code
+    cdef dtype entry
+    for code in range(24):
+        _codes[code] = -1
+    for code in range(DTYPES):
+        entry = dtype.__new__(dtype)
+        entry.code = code
+        entry.name = _names[code].decode()
+        _objects.append(entry)
+        _lookup[np.dtype(entry.name)] = entry
+        _typenums[code] = np.dtype(entry.name).num
+        _codes[_typenums[code]] = code
+        globals()[entry.name] = entry
+    for name in dtype_without_elements._TYPES:
+        entry = dtype.__new__(dtype_without_elements)
+        entry.code = DTYPES
+        entry.name = name
+        _without_elements[name] = globals()[name] = entry
+    # long and long long are both 64 bits wide on Linux: accept either number.
+    for name in ("longlong", "long", "intc"):
+        if np.dtype(name) in _lookup:
+            _codes[np.dtype(name).num] = (<dtype>_lookup[np.dtype(name)]).code
+
+
+_initialize()

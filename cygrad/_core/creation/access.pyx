@@ -1,0 +1,61 @@
+"""The elements of a tensor for Python: one number, or a NumPy array over the same memory."""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from cygrad._core.arrays.array cimport array_t, shape_text
+from cygrad._core.arrays.dtype cimport (
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8)
+from cygrad._core.arrays.interop cimport numpy_from_array
+from cygrad._core.graph.meta cimport check_elements
+from cygrad._core.graph.tensor cimport Tensor
+
+
+def item(Tensor input not None):
+    """
+    The only element as a Python number.
+
+    Returns
+    -------
+    bool, int, float or complex
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor has more than one element, or none.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([2.5]).item()
+    2.5
+    """
+    cdef array_t *array = input.array
+    cdef char *data = array.data
+    check_elements(array, "item")
+    if array.size != 1:
+        raise RuntimeError(f"item: only a tensor of one element is a number (got shape {shape_text(array).decode()}). "
+                           "Use tolist() for more.")
+    if array.dtype == FLOAT32:
+        return (<float *>data)[0]
+    if array.dtype == FLOAT64:
+        return (<double *>data)[0]
+    if array.dtype == INT64:
+        return (<int64_t *>data)[0]
+    if array.dtype == BOOL:
+        return (<uint8_t *>data)[0] != 0
+    if array.dtype == INT32:
+        return (<int32_t *>data)[0]
+    if array.dtype == INT16:
+        return (<int16_t *>data)[0]
+    if array.dtype == INT8:
+        return (<int8_t *>data)[0]
+    if array.dtype == UINT8:
+        return (<uint8_t *>data)[0]
+    if array.dtype == COMPLEX64:
+        return complex((<float *>data)[0], (<float *>data)[1])
+    return complex((<double *>data)[0], (<double *>data)[1])
+
+
+def numpy_view(Tensor input not None):
+    """A NumPy array over the memory of the tensor, which it keeps alive."""
+    check_elements(input.array, "numpy")
+    return numpy_from_array(input.array, input)

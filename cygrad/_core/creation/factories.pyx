@@ -1,0 +1,556 @@
+"""Tensors of given sizes: empty, filled, like another one, or new ones of another one's dtype."""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+from cygrad._core.arrays.array cimport array_empty_like, array_t
+from cygrad._core.arrays.dtype cimport default_float, itemsize
+from cygrad._core.creation.creation cimport (
+    check_place, dtype_or, empty_tensor, fill_array, finish, full_tensor, plain_number, read_element, tensor_from)
+from cygrad._core.creation.sequences cimport number_dtype
+from cygrad._core.graph.meta cimport is_meta, meta_array
+from cygrad._core.graph.tensor cimport Tensor, wrap
+
+
+cdef object sizes_of(tuple args, object size, str operation):
+    """Sizes given by position or as the keyword `size`."""
+    if size is None:
+        if not args:
+            raise TypeError(f"{operation}: missing sizes (got none, expected integers or a tuple of them)")
+        return args
+    if args:
+        raise TypeError(f"{operation}: sizes given twice (got {args} and size={size!r})")
+    return size if isinstance(size, (tuple, list)) else tuple(size)
+
+
+cdef object place(object result, object out, object dtype, bint needs_grad, str operation):
+    """The result itself, or written to `out`."""
+    if out is None:
+        return finish(<Tensor>result, needs_grad, False)
+    check_out(out, operation)
+    if dtype is not None and (<Tensor>out).array.dtype != (<Tensor>result).array.dtype:
+        raise RuntimeError(f"{operation}: out has another dtype (got {out.dtype}, expected {result.dtype})")
+    if out.shape != result.shape:
+        raise RuntimeError(f"{operation}: out has another shape (got {tuple(out.shape)}, expected "
+                           f"{tuple(result.shape)})")
+    return out.copy_(result)
+
+
+cdef int check_out(object out, str operation) except -1:
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{operation}: out must be a Tensor (got {type(out).__name__})")
+    return 0
+
+
+cdef int out_or(object dtype, object out, int default, str operation) except -1:
+    """The dtype asked for, else that of `out`, else the default."""
+    if dtype is None and out is not None:
+        check_out(out, operation)
+        return (<Tensor>out).array.dtype
+    return dtype_or(dtype, default, operation)
+
+
+def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
+          pin_memory=False):
+    """
+    A tensor of zeros.
+
+    Parameters
+    ----------
+    *args, size : int or tuple of int
+        The shape, as several integers or one tuple.
+    out : Tensor, optional
+        Written to instead; of the same shape.
+    dtype : dtype, optional
+        Default: the default floating dtype.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    cdef bint meta = check_place(device, layout, pin_memory, "zeros")
+    cdef object sizes = sizes_of(args, size, "zeros")
+    cdef int code = out_or(dtype, out, default_float(), "zeros")
+    return place(full_tensor(sizes, 0, code, meta, "zeros"), out, dtype, requires_grad, "zeros")
+
+
+def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
+          pin_memory=False):
+    """
+    A tensor of ones.
+
+    Parameters
+    ----------
+    *args, size : int or tuple of int
+        The shape, as several integers or one tuple.
+    out : Tensor, optional
+        Written to instead; of the same shape.
+    dtype : dtype, optional
+        Default: the default floating dtype.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2)
+    tensor([1., 1.])
+    """
+    cdef bint meta = check_place(device, layout, pin_memory, "ones")
+    cdef object sizes = sizes_of(args, size, "ones")
+    cdef int code = out_or(dtype, out, default_float(), "ones")
+    return place(full_tensor(sizes, 1, code, meta, "ones"), out, dtype, requires_grad, "ones")
+
+
+def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
+          pin_memory=False, memory_format=None):
+    """
+    A tensor whose elements are not set: whatever was in the memory.
+
+    Parameters
+    ----------
+    *args, size : int or tuple of int
+        The shape, as several integers or one tuple.
+    out : Tensor, optional
+        Written to instead; of the same shape.
+    dtype : dtype, optional
+        Default: the default floating dtype.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.empty(2, 3).shape
+    (2, 3)
+    """
+    cdef bint meta = check_place(device, layout, pin_memory, "empty")
+    cdef object sizes = sizes_of(args, size, "empty")
+    cdef int code = out_or(dtype, out, default_float(), "empty")
+    return place(empty_tensor(sizes, code, meta, "empty"), out, dtype, requires_grad, "empty")
+
+
+def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
+         pin_memory=False):
+    """
+    A tensor with the same number everywhere.
+
+    Parameters
+    ----------
+    size : tuple of int
+        The shape.
+    fill_value : number or 0-dim Tensor
+    out : Tensor, optional
+        Written to instead; of the same shape.
+    dtype : dtype, optional
+        Default: the dtype that the number has in `tensor`.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.full((2, 2), 3.5)
+    tensor([[3.5000, 3.5000],
+            [3.5000, 3.5000]])
+    """
+    cdef bint meta = check_place(device, layout, pin_memory, "full")
+    cdef object value = plain_number(fill_value, "full")
+    cdef int code = out_or(dtype, out, number_dtype(value), "full")
+    if not isinstance(size, (tuple, list)) and not hasattr(size, "__len__"):
+        raise TypeError(f"full: size must be a tuple of integers (got {size!r}). Write full(({size},), ...).")
+    return place(full_tensor(tuple(size), value, code, meta, "full"), out, dtype, requires_grad, "full")
+
+
+def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False):
+    """
+    A matrix with ones on the diagonal and zeros elsewhere.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    m : int, optional
+        Number of columns; default `n`.
+    out : Tensor, optional
+        Written to instead; of the same shape.
+    dtype : dtype, optional
+        Default: the default floating dtype.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    cdef char[16] one
+    cdef char *element
+    cdef int64_t i, size
+    cdef Tensor result
+    cdef bint meta = check_place(device, layout, pin_memory, "eye")
+    m = n if m is None else m
+    result = full_tensor((n, m), 0, out_or(dtype, out, default_float(), "eye"), meta, "eye")
+    read_element(1, result.array.dtype, one, "eye")
+    if meta:
+        return place(result, out, dtype, requires_grad, "eye")
+    size = itemsize(result.array.dtype)
+    for i in range(min(result.array.shape[0], result.array.shape[1])):
+        element = result.array.data + i * (result.array.shape[1] + 1) * size
+        memcpy(element, one, size)
+    return place(result, out, dtype, requires_grad, "eye")
+
+
+# ---- like another tensor -------------------------------------------------------------------------
+
+cdef Tensor checked(object input, str operation):
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(input).__name__}). "
+                        "Convert it with as_tensor() first.")
+    return <Tensor>input
+
+
+cdef int place_of(object model, object device, object layout, object pin_memory, str operation) except -1:
+    """Like `check_place`; without a device the result is where the tensor `model` is."""
+    if device is None and layout is None and not pin_memory:
+        return is_meta(checked(model, operation).array)
+    return check_place(checked(model, operation).device if device is None else device, layout, pin_memory, operation)
+
+
+cdef object filled_like(object input, object value, object dtype, bint needs_grad, bint meta, str operation):
+    """A tensor of the shape of `input`; `value` None leaves it uninitialized."""
+    cdef char[16] element
+    cdef Tensor model = checked(input, operation)
+    cdef int code = dtype_or(dtype, model.array.dtype, operation)
+    cdef array_t *array
+    if value is not None:
+        read_element(value, code, element, operation)
+    if meta:
+        return finish(wrap(meta_array(code, model.array.ndim, model.array.shape)), needs_grad, meta)
+    array = array_empty_like(model.array, code)
+    if array != NULL and value is not None:
+        with nogil:
+            fill_array(array, element)
+    return finish(wrap(array), needs_grad, meta)
+
+
+def zeros_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
+          memory_format=None):
+    """
+    A tensor of zeros with the shape and dtype of another one.
+
+    Parameters
+    ----------
+    input : Tensor
+    dtype : dtype, optional
+        Default: that of `input`.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+    memory_format : optional
+        Accepted and without effect: results are contiguous.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.zeros_like(cygrad.tensor([1, 2]))
+    tensor([0, 0])
+    """
+    cdef bint meta = place_of(input, device, layout, pin_memory, "zeros_like")
+    return filled_like(input, 0, dtype, requires_grad, meta, "zeros_like")
+
+
+def ones_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
+          memory_format=None):
+    """
+    A tensor of ones with the shape and dtype of another one.
+
+    Parameters
+    ----------
+    input : Tensor
+    dtype : dtype, optional
+        Default: that of `input`.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+    memory_format : optional
+        Accepted and without effect: results are contiguous.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones_like(cygrad.tensor([1, 2]))
+    tensor([1, 1])
+    """
+    cdef bint meta = place_of(input, device, layout, pin_memory, "ones_like")
+    return filled_like(input, 1, dtype, requires_grad, meta, "ones_like")
+
+
+def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
+          memory_format=None):
+    """
+    A tensor with the shape and dtype of another one whose elements are not set.
+
+    Parameters
+    ----------
+    input : Tensor
+    dtype : dtype, optional
+        Default: that of `input`.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+    memory_format : optional
+        Accepted and without effect: results are contiguous.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.empty_like(cygrad.tensor([1, 2])).shape
+    (2,)
+    """
+    cdef bint meta = place_of(input, device, layout, pin_memory, "empty_like")
+    return filled_like(input, None, dtype, requires_grad, meta, "empty_like")
+
+
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
+          memory_format=None):
+    """
+    A tensor with the shape and dtype of another one and the same number everywhere.
+
+    Parameters
+    ----------
+    input : Tensor
+    fill_value : number or 0-dim Tensor
+    dtype : dtype, optional
+        Default: that of `input`.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+    memory_format : optional
+        Accepted and without effect: results are contiguous.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.full_like(cygrad.tensor([1, 2]), 7)
+    tensor([7, 7])
+    """
+    cdef bint meta = place_of(input, device, layout, pin_memory, "full_like")
+    fill_value = plain_number(fill_value, "full_like")
+    return filled_like(input, fill_value, dtype, requires_grad, meta, "full_like")
+
+
+# ---- new ones of another tensor's dtype: methods of Tensor ---------------------------------------
+
+
+def new_zeros(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
+          pin_memory=False):
+    """
+    A tensor of zeros with the dtype of this one: a method of Tensor.
+
+    Parameters
+    ----------
+    *args, size : int or tuple of int
+        The shape, as several integers or one tuple.
+    dtype : dtype, optional
+        Default: that of this tensor.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1, 2]).new_zeros(3)
+    tensor([0, 0, 0])
+    """
+    cdef bint meta = place_of(self, device, layout, pin_memory, "new_zeros")
+    cdef object sizes = sizes_of(args, size, "new_zeros")
+    cdef int code = dtype_or(dtype, self.array.dtype, "new_zeros")
+    return finish(full_tensor(sizes, 0, code, meta, "new_zeros"), requires_grad, meta)
+
+
+def new_ones(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
+          pin_memory=False):
+    """
+    A tensor of ones with the dtype of this one: a method of Tensor.
+
+    Parameters
+    ----------
+    *args, size : int or tuple of int
+        The shape, as several integers or one tuple.
+    dtype : dtype, optional
+        Default: that of this tensor.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1, 2]).new_ones(3)
+    tensor([1, 1, 1])
+    """
+    cdef bint meta = place_of(self, device, layout, pin_memory, "new_ones")
+    cdef object sizes = sizes_of(args, size, "new_ones")
+    cdef int code = dtype_or(dtype, self.array.dtype, "new_ones")
+    return finish(full_tensor(sizes, 1, code, meta, "new_ones"), requires_grad, meta)
+
+
+def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
+          pin_memory=False):
+    """
+    A tensor with the dtype of this one whose elements are not set: a method of Tensor.
+
+    Parameters
+    ----------
+    *args, size : int or tuple of int
+        The shape, as several integers or one tuple.
+    dtype : dtype, optional
+        Default: that of this tensor.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1, 2]).new_empty(3).shape
+    (3,)
+    """
+    cdef bint meta = place_of(self, device, layout, pin_memory, "new_empty")
+    cdef object sizes = sizes_of(args, size, "new_empty")
+    cdef int code = dtype_or(dtype, self.array.dtype, "new_empty")
+    return finish(empty_tensor(sizes, code, meta, "new_empty"), requires_grad, meta)
+
+
+def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None, device=None, bint requires_grad=False,
+             pin_memory=False):
+    """
+    A tensor with the dtype of this one and the same number everywhere: a method of Tensor.
+
+    Parameters
+    ----------
+    size : tuple of int
+    fill_value : number or 0-dim Tensor
+    dtype : dtype, optional
+        Default: that of this tensor.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1, 2]).new_full((3,), 7)
+    tensor([7, 7, 7])
+    """
+    cdef bint meta = place_of(self, device, layout, pin_memory, "new_full")
+    cdef int code = dtype_or(dtype, self.array.dtype, "new_full")
+    return finish(full_tensor(tuple(size), fill_value, code, meta, "new_full"), requires_grad, meta)
+
+
+def new_tensor(Tensor self not None, data, *, dtype=None, layout=None, device=None, bint requires_grad=False,
+               pin_memory=False):
+    """
+    A tensor with a copy of data and the dtype of this one: a method of Tensor.
+
+    Parameters
+    ----------
+    data : number, nested sequence of numbers, ndarray or Tensor
+    dtype : dtype, optional
+        Default: that of this tensor.
+    layout, device, pin_memory : optional
+        Only their defaults.
+    requires_grad : bool, default False
+        Record operations on the result.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1., 2.]).new_tensor([3])
+    tensor([3.])
+    """
+    cdef bint meta = place_of(self, device, layout, pin_memory, "new_tensor")
+    cdef int code = dtype_or(dtype, self.array.dtype, "new_tensor")
+    return finish(tensor_from(data, code, "new_tensor"), requires_grad, meta)

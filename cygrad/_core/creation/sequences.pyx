@@ -1,0 +1,332 @@
+"""Arrays from Python objects: numbers, nested sequences and NumPy arrays.
+
+Nested sequences are walked twice. The first walk finds the shape, down the first elements, and the
+dtype, over all of them; the second one writes the numbers and notices sequences of unequal lengths.
+"""
+
+import warnings
+
+from numpy import asarray as as_ndarray, copyto as copy_into, empty, errstate as numpy_errors, not_equal
+
+cimport numpy as cnp
+from cpython.bool cimport PyBool_Check
+from cpython.complex cimport PyComplex_Check
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.float cimport PyFloat_CheckExact, PyFloat_AS_DOUBLE, PyFloat_Check
+from cpython.long cimport PyLong_Check, PyLong_CheckExact
+from cpython.sequence cimport PySequence_Check
+from libc.math cimport isfinite, isinf, trunc
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
+from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_t, release
+from cygrad._core.arrays.dtype cimport (
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, default_complex, default_float, dtype_code,
+    dtype_name, is_complex, itemsize, numpy_typenum, promote)
+from cygrad._core.arrays.interop cimport numpy_from_array
+from cygrad._core.graph.tensor cimport Tensor, requires_grad
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int *overflow) except? -1
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+cdef int number_dtype(object value):
+    if PyFloat_CheckExact(value):
+        return default_float()
+    if PyBool_Check(value):
+        return BOOL
+    if PyLong_CheckExact(value):
+        return INT64
+    if cnp.PyArray_CheckScalar(value):           # before float: numpy.float64 is one, but keeps its dtype
+        return dtype_code(value.dtype, "tensor")
+    if PyFloat_Check(value):
+        return default_float()
+    if PyLong_Check(value):
+        return INT64
+    if PyComplex_Check(value):
+        return default_complex()
+    return -1
+
+
+cdef int _overflow(object value, int dtype, str operation) except -1:
+    raise RuntimeError(f"{operation}: value cannot be converted to type {dtype_name(dtype).decode()} without "
+                       f"overflow (got {value!r}). Choose a wider dtype.")
+
+
+cdef int64_t _whole(object value, int dtype, str operation) except? -1:
+    """The integer that is stored for `value`: its whole part, in the range of `dtype`."""
+    cdef double real
+    cdef int overflow = 0
+    cdef long long result
+    cdef int64_t limit
+    if PyFloat_Check(value):
+        real = PyFloat_AS_DOUBLE(value)
+        if not isfinite(real) or not -9223372036854775808.0 <= real < 9223372036854775808.0:
+            _overflow(value, dtype, operation)
+        result = <long long>trunc(real)
+    elif PyComplex_Check(value):
+        raise TypeError(f"{operation}: a complex number has no place in a tensor of {dtype_name(dtype).decode()} "
+                        f"(got {value!r}). Use .real, or a complex dtype.")
+    else:
+        result = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow:
+            raise ValueError(f"{operation}: integer outside the range of int64 (got {value!r}). Use a float.")
+    if dtype == INT64:
+        return result
+    limit = (<int64_t>1 << (8 * itemsize(dtype) - (0 if dtype == UINT8 else 1))) - 1
+    # Negative numbers wrap around in unsigned elements, as they do in C.
+    if result > limit or result < (-limit if dtype == UINT8 else -limit - 1):
+        _overflow(value, dtype, operation)
+    return result
+
+
+cdef double _real(object value, int dtype, bint saturate, str operation) except? -1:
+    """The floating value that is stored for `value`."""
+    cdef double result = 0
+    if PyComplex_Check(value):
+        raise TypeError(f"{operation}: a complex number has no place in a tensor of {dtype_name(dtype).decode()} "
+                        f"(got {value!r}). Use .real, or a complex dtype.")
+    try:
+        result = value
+    except OverflowError:
+        _overflow(value, dtype, operation)
+    if not saturate and dtype == FLOAT32 and isfinite(result) and isinf(<float>result):
+        _overflow(value, dtype, operation)
+    return result
+
+
+cdef int store_number(char *element, int dtype, object value, bint saturate, str operation) except -1:
+    cdef double complex both = 0
+    if dtype == FLOAT32:
+        (<float *>element)[0] = <float>_real(value, dtype, saturate, operation)
+    elif dtype == FLOAT64:
+        (<double *>element)[0] = _real(value, dtype, saturate, operation)
+    elif dtype == INT64:
+        (<int64_t *>element)[0] = _whole(value, dtype, operation)
+    elif dtype == BOOL:
+        (<uint8_t *>element)[0] = 1 if value else 0
+    elif dtype == INT32:
+        (<int32_t *>element)[0] = <int32_t>_whole(value, dtype, operation)
+    elif dtype == UINT8:
+        (<uint8_t *>element)[0] = <uint8_t>_whole(value, dtype, operation)
+    elif dtype == INT8:
+        (<int8_t *>element)[0] = <int8_t>_whole(value, dtype, operation)
+    elif dtype == INT16:
+        (<int16_t *>element)[0] = <int16_t>_whole(value, dtype, operation)
+    else:
+        try:
+            both = complex(value)
+        except OverflowError:
+            _overflow(value, dtype, operation)
+        if dtype == COMPLEX64:
+            (<float *>element)[0] = <float>both.real
+            (<float *>element)[1] = <float>both.imag
+            if not saturate and isfinite(both.real) and isinf(<float>both.real):
+                _overflow(value, dtype, operation)
+        else:
+            (<double complex *>element)[0] = both
+    return 0
+
+
+# ---- nested sequences ----------------------------------------------------------------------------
+
+cdef object _plain(object value, str operation):
+    """What stands for one element: tensors of one element and NumPy scalars become Python numbers."""
+    cdef Tensor tensor
+    if isinstance(value, Tensor):
+        tensor = <Tensor>value
+        if tensor.array.size != 1:
+            raise ValueError(f"{operation}: only one element tensors can be converted to Python scalars (got a "
+                             f"tensor of shape {tuple(value.shape)}). Join tensors with stack() or cat().")
+        if requires_grad(tensor):
+            warnings.warn(f"{operation}: a tensor that requires grad is copied without its history. "
+                          "Use stack() to keep it.", UserWarning, stacklevel=2)
+        return numpy_view(tensor.array).reshape(())[()].item()
+    if cnp.PyArray_CheckScalar(value) or (cnp.PyArray_Check(value) and cnp.PyArray_NDIM(value) == 0):
+        return value.item()
+    return value
+
+
+cdef bint _is_sequence(object value) except -1:
+    if isinstance(value, (list, tuple)):
+        return True
+    if isinstance(value, (Tensor, str, bytes, dict)) or cnp.PyArray_CheckScalar(value):
+        return False
+    if cnp.PyArray_Check(value):
+        return cnp.PyArray_NDIM(value) > 0
+    return PySequence_Check(value) and hasattr(value, "__len__")
+
+
+cdef int _shape_of(object data, int64_t *shape, str operation) except -1:
+    """The shape that the first elements tell; -> the number of dimensions."""
+    cdef int ndim = 0
+    while _is_sequence(data):
+        if ndim == MAX_DIMS:
+            raise ValueError(f"{operation}: sequences nested too deep (got more than {MAX_DIMS} levels)")
+        shape[ndim] = len(data)
+        ndim += 1
+        if shape[ndim - 1] == 0:
+            break
+        data = data[0]
+    return ndim
+
+
+cdef int _element_dtype(object value, str operation) except -1:
+    cdef int code = number_dtype(value)
+    if code >= 0:
+        return code
+    if isinstance(value, Tensor):
+        return (<Tensor>value).array.dtype
+    if cnp.PyArray_Check(value):
+        return dtype_code(value.dtype, operation)
+    if isinstance(value, str):
+        raise ValueError(f"{operation}: text has no place in a tensor (got {value!r}, expected numbers)")
+    if hasattr(value, "__index__"):
+        return INT64
+    if hasattr(value, "__float__"):
+        return default_float()
+    raise RuntimeError(f"{operation}: could not infer a dtype of {type(value).__name__} (got {value!r}, expected "
+                       "numbers, sequences of numbers, arrays or tensors)")
+
+
+cdef object unequal_depth(object data, int depth, str operation):
+    return TypeError(f"{operation}: nested sequences of unequal depth (got a {type(data).__name__} at dimension "
+                     f"{depth}, expected a number like the first entry there)")
+
+
+cdef int _infer(object data, int depth, int ndim, int found, str operation) except -2:
+    """The smallest dtype for `found` (-1: nothing yet) and every element of `data`."""
+    cdef int code
+    if depth == ndim and _is_sequence(data):
+        raise unequal_depth(data, depth, operation)
+    if depth == ndim or not _is_sequence(data) or cnp.PyArray_Check(data):      # an array says it for all its elements
+        code = _element_dtype(data, operation)
+        return code if found < 0 else promote(found, code)
+    PyErr_CheckSignals()
+    for item in data:
+        if PyFloat_CheckExact(item):
+            found = default_float() if found < 0 else promote(found, default_float())
+        elif PyLong_CheckExact(item):
+            found = INT64 if found < 0 else promote(found, INT64)
+        else:
+            found = _infer(item, depth + 1, ndim, found, operation)
+    return found
+
+
+cdef char *_write(object data, int depth, int ndim, const int64_t *shape, int dtype, char *target,
+                  str operation) except NULL:
+    """Write `data` in row-major order; -> the place behind its last element."""
+    cdef int64_t step = itemsize(dtype), written = 0
+    if depth == ndim:
+        if _is_sequence(data):
+            raise unequal_depth(data, depth, operation)
+        store_number(target, dtype, _plain(data, operation), True, operation)
+        return target + step
+    if not _is_sequence(data):
+        raise TypeError(f"{operation}: nested sequences of unequal depth (got {data!r} at dimension {depth}, "
+                        f"expected a sequence of length {shape[depth]})")
+    if len(data) != shape[depth]:
+        raise ValueError(f"{operation}: expected sequence of length {shape[depth]} at dim {depth} (got "
+                         f"{len(data)}). Ragged sequences make no tensor: pad them to one length.")
+    PyErr_CheckSignals()
+    for item in data:
+        # Converting an element may run code of the user's, which may change the length of the sequence.
+        if written == shape[depth]:
+            break
+        written += 1
+        if dtype == FLOAT32 and depth == ndim - 1 and PyFloat_CheckExact(item):
+            (<float *>target)[0] = <float>PyFloat_AS_DOUBLE(item)
+            target += step
+        elif dtype == INT64 and depth == ndim - 1 and PyLong_CheckExact(item):
+            (<int64_t *>target)[0] = _whole(item, dtype, operation)
+            target += step
+        else:
+            target = _write(item, depth + 1, ndim, shape, dtype, target, operation)
+    if written != shape[depth] or len(data) != shape[depth]:
+        raise ValueError(f"{operation}: a sequence changed its length while it was read (got {len(data)} elements, "
+                         f"expected {shape[depth]})")
+    return target
+
+
+cdef array_t *_new(int dtype, int ndim, const int64_t *shape) except NULL:
+    cdef array_t *array = array_empty(dtype, ndim, shape)
+    if array == NULL:
+        check(MEMORY_ERROR)
+    return array
+
+
+cdef array_t *_from_sequence(object data, int dtype, str operation) except NULL:
+    cdef int64_t[MAX_DIMS] shape
+    cdef array_t *array
+    cdef int ndim = _shape_of(data, shape, operation)
+    if dtype < 0:
+        dtype = _infer(data, 0, ndim, -1, operation)
+        if dtype < 0:                            # not a single element
+            dtype = default_float()
+    array = _new(dtype, ndim, shape)
+    try:
+        _write(data, 0, ndim, shape, dtype, array.data, operation)
+    except BaseException:
+        release(array)
+        raise
+    return array
+
+
+# ---- NumPy ---------------------------------------------------------------------------------------
+
+cdef object numpy_view(array_t *array):
+    return numpy_from_array(array, None)
+
+
+cdef array_t *_from_numpy(object source, int dtype, str operation) except NULL:
+    """A copy of an ndarray, in its own dtype or another one."""
+    cdef array_t *array
+    if dtype < 0:
+        dtype = dtype_code(source.dtype.newbyteorder("="), operation)
+    elif source.dtype.kind not in "biufc":
+        dtype_code(source.dtype, operation)      # refuses it
+    if source.dtype.kind == "c" and not is_complex(dtype) and dtype != BOOL:
+        source = source.real
+    if source.dtype.kind == "b":                 # true is 1 here, whatever other byte stands for it there
+        source = not_equal(source.view("u1"), 0, out=empty(source.shape, "?"))
+    array = _new(dtype, cnp.PyArray_NDIM(source), <int64_t *>cnp.PyArray_DIMS(source))
+    if (cnp.PyArray_TYPE(source) == numpy_typenum(dtype) and cnp.PyArray_IS_C_CONTIGUOUS(source)
+            and cnp.PyArray_ISNOTSWAPPED(source)):
+        memcpy(array.data, cnp.PyArray_DATA(source), array.size * itemsize(dtype))
+        return array
+    try:
+        with numpy_errors(all="ignore"):         # a value that does not fit is no reason to warn
+            copy_into(numpy_view(array), source, casting="unsafe")
+    except BaseException:
+        release(array)
+        raise
+    return array
+
+
+cdef array_t *array_of(object data, int dtype, str operation) except NULL:
+    cdef array_t *array
+    cdef int natural
+    if cnp.PyArray_Check(data):
+        return _from_numpy(data, dtype, operation)
+    if isinstance(data, Tensor):
+        return _from_numpy(numpy_view((<Tensor>data).array), dtype, operation)
+    if isinstance(data, str):
+        raise TypeError(f"{operation}: text has no place in a tensor (got {data!r}, expected numbers)")
+    natural = number_dtype(data)
+    if natural >= 0:
+        if dtype < 0:
+            dtype = natural
+        array = _new(dtype, 0, NULL)
+        try:
+            store_number(array.data, dtype, _plain(data, operation), True, operation)
+        except BaseException:
+            release(array)
+            raise
+        return array
+    if not isinstance(data, (list, tuple)) and hasattr(data, "__array__"):
+        return _from_numpy(as_ndarray(data), dtype, operation)
+    return _from_sequence(data, dtype, operation)

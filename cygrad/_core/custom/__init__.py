@@ -1,0 +1,5 @@
+"""
+Functions of the user's own: ``autograd.Function``, its context and its node.
+
+Read ``function.pyx`` first.
+"""

@@ -1,0 +1,515 @@
+"""Subscripts: ``x[key]`` and ``x[key] = value``.
+
+A key has a basic part (integers, slices, None, ...) that makes a view, and an advanced part (masks and
+integer tensors) that gathers elements of that view. The basic part of a tensor whose history is not
+recorded is one view, whatever its length; a recorded one is a chain of the view operators of the table,
+so that each step has its node and its derivative. The advanced part is the operator `index`.
+"""
+
+import warnings
+
+from operator import index as python_index
+
+import numpy as np
+
+cimport numpy as cnp
+from cpython.bool cimport PyBool_Check
+from cpython.list cimport PyList_Check
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.sequence cimport PySequence_Check
+from cpython.slice cimport PySlice_Check
+from cpython.tuple cimport PyTuple_Check
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view
+from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, is_complex, is_integral
+from cygrad._core.arrays.interop cimport array_from_numpy
+from cygrad._core.creation.creation cimport full_tensor, plain_number, tensor_from
+from cygrad._core.creation.sequences cimport numpy_view
+from cygrad._core.dispatch.dispatch cimport call, call_inplace
+from cygrad._core.graph.modes cimport grad_enabled, thread_state
+from cygrad._core.graph.override cimport overrides
+from cygrad._core.graph.tensor cimport Tensor, describe, protocol, wrap, wrap_view
+from cygrad._core.graph.view_requirement cimport takes_part
+from cygrad._core.table.operator cimport Operator, table
+from cygrad._core.graph.override import call_override
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int *overflow) except? -1
+    int PySlice_Unpack(object, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
+    Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step)
+
+# The geometry of the view while a key is read from left to right.
+cdef struct geometry_t:
+    int ndim
+    int64_t offset
+    int64_t[MAX_DIMS] shape
+    int64_t[MAX_DIMS] strides
+
+
+# ---- the operators that keys are made of ---------------------------------------------------------
+
+cdef Operator _select, _slice, _unsqueeze, _alias, _index, _index_put
+
+
+cdef int _find_operators() except -1:
+    """The table is complete only after this module has been imported."""
+    global _select, _slice, _unsqueeze, _alias, _index, _index_put
+    _select, _slice, _unsqueeze = table["select"], table["slice"], table["unsqueeze"]
+    _alias, _index, _index_put = table["alias"], table["index"], table["index_put_into"]
+    return 0
+
+
+cdef object select(Tensor self, object dim, object index):
+    cdef PyObject *arguments[3]
+    arguments[0], arguments[1], arguments[2] = <PyObject *>self, <PyObject *>dim, <PyObject *>index
+    if _select is None:
+        _find_operators()
+    return call(_select, arguments, None)
+
+
+cdef object slice_of(Tensor self, object dim, object start, object stop, object step):
+    cdef PyObject *arguments[5]
+    arguments[0], arguments[1], arguments[2] = <PyObject *>self, <PyObject *>dim, <PyObject *>start
+    arguments[3], arguments[4] = <PyObject *>stop, <PyObject *>step
+    if _slice is None:
+        _find_operators()
+    return call(_slice, arguments, None)
+
+
+cdef object unsqueeze(Tensor self, object dim):
+    cdef PyObject *arguments[2]
+    arguments[0], arguments[1] = <PyObject *>self, <PyObject *>dim
+    if _unsqueeze is None:
+        _find_operators()
+    return call(_unsqueeze, arguments, None)
+
+
+cdef object alias(Tensor self):
+    cdef PyObject *arguments[1]
+    arguments[0] = <PyObject *>self
+    if _alias is None:
+        _find_operators()
+    return call(_alias, arguments, None)
+
+
+cdef object gather(Tensor self, list indices):
+    cdef PyObject *arguments[2]
+    arguments[0], arguments[1] = <PyObject *>self, <PyObject *>indices
+    if _index is None:
+        _find_operators()
+    return call(_index, arguments, None)
+
+
+cdef object put(Tensor self, list indices, object values, object accumulate):
+    cdef PyObject *arguments[4]
+    arguments[0], arguments[1] = <PyObject *>self, <PyObject *>indices
+    arguments[2], arguments[3] = <PyObject *>values, <PyObject *>accumulate
+    if _index_put is None:
+        _find_operators()
+    return call_inplace(_index_put, arguments)
+
+
+# ---- one entry of a key --------------------------------------------------------------------------
+
+cdef int64_t wrapped_index(object given, int64_t size, int dim) except -1:
+    cdef int overflow = 0
+    cdef int64_t index = PyLong_AsLongLongAndOverflow(given, &overflow)
+    if overflow:
+        index = size             # out of bounds in any case
+    if index < -size or index >= size:
+        raise IndexError(f"index {given} is out of bounds for dimension {dim} with size {size}")
+    return index + size if index < 0 else index
+
+
+cdef Py_ssize_t slice_bounds(object key, int64_t size, Py_ssize_t *start, Py_ssize_t *stop,
+                             Py_ssize_t *step) except -1:
+    """Start, stop and step inside 0..size; -> how many elements."""
+    PySlice_Unpack(key, start, stop, step)
+    if step[0] < 0:
+        raise ValueError(f"slice: step must be greater than zero (got {step[0]}). Use flip(x, dims) to reverse a "
+                         "dimension.")
+    return PySlice_AdjustIndices(size, start, stop, step[0])
+
+
+cdef bint is_basic(object item) noexcept:
+    """Is it of a form that is read without code of the user's, which might give the tensor another shape meanwhile?"""
+    if PySlice_Check(item):
+        return is_bound(item.start) and is_bound(item.stop) and is_bound(item.step)
+    return PyLong_CheckExact(item) or item is None or item is Ellipsis
+
+
+cdef inline bint is_bound(object bound) noexcept:
+    return bound is None or PyLong_CheckExact(bound)
+
+
+cdef object plain_bound(object bound):
+    if is_bound(bound):
+        return bound
+    try:
+        return python_index(bound)
+    except TypeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method (got "
+                        f"{type(bound).__name__})") from None
+
+
+cdef object plain_entry(object item):
+    """An integer, slice, None, ``...``, or a Tensor of integers or of bool."""
+    cdef int code
+    if is_basic(item):
+        return item
+    if PySlice_Check(item):
+        return slice(plain_bound(item.start), plain_bound(item.stop), plain_bound(item.step))
+    if PyBool_Check(item) or isinstance(item, np.bool_):
+        return full_tensor((), bool(item), BOOL, False, "index")
+    if isinstance(item, Tensor):
+        code = (<Tensor>item).array.dtype
+        if (<Tensor>item).array.ndim == 0 and is_integral(code) and code != UINT8:
+            return numpy_view((<Tensor>item).array).item()
+        if code == UINT8:
+            warnings.warn("index: indexing with dtype uint8 is deprecated (it is taken for a mask); use bool for masks "
+                          "and int64 for positions", DeprecationWarning, stacklevel=2)
+            return wrap(array_from_numpy(np.asarray(numpy_view((<Tensor>item).array) != 0), False))
+        if code != BOOL and not is_integral(code):
+            raise IndexError(f"index: tensors used as indices must be integers or bool (got {item.dtype})")
+        return item
+    if cnp.PyArray_Check(item):
+        if item.ndim == 0 and item.dtype.kind in "iu":
+            return item.item()
+        if item.dtype.kind not in "biu":
+            raise IndexError(f"index: arrays used as indices must be integers or bool (got {item.dtype})")
+        return tensor_from(item, BOOL if item.dtype.kind == "b" else INT64, "index")
+    if isinstance(item, (list, tuple, range)):
+        found = tensor_from(item, -1, "index")
+        if (<Tensor>found).array.size == 0:
+            return tensor_from(item, INT64, "index")
+        return plain_entry(found)
+    if hasattr(item, "__index__"):
+        return item.__index__()
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and integer or bool tensors are valid "
+                     f"indices (got {type(item).__name__})")
+
+
+# ---- a whole key ---------------------------------------------------------------------------------
+
+cdef Tensor as_int64(Tensor index):
+    if index.array.dtype == INT64:
+        return index
+    return tensor_from(numpy_view(index.array), INT64, "index")
+
+
+cdef int check_mask(Tensor mask, Tensor self, int dim) except -1:
+    cdef int i
+    for i in range(mask.array.ndim):
+        if mask.array.shape[i] != self.array.shape[dim + i]:
+            raise IndexError(f"index: the shape of the mask {tuple(mask.shape)} at index {i} does not match the "
+                             f"shape of the indexed tensor {tuple(self.shape)} at index {dim + i}")
+    return 0
+
+
+cdef inline void keep_dimension(geometry_t *view, int64_t size, int64_t stride) noexcept:
+    view.shape[view.ndim] = size
+    view.strides[view.ndim] = stride
+    view.ndim += 1
+
+
+cdef inline int64_t new_stride(Tensor self, int dim) noexcept:
+    """The step of a new dimension in front of `dim`, as `unsqueeze` chooses it."""
+    return self.array.shape[dim] * self.array.strides[dim] if dim < self.array.ndim else 1
+
+
+cdef int consumed_by(object item) except -1:
+    """How many dimensions of the tensor an entry of the key stands for."""
+    if item is None or item is Ellipsis:
+        return 0
+    if isinstance(item, Tensor) and (<Tensor>item).array.dtype == BOOL:
+        return (<Tensor>item).array.ndim
+    return 1
+
+
+cdef Tensor basic_view(Tensor self, tuple key, list indices):
+    """
+    The view that the basic part of the key makes; `indices` receives the advanced part.
+
+    `indices` gets an entry for the leading dimensions of the view, in order: None where all of one is
+    taken, a tensor of integers, or a mask for as many as it has. The result is `self` itself if the
+    basic part changes nothing.
+    """
+    cdef geometry_t view
+    cdef Tensor current = self
+    cdef bint recorded = is_recorded(self)
+    cdef bint changed = False, ellipsis = False
+    cdef int dim = 0, consumed = 0, covered = 0, skip, i
+    cdef Tensor advanced
+    cdef int ndim = self.array.ndim
+    cdef int64_t size, index
+    cdef Py_ssize_t start = 0, stop = 0, step = 0, length
+    view.ndim = 0
+    view.offset = 0
+    for item in key:
+        consumed += consumed_by(item)
+        if item is Ellipsis:
+            if ellipsis:
+                raise IndexError("index: an index can only have a single ellipsis (`...`)")
+            ellipsis = True
+    if consumed > ndim:
+        if ndim == 0:
+            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a "
+                             "number")
+        raise IndexError(f"too many indices for tensor of dimension {ndim} (got {consumed})")
+    if ndim + len(key) > MAX_DIMS:
+        raise IndexError(f"index: too many dimensions (got {ndim} and a key of {len(key)} entries, expected at most "
+                         f"{MAX_DIMS} together)")
+    for item in key:
+        if PySlice_Check(item):
+            size = self.array.shape[dim]
+            length = slice_bounds(item, size, &start, &stop, &step)
+            if step != 1 or length != size:
+                changed = True
+                if recorded:
+                    current = slice_of(current, view.ndim, start, stop, step)
+                view.offset += start * self.array.strides[dim] if length > 0 else 0
+            keep_dimension(&view, length, self.array.strides[dim] * step)
+            dim += 1
+        elif item is None:
+            changed = True
+            if recorded:
+                current = unsqueeze(current, view.ndim)
+            keep_dimension(&view, 1, new_stride(self, dim))
+        elif item is Ellipsis:
+            skip = ndim - consumed
+            for i in range(skip):
+                keep_dimension(&view, self.array.shape[dim + i], self.array.strides[dim + i])
+            dim += skip
+        elif isinstance(item, Tensor):
+            advanced = <Tensor>item
+            while covered < view.ndim:
+                indices.append(None)
+                covered += 1
+            if advanced.array.dtype == BOOL:
+                check_mask(advanced, self, dim)
+                skip = advanced.array.ndim
+            else:
+                skip = 1
+            if skip == 0:
+                # A single bool takes or leaves everything, along a dimension of its own.
+                changed = True
+                if recorded:
+                    current = unsqueeze(current, view.ndim)
+                keep_dimension(&view, 1, new_stride(self, dim))
+                advanced = advanced.reshape(1)
+            for i in range(skip):
+                keep_dimension(&view, self.array.shape[dim], self.array.strides[dim])
+                dim += 1
+            indices.append(as_int64(advanced) if advanced.array.dtype != BOOL else advanced)
+            covered = view.ndim
+        else:
+            changed = True
+            index = wrapped_index(item, self.array.shape[dim], dim)
+            if recorded:
+                current = select(current, view.ndim, index)
+            view.offset += index * self.array.strides[dim]
+            dim += 1
+    if changed and not recorded:
+        while dim < ndim:
+            keep_dimension(&view, self.array.shape[dim], self.array.strides[dim])
+            dim += 1
+        current = wrap_view(array_view(self.array, self.array.dtype, view.ndim, view.shape, view.strides,
+                                       view.offset), self)
+    return current
+
+
+cdef bint stands_for_tuple(object key):
+    """Is it a list that is read as a tuple: a short one of more than numbers? NumPy had this rule once."""
+    if not PyList_Check(key) or len(key) >= 32:
+        return False
+    for item in <list>key:
+        if item is None or item is Ellipsis or PySlice_Check(item) or PySequence_Check(item):       # Tensors are, too
+            return True
+    return False
+
+
+cdef tuple as_entries(object key):
+    """The key as a tuple of plain entries."""
+    cdef bint plain = True
+    if stands_for_tuple(key):
+        warnings.warn("index: a list that holds sequences, slices, None, ... or Tensors is read as a "
+                      "tuple; this will change, and it will be read as one Tensor. Write x[tuple(key)], or "
+                      "x[cygrad.tensor(key)].", UserWarning, stacklevel=2)
+        key = tuple(key)
+    if not PyTuple_Check(key):
+        return (plain_entry(key),)
+    for item in key:
+        plain = plain and is_basic(item)
+    return <tuple>key if plain else tuple([plain_entry(item) for item in key])
+
+
+cdef inline bint is_recorded(Tensor self) except -1:
+    """Are its views made by operators: recorded, or with tangents?"""
+    if thread_state().dual_level:
+        return True
+    # A view of a base that was changed in place learns only now that it requires grad.
+    return grad_enabled() and takes_part(self)
+
+
+cdef array_t *sliced(array_t *array, int64_t start, int64_t length, int64_t step):
+    """Every step-th element along the first dimension; NULL if memory is exhausted."""
+    cdef int64_t[MAX_DIMS] shape
+    cdef int64_t[MAX_DIMS] strides
+    cdef int i
+    for i in range(array.ndim):
+        shape[i] = array.shape[i]
+        strides[i] = array.strides[i]
+    shape[0] = length
+    strides[0] *= step
+    return array_view(array, array.dtype, array.ndim, shape, strides, start * array.strides[0] if length else 0)
+
+
+cdef object getitem(Tensor self, object key):
+    cdef Py_ssize_t start = 0, stop = 0, step = 0
+    cdef list indices
+    cdef Tensor view
+    cdef bint recorded
+    if type(self) is not Tensor and overrides(self):
+        return call_override(Tensor.__getitem__, (self,), (self, key), {})
+    if PyLong_CheckExact(key) and self.array.ndim > 0:
+        if is_recorded(self):
+            return select(self, 0, wrapped_index(key, self.array.shape[0], 0))
+        return wrap_view(array_view(
+            self.array, self.array.dtype, self.array.ndim - 1, self.array.shape + 1, self.array.strides + 1,
+            wrapped_index(key, self.array.shape[0], 0) * self.array.strides[0]), self)
+    if PySlice_Check(key) and is_basic(key) and self.array.ndim > 0:
+        recorded = is_recorded(self)
+        stop = slice_bounds(key, self.array.shape[0], &start, &stop, &step)
+        if recorded:
+            return slice_of(self, 0, start, start + stop * step, step)
+        return wrap_view(sliced(self.array, start, stop, step), self)
+    indices = []
+    view = basic_view(self, as_entries(key), indices)
+    if indices:
+        return gather(view, indices)
+    return alias(self) if view is self else view
+
+
+# ---- assignment ----------------------------------------------------------------------------------
+
+cdef Tensor assigned_value(Tensor self, object value):
+    """What is to be written, as a Tensor; numbers in the dtype of `self`."""
+    if isinstance(value, Tensor):
+        return <Tensor>value
+    if isinstance(value, (float, int, complex, np.generic)):
+        return full_tensor((), plain_number(value, "setitem"), self.array.dtype, False, "setitem")
+    if isinstance(value, (list, tuple, range, np.ndarray)):
+        return tensor_from(value, self.array.dtype, "setitem")
+    raise TypeError(f"setitem: cannot assign a {type(value).__name__} to elements of a tensor (expected a number, "
+                    "tensor, array or sequence)")
+
+
+cdef int setitem(Tensor self, object key, object value) except -1:
+    cdef list indices = []
+    cdef Tensor source = assigned_value(self, value)
+    cdef Tensor target = basic_view(self, as_entries(key), indices)
+    cdef int i
+    if indices:
+        # An assignment converts the elements, like copy_ does; but imaginary parts do not get lost here.
+        if is_complex(source.array.dtype) and not is_complex(self.array.dtype) and self.array.dtype != BOOL \
+                and not (source.array.size == 1 and source.item().imag == 0):
+            raise RuntimeError(f"setitem: complex values cannot be written through masks and index tensors into a "
+                               f"{describe(self)}. Use their real part.")
+        if source.array.dtype != self.array.dtype:
+            source = source.to(self.dtype)
+        put(target, indices, source, False)
+        return 0
+    i = 0
+    while source.array.ndim - i > target.array.ndim and source.array.shape[i] == 1:
+        i += 1
+    if i:
+        # Leading dimensions of size 1 that the target does not have are dropped.
+        source = source.reshape(tuple(source.shape)[i:])
+    target.copy_(source)
+    return 0
+
+
+def index_put_(Tensor input not None, indices, values, accumulate=False):
+    """
+    Write values to the places that index tensors name, in place.
+
+    Parameters
+    ----------
+    input : Tensor
+        Changed.
+    indices : sequence of Tensor or None
+        As in ``input[indices]``: integers or masks, None for all of a dimension.
+    values : Tensor
+        Of the dtype of `input`; broadcast to the shape of ``input[indices]``.
+    accumulate : bool, default False
+        Add to what is there, once for each time that a place is named.
+
+    Returns
+    -------
+    Tensor
+        `input` itself.
+
+    Raises
+    ------
+    RuntimeError
+        If the dtypes differ or the shapes do not fit.
+    IndexError
+        If an index is out of range.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.zeros(3)
+    >>> x.index_put_((cygrad.tensor([0, 0, 2]),), cygrad.tensor([1., 2., 3.]), accumulate=True)
+    tensor([3., 0., 3.])
+    """
+    if not isinstance(values, Tensor):
+        raise TypeError(f"index_put_: argument 'values' must be a Tensor (got {type(values).__name__}).")
+    if (<Tensor>values).array.dtype != input.array.dtype:
+        raise RuntimeError(f"index_put_: the dtypes differ (got {input.dtype} to write to and {values.dtype}). Convert "
+                           "the values with to().")
+    return put(input, [None if entry is None else plain_index(entry) for entry in indices], values, bool(accumulate))
+
+
+cdef object plain_index(object entry):
+    """An index tensor as the operator takes it."""
+    if not isinstance(entry, Tensor):
+        raise TypeError(f"index_put_: indices must be Tensors or None (got {type(entry).__name__}).")
+    entry = plain_entry(entry)
+    if not isinstance(entry, Tensor):            # without dimensions
+        return full_tensor((), entry, INT64, False, "index_put_")
+    return entry if (<Tensor>entry).array.dtype == BOOL else as_int64(<Tensor>entry)
+
+
+def index_put(input, indices, values, accumulate=False):
+    """
+    A copy with values written to the places that index tensors name.
+
+    Parameters
+    ----------
+    input : Tensor
+    indices : sequence of Tensor or None
+    values : Tensor
+    accumulate : bool, default False
+        All as for `index_put_`.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.index_put(cygrad.zeros(3), (cygrad.tensor([1]),), cygrad.tensor(5.))
+    tensor([0., 5., 0.])
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"index_put: argument 'input' must be a Tensor (got {type(input).__name__}).")
+    return index_put_(input.clone(), indices, values, accumulate)
+
+
+protocol.getitem = getitem
+protocol.setitem = setitem

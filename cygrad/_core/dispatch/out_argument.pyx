@@ -1,0 +1,66 @@
+"""The argument out=: results written to tensors that are there."""
+
+from libc.stdint cimport uint32_t
+from cygrad._core.arrays.array cimport array_empty_like, array_t, same_shape, shape_text
+from cygrad._core.arrays.dtype cimport category, dtype_name
+from cygrad._core.arrays.value cimport value_t
+from cygrad._core.dispatch.tangents cimport has_tangents
+from cygrad._core.elementwise.elementwise cimport copy_into
+from cygrad._core.graph.boxing cimport frame_t
+from cygrad._core.graph.inplace cimport bump_version, check_inplace
+from cygrad._core.graph.modes cimport grad_enabled, thread_state
+from cygrad._core.graph.tensor cimport Tensor, requires_grad
+from cygrad._core.graph.tensor_identity cimport replace_array
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+from cygrad._core.table.operator cimport LIST_RESULT, Operator
+
+
+cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t needed) except -1:
+    for tensor in out if isinstance(out, (tuple, list)) else (out,):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{operator.name}: out must be a Tensor (got {type(tensor).__name__}).")
+        if grad_enabled() and (needed or requires_grad(<Tensor>tensor)):
+            raise RuntimeError(f"{operator.name}: out= does not record gradients, but an argument requires grad. Use "
+                               "the form without out=, or no_grad().")
+        check_inplace(<Tensor>tensor, operator.name, False)
+    if thread_state().dual_level and has_tangents(operator, frame):
+        raise RuntimeError(f"{operator.name}: out= does not keep tangents, but an argument has one. Use the form "
+                           "without out=.")
+    return 0
+
+
+cdef object write_out(Operator operator, value_t *results, object out):
+    cdef int i, n = operator.descriptor.n_results
+    cdef list targets = list(out) if isinstance(out, (tuple, list)) else [out]
+    cdef Tensor target
+    cdef array_t *array
+    if len(targets) != n or operator.descriptor.flags & LIST_RESULT:
+        raise TypeError(f"{operator.name}: out must hold one Tensor for each result (got {len(targets)}, "
+                        f"expected {n}).")
+    for i in range(n):
+        target = <Tensor>targets[i]
+        array = results[i].of.array
+        if category(array.dtype) > category(target.array.dtype):
+            raise RuntimeError(f"{operator.name}: the result cannot be cast to out (got a result of "
+                               f"{dtype_name(array.dtype).decode()}, expected "
+                               f"{dtype_name(target.array.dtype).decode()}). Use an out of the result's dtype.")
+        if not same_shape(array, target.array):
+            if target.array.size:
+                raise RuntimeError(f"{operator.name}: out has the wrong shape (got "
+                                   f"{shape_text(target.array).decode()}, expected {shape_text(array).decode()}). "
+                                   "Use an empty tensor or one of that shape.")
+            _replace_array(target, array)
+        else:
+            check(copy_into(target.array, array))
+        bump_version(target)
+    return out if n > 1 else targets[0]
+
+
+cdef int _replace_array(Tensor target, array_t *array) except -1:
+    """An empty `out` takes the result's shape, in its own dtype."""
+    cdef array_t *fresh = array_empty_like(array, target.array.dtype)
+    if fresh == NULL:
+        check(MEMORY_ERROR)
+    check(copy_into(fresh, array))
+    replace_array(target, fresh)
+    return 0

@@ -1,0 +1,165 @@
+"""How operators push tangents forward: the rules that the key `jvp` of a row names.
+
+linear      The result is linear in all tensors that it can be differentiated by: the operator itself, applied to the
+            tangents.
+as_strided  The same for the one operator that counts places in memory: from where those of the tangent begin.
+elementwise Each element of the result depends on one element of each argument, and is real or a holomorphic function:
+            the derivative formula of each argument, applied to its tangent instead of the gradient.
+transpose   Everything else, and always right: the derivative formulas are linear in the gradient, u -> J^T u, and the
+            derivative of that with respect to u, applied to the tangent, is J t. (The formulas are differentiable, as
+            gradients of gradients need that too.)
+"""
+
+from cygrad._core.creation.factories import zeros_like
+from cygrad._core.dispatch.tangents import fitted, laid_out
+from cygrad._core.engine.engine import run_backward
+from cygrad._core.graph.modes import enable_grad, inference_mode, is_grad_enabled
+from cygrad._core.graph.saved import memory_of
+from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.operator import functions
+
+
+def push(operator, arguments, tangents, results):
+    """
+    The tangents of the results of an operator.
+
+    Parameters
+    ----------
+    operator : Operator
+    arguments : list
+        As Python objects.
+    tangents : list
+        Of each argument: a Tensor, a list of Tensors and None for a list of tensors, or None.
+    results : tuple
+        What the operator gave.
+
+    Returns
+    -------
+    tuple of Tensor or None
+        One for each result.
+    """
+    if not any(isinstance(result, Tensor) and differentiable(result.dtype) for result in results):
+        return (None,) * len(results)
+    found = RULES[operator.jvp](operator, arguments, tangents, results)
+    pushed = [tangent if tangent is None else fit(tangent, result)
+              for tangent, result in zip(found, results, strict=True)]
+    if not operator.row["view"]:
+        # Where the derivative is 1 the tangent itself comes back, which changes in place must not reach.
+        given = {memory_of(tangent)[0] for tangent in flat(tangents)}
+        pushed = [tangent.clone() if tangent is not None and memory_of(tangent)[0] in given else tangent
+                  for tangent in pushed]
+    return tuple(pushed)
+
+
+def flat(tangents):
+    """All tangents, those in lists too."""
+    for tangent in tangents:
+        if isinstance(tangent, list):
+            yield from flat(tangent)
+        elif tangent is not None:
+            yield tangent
+
+
+def fit(tangent, result):
+    """The tangent with the shape, dtype and strides of the result, so that all views of one are views of the other."""
+    if tangent.dtype.is_complex and not result.dtype.is_complex:
+        tangent = functions["real"](tangent)
+    if tangent.dtype != result.dtype:
+        tangent = functions["cast"](tangent, result.dtype)
+    if tuple(tangent.shape) != tuple(result.shape):
+        tangent = functions["expand"](tangent, tuple(result.shape))
+    return tangent if tuple(tangent.stride()) == tuple(result.stride()) else laid_out(tangent, result)
+
+
+def linear(operator, arguments, tangents, results):
+    """The operator itself; arguments without a tangent have the tangent zero."""
+    given = [directed(argument, tangent) if name in operator.formulas else argument
+             for name, argument, tangent in zip(operator.arguments, arguments, tangents, strict=True)]
+    first, *others = given
+    pushed = functions[operator.name](first, **dict(zip(operator.arguments[1:], others, strict=True)))
+    return pushed if isinstance(pushed, tuple) else (pushed,)
+
+
+def as_strided(operator, arguments, tangents, results):
+    """A tangent has the strides of its tensor, but its memory begins elsewhere."""
+    tensor, size, stride, offset = arguments
+    offset = tangents[0].storage_offset() + (0 if offset is None else offset - tensor.storage_offset())
+    return (functions["as_strided"](tangents[0], size, stride, offset),)
+
+
+def directed(argument, tangent):
+    """The tangent of an argument, zeros where there is none."""
+    if isinstance(argument, list):
+        tangent = [None] * len(argument) if tangent is None else tangent
+        return [directed(*pair) for pair in zip(argument, tangent, strict=True)]
+    if tangent is not None:
+        return tangent
+    return zeros_like(argument) if isinstance(argument, Tensor) else None if argument is None else 0
+
+
+def elementwise(operator, arguments, tangents, results):
+    """The sum of the formulas, conjugated twice, as gradients are those of conjugate Wirtinger calculus."""
+    saved = saved_values(operator, arguments, results)
+    conj, total = functions["conj"], None
+    twisted = results[0].dtype.is_complex or any(isinstance(argument, Tensor) and argument.dtype.is_complex
+                                                 for argument in arguments)
+    for number, tangent in enumerate(tangents):
+        if tangent is not None and operator.arguments[number] in operator.formulas:
+            part = operator.derivative(number)((conj(tangent) if twisted else tangent,), saved)
+            if part is not None:
+                total = part if total is None else functions["add"](total, part)
+    if total is None:
+        return (None,)
+    return (conj(total) if twisted else total,)
+
+
+def transpose(operator, arguments, tangents, results):
+    """Derivative of the backward formulas with respect to the gradient that they are given."""
+    recorded = is_grad_enabled()
+    with inference_mode(False), enable_grad():
+        if not recorded:
+            arguments, results = outside(arguments), outside(results)
+        saved = saved_values(operator, arguments, results)
+        places = [None if result is None or not (operator.is_differentiable(number) and differentiable(result.dtype))
+                  else zeros_like(result).requires_grad_() for number, result in enumerate(results)]
+        pulled, directions = [], []
+        for number, tangent in enumerate(tangents):
+            if tangent is not None and operator.arguments[number] in operator.formulas:
+                gradient = operator.derivative(number)(tuple(places), saved)
+                pairs = (zip(gradient or (), tangent, arguments[number], strict=False) if isinstance(tangent, list)
+                         else [(gradient, tangent, arguments[number])])
+                for gradient, tangent, argument in pairs:
+                    if gradient is not None and tangent is not None:
+                        gradient = fitted(gradient, argument)
+                        if gradient.requires_grad:
+                            pulled.append(gradient)
+                            directions.append(outside(tangent) if tangent.is_inference() else tangent)
+        wanted = [place for place in places if place is not None]
+        if not pulled:
+            return (None,) * len(results)
+        found = iter(run_backward("jvp", pulled, directions, recorded, recorded, wanted, False, True))
+    return tuple(None if place is None else next(found) for place in places)
+
+
+def differentiable(dtype):
+    """Do tensors of this dtype have derivatives?"""
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def outside(value):
+    """The same values outside of the graph and of inference mode."""
+    if isinstance(value, list | tuple):
+        return type(value)(outside(item) for item in value)
+    if not isinstance(value, Tensor):
+        return value
+    return value.clone() if value.is_inference() else value.detach()
+
+
+def saved_values(operator, arguments, results):
+    """What a node of the operator would have saved."""
+    from cygrad._core.table.layout import saved_layout  # late: it brings the reader of formulas along
+    return tuple(results[entry.index] if entry.from_result else arguments[entry.index]
+                 for entry in saved_layout(operator.row))
+
+
+RULES = {"linear": linear, "as_strided": as_strided, "elementwise": elementwise, "transpose": transpose}

@@ -1,0 +1,338 @@
+"""
+Forward mode: the tangents of tensors, and how operators push them forward.
+
+A tangent belongs to a level, not to its tensor: the level holds one for each dual tensor, by the tensor's address, so
+that tensors need no field for it, and leaving the level frees them all. A thread is in one level at most. While a
+rule computes tangents the thread is in none, so that tangents have no tangents.
+
+Which tangent a result has is said by the rules of `tangent_rules`, from the operator's row.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t
+from cygrad._core.arrays.dtype cimport is_complex, is_differentiable
+from cygrad._core.graph.boxing cimport frame_t, plain_object
+from cygrad._core.graph.modes cimport thread_state, thread_state_t
+from cygrad._core.graph.native cimport NativeNode, fit_recorded
+from cygrad._core.graph.tensor cimport Tensor, protocol
+from cygrad._core.memory.atomic cimport atomic_add
+from cygrad._core.table.operator cimport NO_GRADIENT, TENSORS, Operator, operator_t
+
+from cygrad._core.table.operator import functions
+from cygrad._core.creation.factories import zeros, zeros_like
+
+cdef dict _levels = {}              # number of a level -> {address of a dual tensor: its tangent}
+cdef int64_t _last = 0
+
+
+# -------------------------------------------------------------------------------------------------------------- levels
+
+def enter_level():
+    """
+    Enter a level of forward mode in this thread.
+
+    Returns
+    -------
+    int
+        Its number.
+
+    Raises
+    ------
+    RuntimeError
+        If the thread is in one already.
+    """
+    cdef int32_t level
+    cdef thread_state_t *state = thread_state()
+    if state.dual_level:
+        raise RuntimeError("enter_dual_level: nested forward mode is not supported (this thread is in a level "
+                           "already). Leave the outer level first, or take second derivatives by backward through "
+                           "forward mode.")
+    level = <int32_t>(atomic_add(&_last, 1) + 1)         # in one step: no two threads are in one level
+    _levels[level] = {}
+    state.dual_level = level
+    return level
+
+
+def exit_level(level=None):
+    """
+    Leave the level of this thread; all its tangents are gone.
+
+    Parameters
+    ----------
+    level : int, optional
+        Which one is meant, to be sure.
+
+    Raises
+    ------
+    RuntimeError
+        If the thread is in no level, or in another one.
+    """
+    cdef thread_state_t *state = thread_state()
+    if not state.dual_level:
+        raise RuntimeError("exit_dual_level: this thread is in no level. Enter one with dual_level().")
+    if level is not None and level != state.dual_level:
+        raise RuntimeError(f"exit_dual_level: another level is the current one (got level {level}, expected "
+                           f"{state.dual_level}). Leave the levels in the opposite order of entering.")
+    ended = state.dual_level
+    state.dual_level = 0                 # first: to free the tangents may run code of the user's
+    _levels.pop(ended)
+
+
+@cython.binding(False)      # methods check what they are called on
+cdef class Level:
+    """A level for the length of a ``with`` block. Compiled, so that no interrupt comes between its steps."""
+
+    cdef object level
+
+    def __enter__(self):
+        self.level = enter_level()
+        return self.level
+
+    def __exit__(self, type=None, value=None, traceback=None):
+        exit_level(self.level)
+        return False
+
+
+def current_level():
+    """The number of the level that this thread is in, or None."""
+    return thread_state().dual_level or None
+
+
+@cython.binding(False)      # methods check what they are called on
+cdef class paused:
+    """For the length of a ``with`` block the thread is in no level."""
+
+    cdef int32_t level
+
+    def __enter__(self):
+        self.level = thread_state().dual_level
+        thread_state().dual_level = 0
+        return self
+
+    def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
+        thread_state().dual_level = self.level
+        return False
+
+
+# ------------------------------------------------------------------------------------------------------------ tangents
+
+cdef void _forget(Tensor dual) noexcept:
+    level = _levels.get(dual.dual_level)
+    if level is not None:
+        (<dict>level).pop(<size_t><void *>dual, None)
+
+
+cdef int _attach(object value, object tangents) except -1:
+    """Give a tensor its tangent, or each of a list; what has one keeps it."""
+    if isinstance(value, list):
+        for item, tangent in zip(value, tangents, strict=True):
+            if item is not None and tangent is not None:
+                _attach(item, tangent)
+    elif isinstance(value, Tensor) and tangent_of(<Tensor>value) is None:
+        set_tangent(<Tensor>value, <Tensor>tangents)
+    return 0
+
+
+protocol.forget_tangent = _forget
+protocol.attach_tangents = _attach
+
+
+cdef Tensor tangent_of(Tensor tensor):
+    cdef int32_t level = thread_state().dual_level
+    if not level:
+        return None
+    if tensor.dual_level == level:
+        return <Tensor>(<dict>_levels[level]).get(<size_t><void *>tensor)
+    if tensor.base is not None and tensor.base.dual_level == level and is_differentiable(tensor.array.dtype):
+        # A view made before its base became dual, by a change in place.
+        tangent = _same_view(tensor, <Tensor>(<dict>_levels[level])[<size_t><void *>tensor.base])
+        set_tangent(tensor, tangent)
+        return tangent
+    return None
+
+
+cdef int set_tangent(Tensor tensor, Tensor tangent) except -1:
+    cdef int32_t level = thread_state().dual_level
+    if tangent is None:
+        if tensor.dual_level == level:
+            _forget(tensor)
+            tensor.dual_level = 0
+        return 0
+    if tensor.dual_level != level:
+        if tensor.dual_level:
+            _forget(tensor)              # of another level
+        tensor.dual_level = level
+    (<dict>_levels[level])[<size_t><void *>tensor] = tangent
+    return 0
+
+
+cdef Tensor _same_view(Tensor view, Tensor tangent):
+    """What `view` is of its base, of the base's tangent."""
+    cdef Tensor base = view.base
+    cdef bint in_numbers = is_complex(base.array.dtype) != is_complex(view.array.dtype)
+    offset, shape, strides = view.storage_offset(), tuple(view.shape), tuple(view.stride())
+    with paused():
+        origin = base.storage_offset()
+        if not in_numbers:
+            return functions["as_strided"](tangent, shape, strides, offset - origin + tangent.storage_offset())
+        if is_complex(base.array.dtype):                  # of a complex base, real numbers
+            numbers = functions["view_as_real"](tangent)
+            return functions["as_strided"](numbers, shape, strides, offset - 2 * origin + numbers.storage_offset())
+        pairs = functions["as_strided"](tangent, shape + (2,), tuple([2 * step for step in strides]) + (1,),
+                                         2 * offset - origin + tangent.storage_offset())
+        return functions["view_as_complex"](pairs)
+
+
+cdef Tensor _zeros_over(Tensor tensor):
+    """Zeros with the strides of a tensor, so that every view of it has its like."""
+    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+    extent = 1 + sum([(size - 1) * step for size, step in zip(shape, strides)]) if tensor.numel() else 0
+    with paused():
+        return functions["as_strided"](zeros(extent, dtype=tensor.dtype), shape, strides, 0)
+
+
+def fitted(Tensor gradient not None, Tensor argument not None):
+    """A gradient as the engine would hand it to the argument: its shape, its dtype, real if the argument is."""
+    return fit_recorded(argument.array, gradient)
+
+
+def laid_out(Tensor tangent not None, Tensor tensor not None):
+    """A copy of a tangent with the strides of its tensor."""
+    if not tensor.numel():
+        return zeros_like(tensor)
+    for dim, (size, step) in enumerate(zip(tensor.shape, tensor.stride())):
+        if step == 0 and size > 1:           # expanded: all elements are one, and so are their tangents
+            narrow = functions["narrow"]
+            found = laid_out(narrow(tangent, dim, 0, 1), narrow(tensor, dim, 0, 1))
+            return functions["expand"](found, tuple(tensor.shape))
+    return _zeros_over(tensor).copy_(tangent)
+
+
+def tangent(Tensor tensor not None):
+    """The tangent of a tensor in the level of this thread, or None."""
+    return tangent_of(tensor)
+
+
+def attach(Tensor tensor not None, Tensor tangent):
+    """Let a tensor have this tangent in the level of this thread; None: have none."""
+    set_tangent(tensor, tangent)
+
+
+# ------------------------------------------------------------------------------------------------- results of operators
+
+cdef list _arguments(Operator operator, frame_t *frame, list tangents):
+    """The arguments of a call as Python objects; `tangents` gets that of each (of a list, a list), or None."""
+    cdef list arguments = []
+    cdef int i
+    for i in range(operator.descriptor.n_arguments):
+        if frame.objects[i] == NULL:
+            arguments.append(plain_object(&frame.values[i]))
+            tangents.append(None)
+            continue
+        argument = <object>frame.objects[i]
+        arguments.append(argument)
+        if operator.descriptor.arguments[i].kind == TENSORS:
+            found = [None if item is None else tangent_of(<Tensor>item) for item in <list>argument]
+            tangents.append(found if any([item is not None for item in found]) else None)
+        else:
+            tangents.append(tangent_of(<Tensor>argument))
+    return arguments
+
+
+cdef bint any_tangent(list tangents):
+    for item in tangents:
+        if item is not None:
+            return True
+    return False
+
+
+cdef int push_forward(Operator operator, frame_t *frame, object results, NativeNode node) except -1:
+    cdef list tangents = []
+    cdef list arguments
+    cdef tuple outcomes, pushed
+    cdef int i
+    if operator.descriptor.flags & NO_GRADIENT:
+        return 0
+    arguments = _arguments(operator, frame, tangents)
+    if not any_tangent(tangents):
+        return 0
+    outcomes = tuple(results) if isinstance(results, tuple) else (results,)     # plain ones, not named
+    with paused():
+        pushed = _push(operator, arguments, tangents, outcomes)
+    for i in range(len(outcomes)):
+        # A result that is an argument itself has its tangent already; integers have none.
+        if (pushed[i] is not None and is_differentiable((<Tensor>outcomes[i]).array.dtype)
+                and not _holds(arguments, outcomes[i])):
+            set_tangent(<Tensor>outcomes[i], <Tensor>pushed[i])
+    if node is not None:
+        _tell(node, tangents, pushed)
+    return 0
+
+
+cdef bint _holds(list arguments, object wanted):
+    for argument in arguments:
+        if argument is wanted or isinstance(argument, list) and _holds(<list>argument, wanted):
+            return True
+    return False
+
+
+cdef bint has_tangents(Operator operator, frame_t *frame) except -1:
+    cdef list tangents = []
+    _arguments(operator, frame, tangents)
+    return any_tangent(tangents)
+
+
+cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
+    """Let a node know the tangents of what it has saved: a backward in this level computes with them."""
+    cdef const operator_t *op = node.c.op
+    cdef int i
+    cdef list known = []
+    for i in range(op.n_saved):
+        known.append(pushed[op.saved[i].index] if op.saved[i].from_result else tangents[op.saved[i].index])
+    if any_tangent(known):
+        node.payload = (thread_state().dual_level, known)
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------------------- in place
+
+cdef class InplaceStep:
+    """The tangents of an operation in place, known before it changes anything."""
+
+    cdef int finish(self, Tensor tensor, NativeNode node) except -1:
+        cdef Tensor own = tangent_of(tensor)
+        if own is None and tensor.base is not None:
+            set_tangent(tensor.base, _zeros_over(tensor.base))
+            own = tangent_of(tensor)
+        if own is None:
+            set_tangent(tensor, self.tangent)
+        else:
+            # In the memory that is there: views of the tensor have views of its tangent.
+            with paused():
+                own.copy_(self.tangent)
+        if node is not None:
+            _tell(node, self.tangents, (self.tangent,))
+        return 0
+
+
+cdef InplaceStep inplace_step(Operator operator, frame_t *frame, object (*outcome)(Operator, frame_t *)):
+    cdef InplaceStep step
+    cdef list tangents = []
+    cdef list arguments = _arguments(operator, frame, tangents)
+    cdef Tensor tensor = <Tensor>arguments[0]
+    if not any_tangent(tangents) or not is_differentiable(tensor.array.dtype):
+        return None
+    step = InplaceStep()
+    step.tangents = tangents
+    with paused():
+        result = outcome(operator, frame)
+        arguments[0] = arguments[0].clone()            # the rules may save it, and it is about to change
+        step.tangent = _push(operator, arguments, tangents, (result,))[0]
+        step.tangent = (_zeros_over(tensor) if step.tangent is None else _fit(step.tangent, tensor))
+        if tangents[0] is not None:
+            tangents[0] = tangents[0].clone()      # the node may have saved the old value
+    return step
+
+
+# Last, because it imports from this module.
+from cygrad._core.dispatch.tangent_rules import fit as _fit, push as _push

@@ -1,0 +1,303 @@
+"""
+Element-wise programs, run tile by tile in one pass over memory.
+
+Small problems whose operands lie alike take a short way: a few checks, then the loops on the whole.
+"""
+
+from cygrad._core.arrays.array cimport (MAX_DIMS, array_empty, array_empty_like, exclusive, release, retain,
+                                 same_shape,
+                                 shape_text, share_memory)
+from cygrad._core.arrays.dtype cimport category, dtype_name, itemsize
+from cygrad._core.arrays.value cimport ARRAY, set_array
+from cygrad._core.elementwise.copying cimport as_copy, check_writable
+from cygrad._core.elementwise.iteration cimport nest_add, nest_add_value, nest_begin, nest_finish, same_place
+from cygrad._core.elementwise.nan_watch cimport LISTEN, clear_invalid, how_to_watch, may_hold_nan, nan_watchers, watch
+from cygrad._core.elementwise.specialize cimport MAX_CELLS, discard, specialize, specialized_t
+from cygrad._core.elementwise.tiles cimport WORK, place_cells, run_steps, run_task, slots_t, task_t
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message, sizes_text
+from cygrad._core.primitives.cast cimport cast_loops
+from cygrad._core.primitives.primitive_table cimport loop_status, set_loop_status
+from libc.stdint cimport uintptr_t
+from libc.stdio cimport snprintf
+# Importing them fills the table of primitives.
+import cygrad._core.primitives.complex_loops  # noqa: F401  # no-cython-lint
+import cygrad._core.primitives.power_loops  # noqa: F401  # no-cython-lint
+import cygrad._core.primitives.special_loops  # noqa: F401  # no-cython-lint
+import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
+
+cdef enum:
+    SMALL = 16384         # bytes of temporaries that the short way keeps on the stack
+    LARGE = 16384         # elements from which a transposed operand is copied first
+    FAR_ROWS = 256        # ... if it has so many rows that their cache lines push each other out
+
+
+cdef int evaluate(program_t *program, const value_t *inputs, uint32_t reuse,
+                  array_t *into, array_t **result) noexcept nogil:
+    cdef int status = OK
+    cdef specialized_t *specialized = specialize(program, inputs, &status)
+    if specialized == NULL:
+        return status
+    status = run_short(specialized, inputs, reuse, into, result)
+    if status < 0:
+        status = run_long(specialized, inputs, reuse, into, result)
+    if specialized.temporary:
+        discard(specialized)
+    return status
+
+
+cdef inline array_t *reusable(const value_t *inputs, int n, uint32_t reuse, int dtype, int ndim,
+                              const int64_t *shape) noexcept nogil:
+    """An input in whose memory the result may be computed, retained; or NULL."""
+    cdef int i, d
+    cdef array_t *array
+    for i in range(n):
+        if not (reuse >> i) & 1 or inputs[i].kind != ARRAY:
+            continue
+        array = inputs[i].of.array
+        if array.dtype != dtype or array.ndim != ndim or not exclusive(array):
+            continue
+        for d in range(ndim):
+            if array.shape[d] != shape[d]:
+                break
+        else:
+            return retain(array)
+    return NULL
+
+
+cdef int run_short(const specialized_t *program, const value_t *inputs, uint32_t reuse, array_t *into,
+                   array_t **result) noexcept nogil:
+    """The short way: small, all arrays contiguous and of one shape or 0-dim. -> -1 if it is not open."""
+    cdef array_t *first = NULL
+    cdef array_t *array
+    cdef array_t *out = into
+    cdef slots_t slots
+    cdef double complex[MAX_CELLS] numbers
+    cdef char[SMALL + 64] memory
+    cdef int64_t n, capacity
+    cdef int i, watched
+    for i in range(program.n_inputs):
+        if inputs[i].kind != ARRAY:
+            continue
+        array = inputs[i].of.array
+        if first == NULL:
+            first = array
+        elif array != first and not same_shape(array, first):
+            if array.ndim == 0:
+                continue
+            if first.ndim:
+                return -1
+            first = array
+        if not array.contiguous:
+            return -1
+    if first == NULL or first.size == 0:
+        return -1
+    n = first.size
+    if n * program.cost > WORK:
+        return -1
+    capacity = (n + 15) & ~15
+    if program.n_buffers and program.n_buffers * program.width * capacity > SMALL:
+        return -1
+    if into != NULL:
+        if not into.contiguous or into.dtype != program.dtype or not same_shape(into, first):
+            return -1
+        for i in range(program.n_inputs):
+            if (inputs[i].kind == ARRAY and inputs[i].of.array.data != into.data
+                    and share_memory(inputs[i].of.array, into)):
+                return -1
+            if (inputs[i].kind == ARRAY and inputs[i].of.array.data == into.data
+                    and not same_place(inputs[i].of.array, into)):
+                return -1
+    else:
+        if reuse:
+            out = reusable(inputs, program.n_inputs, reuse, program.dtype, first.ndim, first.shape)
+        if out == NULL:
+            out = array_empty_like(first, program.dtype)
+            if out == NULL:
+                return MEMORY_ERROR
+    for i in range(program.n_inputs):
+        if inputs[i].kind == ARRAY:
+            array = inputs[i].of.array
+            slots.data[i] = array.data
+            slots.steps[i] = 0 if array.ndim == 0 else itemsize(array.dtype)
+    if program.n_cells:
+        place_cells(program, inputs, &slots, numbers)
+    slots.out = out.data
+    slots.out_step = itemsize(program.dtype)
+    watched = how_to_watch() if nan_watchers else 0
+    if watched == LISTEN:
+        clear_invalid()
+    run_steps(program, &slots, <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63), capacity, n)
+    if watched and may_hold_nan(watched, out.data, program.dtype, n):
+        watch().nan = 1
+    if program.partial and loop_status() != OK:
+        i = loop_status()
+        set_loop_status(OK)
+        if into == NULL:
+            release(out)
+        return i
+    if into == NULL:
+        result[0] = out
+    return OK
+
+
+cdef int run_long(const specialized_t *program, const value_t *inputs, uint32_t reuse, array_t *into,
+                  array_t **result) noexcept nogil:
+    """Any layout and size: a nest of loops, cut into tiles."""
+    cdef task_t task
+    cdef double complex[MAX_CELLS] numbers
+    cdef array_t *aside[MAX_INPUTS]
+    cdef int64_t[MAX_DIMS] shape
+    cdef array_t *out = into
+    cdef array_t *array
+    cdef int i, status = OK, ndim = broadcast_shape(inputs, program.n_inputs, shape)
+    if ndim < 0:
+        return RUNTIME_ERROR
+    if into != NULL:
+        status = check_into(program, into, ndim, shape)
+        if status != OK:
+            return status
+    else:
+        out = reusable(inputs, program.n_inputs, reuse, program.dtype, ndim, shape) if reuse else NULL
+        if out == NULL:
+            out = array_empty(program.dtype, ndim, shape)
+        if out == NULL:
+            return MEMORY_ERROR
+    if out.size:
+        task.program = program
+        task.move[0] = cast_loops[program.dtype][out.dtype] if program.dtype != out.dtype else NULL
+        task.itemsize[0] = itemsize(out.dtype)
+        nest_begin(&task.nest, ndim, shape)
+        nest_add(&task.nest, out)
+        for i in range(program.n_inputs):
+            aside[i] = NULL
+            if inputs[i].kind != ARRAY:
+                nest_add_value(&task.nest, NULL)
+                continue
+            array = inputs[i].of.array
+            if status == OK and (is_turned(array, out) or (
+                    into != NULL and share_memory(into, array) and not same_place(into, array))):
+                aside[i] = array = as_copy(array, array.dtype)
+                if array == NULL:
+                    status = MEMORY_ERROR
+                    array = inputs[i].of.array
+            nest_add(&task.nest, array)
+            task.move[i + 1] = cast_loops[array.dtype][array.dtype]
+            task.itemsize[i + 1] = itemsize(array.dtype)
+        if status == OK:
+            nest_finish(&task.nest)
+            place_cells(program, inputs, &task.cells, numbers)
+            status = run_task(&task)
+        for i in range(program.n_inputs):
+            if aside[i] != NULL:
+                release(aside[i])
+    if into == NULL:
+        if status == OK:
+            result[0] = out
+        else:
+            release(out)
+    return status
+
+
+cdef bint is_turned(const array_t *array, const array_t *out) noexcept nogil:
+    """
+    Is the array large and transposed against the result?
+
+    Its rows then lie far apart in memory; a blocked copy first is faster than to pick elements from them.
+    """
+    cdef int d, last = array.ndim - 1
+    cdef int64_t size, step
+    if array.contiguous or not out.contiguous or array.size < LARGE:
+        return False
+    while array.shape[last] == 1:
+        last -= 1
+    step = array.strides[last] if array.strides[last] >= 0 else -array.strides[last]
+    for d in range(last):
+        size = array.strides[d] if array.strides[d] >= 0 else -array.strides[d]
+        if 0 < size < step and array.shape[d] > 1 and array.shape[last] >= FAR_ROWS:
+            return True
+    return False
+
+
+cdef int check_into(const specialized_t *program, array_t *into, int ndim,
+                    const int64_t *shape) noexcept nogil:
+    """May the result be written to `into`?"""
+    cdef int d
+    cdef bint fits = into.ndim == ndim
+    if fits:
+        for d in range(ndim):
+            fits = fits and into.shape[d] == shape[d]
+    if not fits:
+        snprintf(message(), MESSAGE, b"in-place operation: the tensor that is written has not the shape of "
+                 b"the "
+                 b"result (got %s, expected %s). Use the form that returns a new tensor.",
+                 shape_text(into), sizes_text(ndim, <const long long *>shape))
+        return RUNTIME_ERROR
+    if category(program.dtype) > category(into.dtype):
+        snprintf(message(), MESSAGE, b"in-place operation: the result type can't be cast to the desired "
+                 b"output type "
+                 b"(got a result of %s, expected one that %s holds). Use the form that returns a new tensor.",
+                 dtype_name(program.dtype), dtype_name(into.dtype))
+        return RUNTIME_ERROR
+    return check_writable(into, b"in-place operation")
+
+
+cdef int result_dtype(program_t *program, const value_t *inputs) noexcept nogil:
+    cdef int status = OK, dtype
+    cdef specialized_t *specialized = specialize(program, inputs, &status)
+    if specialized == NULL:
+        return -status
+    dtype = specialized.dtype
+    if specialized.temporary:
+        discard(specialized)
+    return dtype
+
+
+# Accumulation: the program "a + b".
+cdef instruction_t _addition
+cdef program_t _sum
+
+
+cdef int accumulate(array_t *a, array_t *b) noexcept nogil:
+    cdef value_t[2] operands
+    cdef char *pointers[3]
+    cdef int64_t steps[3]
+    cdef int64_t n = a.size
+    cdef int watched, status
+    cdef const entry_t *entry = &entries[_addition.primitive][a.dtype]
+    if a.contiguous and b.contiguous and a.dtype == b.dtype and n <= WORK and same_shape(a, b) and (
+            a.data == b.data or not share_memory(a, b)):
+        pointers[0] = pointers[2] = a.data
+        pointers[1] = b.data
+        steps[0] = steps[1] = steps[2] = itemsize(a.dtype)
+        watched = LISTEN if nan_watchers and how_to_watch() else 0
+        if watched:
+            clear_invalid()
+        if n:
+            entry.loop(pointers, &n, steps, entry.data)
+        if watched and may_hold_nan(watched, a.data, a.dtype, n):
+            watch().nan = 1
+        return OK
+    set_array(&operands[0], a)
+    set_array(&operands[1], b)
+    if nan_watchers:
+        watch().plain = 1
+    status = evaluate(&_sum, operands, 0, a, NULL)
+    if nan_watchers:
+        watch().plain = 0
+    return status
+
+
+def _initialize():
+    _addition.primitive = primitive("add")
+    _addition.out = 2
+    _addition.inputs[0] = 0
+    _addition.inputs[1] = 1
+    _addition.inputs[2] = -1
+    _sum.n_inputs = 2
+    _sum.n_instructions = 1
+    _sum.n_registers = 3
+    _sum.result = 2
+    _sum.code = &_addition
+
+
+_initialize()

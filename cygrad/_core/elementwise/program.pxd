@@ -1,0 +1,24 @@
+"""Element-wise programs: straight-line code over registers."""
+
+from libc.stdint cimport int16_t, int32_t
+from cygrad._core.arrays.value cimport value_t
+
+cdef enum:
+    MAX_REGISTERS = 48
+    MAX_INPUTS = 12
+
+ctypedef struct instruction_t:
+    int16_t primitive         # index in the table of primitives
+    int16_t out               # register
+    int16_t inputs[3]         # registers; -1 where unused
+
+# Registers: first the inputs (an array or a number at each call), then the constants, then temporaries.
+ctypedef struct program_t:
+    int32_t n_inputs
+    int32_t n_constants
+    int32_t n_instructions
+    int32_t n_registers
+    int32_t result            # the register that holds the result
+    instruction_t *code
+    value_t *constants        # Python numbers: weak in type promotion
+    void *specialized         # resolved loops per dtype, filled at first use (owned by specialize.pyx)

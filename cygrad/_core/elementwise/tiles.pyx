@@ -1,0 +1,310 @@
+"""
+Runs a specialized program over a nest of loops, tile by tile.
+
+A tile is a part of a row, or several short rows. Operands that do not lie evenly spaced in it are first
+gathered into a buffer, and so are strided ones if a loop might give other bits for them: the result then
+does not depend on how the inputs lie in memory. Tiles depend on the problem alone, never on the threads.
+"""
+
+from libc.stdint cimport uintptr_t
+from libc.stdio cimport snprintf
+from cygrad._core.arrays.array cimport MAX_DIMS
+from cygrad._core.arrays.dtype cimport itemsize
+from cygrad._core.elementwise.iteration cimport nest_pointer
+from cygrad._core.elementwise.nan_watch cimport (
+    LISTEN, LOOK, clear_invalid, how_to_watch, nan_watchers, row_holds_nan, was_invalid, watch)
+from cygrad._core.elementwise.specialize cimport OUT_SLOT, step_t
+from cygrad._core.memory.atomic cimport atomic_claim, atomic_store
+from cygrad._core.memory.errors cimport MESSAGE, OK, message
+from cygrad._core.primitives.cast cimport cast_loops, number_to_cell
+from cygrad._core.primitives.primitive_table cimport loop_status, set_loop_status
+from cygrad._core.threads.parallel cimport parallel_for
+
+cdef extern from "simd/fetch.h" nogil:
+    void fetch(const char *memory, int64_t nbytes, bint written)
+
+cdef enum:
+    FAR = 1 << 18         # elements from which operands are not in the caches anyway
+    LONG_ROW = 256        # elements from which a row is worth a tile of its own
+    LARGEST = 4096
+    PORTION = 8192        # elements that are looked at for nan at a time
+
+
+cdef int64_t tile_size(int64_t bytes) noexcept nogil:
+    cdef int64_t n
+    if bytes == 0:
+        return WORK           # nothing to keep in the cache: as much as a thread takes at a time
+    n = TARGET // bytes // SMALLEST * SMALLEST
+    return SMALLEST if n < SMALLEST else LARGEST if n > LARGEST else n
+
+
+cdef void place_cells(const specialized_t *program, const value_t *inputs, slots_t *slots,
+                      double complex *numbers) noexcept nogil:
+    cdef int i
+    for i in range(program.n_cells):
+        slots.steps[program.n_inputs + i] = 0
+        if program.cells[i].input < 0:
+            slots.data[program.n_inputs + i] = <char *>program.cells[i].value
+        else:
+            slots.data[program.n_inputs + i] = <char *>&numbers[i]
+            number_to_cell(&inputs[program.cells[i].input], program.cells[i].dtype, &numbers[i])
+
+
+cdef void run_steps(const specialized_t *program, slots_t *slots, char *workspace, int64_t capacity,
+                    int64_t n) noexcept nogil:
+    cdef char *pointers[4]
+    cdef int64_t steps[4]
+    cdef const step_t *step
+    cdef int i, k, slot, first_buffer = program.n_inputs + program.n_cells
+    cdef int64_t count, varies
+    for i in range(program.n_steps):
+        step = &program.steps[i]
+        varies = 0
+        for k in range(step.n_inputs):
+            slot = step.inputs[k]
+            pointers[k] = slots.data[slot]
+            steps[k] = slots.steps[slot]
+            varies |= steps[k]
+        slot = step.out
+        if slot == OUT_SLOT:
+            count = n
+            pointers[step.n_inputs] = slots.out
+            steps[step.n_inputs] = slots.out_step
+        else:
+            # What is the same for all elements is computed once.
+            count = n if varies else 1
+            slots.data[slot] = workspace + (slot - first_buffer) * capacity * program.width
+            slots.steps[slot] = step.out_size if varies else 0
+            pointers[step.n_inputs] = slots.data[slot]
+            steps[step.n_inputs] = step.out_size
+        step.loop(pointers, &count, steps, step.data)
+
+
+cdef void move_rows(const task_t *task, int k, char *tile, int64_t start, int64_t n) noexcept nogil:
+    """Gather n elements of operand k, from `start` on, into a tile; or, for operand 0, scatter them."""
+    cdef const nest_t *nest = &task.nest
+    cdef int64_t[MAX_DIMS] position
+    cdef int64_t index = start, count, column
+    cdef int64_t steps[2]
+    cdef char *pointers[2]
+    cdef char *row = nest.data[k]
+    cdef int d, own = 1 if k == 0 else 0
+    cdef int64_t tile_step = task.itemsize[k] if k else task.program.steps[task.program.n_steps - 1].out_size
+    for d in range(nest.ndim):
+        position[d] = index % nest.shape[d]
+        index //= nest.shape[d]
+        row += position[d] * nest.strides[k][d]
+    column = position[0]
+    steps[own] = nest.strides[k][0]
+    steps[1 - own] = tile_step
+    while True:
+        count = nest.shape[0] - column
+        if count > n:
+            count = n
+        pointers[own] = row
+        pointers[1 - own] = tile
+        task.move[k](pointers, &count, steps, NULL)
+        n -= count
+        if n == 0:
+            return
+        tile += count * tile_step
+        row -= column * nest.strides[k][0]
+        column = 0
+        d = 1
+        while True:
+            position[d] += 1
+            row += nest.strides[k][d]
+            if position[d] < nest.shape[d]:
+                break
+            row -= position[d] * nest.strides[k][d]
+            position[d] = 0
+            d += 1
+
+
+cdef inline bint lies_ready(const task_t *task, int k, int64_t size) noexcept nogil:
+    """May the steps read or write operand k where it is, one place after the other `size` bytes on?"""
+    cdef int64_t step = task.nest.strides[k][0]
+    return (task.even[k] or task.rows == 0) and (step == size or task.program.exact or step == 0)
+
+
+cdef void run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n) noexcept nogil:
+    """The steps in small portions, each of which is looked at for nan while it is in the first-level cache."""
+    cdef const specialized_t *program = task.program
+    cdef int64_t count
+    cdef int k
+    while n > 0:
+        count = n if n < PORTION else PORTION
+        run_steps(program, slots, workspace, task.capacity, count)
+        if row_holds_nan(slots.out, program.dtype, count, slots.out_step):
+            atomic_store(&task.nan, 1)
+        for k in range(program.n_inputs):
+            if task.nest.data[k + 1] != NULL:
+                slots.data[k] += count * slots.steps[k]
+        slots.out += count * slots.out_step
+        n -= count
+
+
+cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n, char *to) noexcept nogil:
+    """The tile of n elements from `start` on; into the result, or, where given, to `to`."""
+    cdef const specialized_t *program = task.program
+    cdef const nest_t *nest = &task.nest
+    cdef char *space = workspace + program.n_buffers * task.capacity * program.width
+    cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
+    cdef bint scatter = to == NULL and not task.ready[0]
+    cdef int k
+    for k in range(1, nest.n):
+        if nest.data[k] == NULL:
+            continue
+        if task.ready[k]:
+            slots.data[k - 1] = (nest.data[k] + start * nest.strides[k][0] if task.even[k]
+                                 else nest_pointer(nest, k, start))
+            slots.steps[k - 1] = nest.strides[k][0]
+        else:
+            move_rows(task, k, space, start, n)
+            slots.data[k - 1] = space
+            slots.steps[k - 1] = task.itemsize[k]
+            space += task.capacity * task.itemsize[k]
+    if to != NULL or scatter:
+        slots.out = to if to != NULL else space
+        slots.out_step = out_size
+    else:
+        slots.out = (nest.data[0] + start * nest.strides[0][0] if task.even[0]
+                     else nest_pointer(nest, 0, start))
+        slots.out_step = nest.strides[0][0]
+    if task.watched == LOOK:
+        run_and_look(task, slots, workspace, n)
+    else:
+        run_steps(program, slots, workspace, task.capacity, n)
+    if scatter:
+        move_rows(task, 0, space, start, n)
+
+
+cdef void fetch_tile(const task_t *task, int64_t start, int64_t n) noexcept nogil:
+    """
+    The operands of the tile that comes next.
+
+    A program reads one operand after the other, a few pages of each: too few for the processor to see where it leads.
+    """
+    cdef const nest_t *nest = &task.nest
+    cdef int64_t step
+    cdef int k
+    for k in range(nest.n):
+        step = nest.strides[k][0]
+        if nest.data[k] != NULL and task.even[k] and 0 < step <= 16:
+            fetch(nest.data[k] + start * step, min(n, nest.size - start) * step, k == 0)
+
+
+cdef inline void copy_cells(const task_t *task, slots_t *slots) noexcept nogil:
+    cdef int k
+    for k in range(task.program.n_inputs, task.program.n_inputs + task.program.n_cells):
+        slots.data[k] = task.cells.data[k]
+        slots.steps[k] = 0
+
+
+cdef void produce(void *context, int64_t start, int64_t n, char *to) noexcept nogil:
+    cdef task_t *task = <task_t *>context
+    cdef char[WORKSPACE + 64] memory
+    cdef char *workspace = <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63)
+    cdef slots_t slots
+    cdef int64_t count
+    copy_cells(task, &slots)
+    while n > 0:
+        count = min(n, task.piece)
+        if task.rows == 0:
+            count = min(count, task.nest.shape[0] - start % task.nest.shape[0])
+        run_tile(task, &slots, workspace, start, count, to)
+        start += count
+        n -= count
+        to += count * itemsize(task.program.dtype)
+
+
+cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Tiles begin..end, with a workspace and slots of this thread's own."""
+    cdef task_t *task = <task_t *>context
+    cdef char[WORKSPACE + 64] memory
+    cdef char *workspace = <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63)
+    cdef slots_t slots
+    cdef int64_t tile, start, n, length = task.nest.shape[0]
+    cdef bint far = task.nest.size >= FAR and task.program.n_steps > 1
+    if task.watched == LISTEN:
+        clear_invalid()
+    copy_cells(task, &slots)
+    for tile in range(begin, end):
+        if task.rows:
+            start = tile * task.rows * length
+            n = task.rows * length
+            if n > task.nest.size - start:
+                n = task.nest.size - start
+        else:
+            start = (tile % task.pieces) * task.piece
+            n = length - start if length - start < task.piece else task.piece
+            start += (tile // task.pieces) * length
+        if far and tile + 1 < end:
+            fetch_tile(task, start + n, n)
+        run_tile(task, &slots, workspace, start, n, NULL)
+    if task.watched == LISTEN and was_invalid():
+        atomic_store(&task.nan, 1)
+    if task.program.partial and loop_status() != OK:
+        if atomic_claim(&task.error, OK, loop_status()):
+            snprintf(task.text, sizeof(task.text), b"%s", message())
+        set_loop_status(OK)
+
+
+cdef bint is_even(const nest_t *nest, int k) noexcept nogil:
+    """Is the distance from one element to the next the same throughout?"""
+    cdef int d
+    for d in range(1, nest.ndim):
+        if nest.strides[k][d] != nest.strides[k][d - 1] * nest.shape[d - 1]:
+            return False
+    return True
+
+
+cdef void prepare_task(task_t *task) noexcept nogil:
+    """How the operands lie, and how large tiles are."""
+    cdef nest_t *nest = &task.nest
+    cdef const specialized_t *program = task.program
+    cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
+    cdef int64_t bytes, size, length = nest.shape[0]
+    cdef int k
+    task.error = OK
+    task.watched = how_to_watch() if nan_watchers else 0
+    task.nan = 0
+    # Room for every operand that may have to be gathered or scattered.
+    task.rows = 0
+    bytes = program.n_buffers * program.width
+    for k in range(nest.n):
+        task.even[k] = is_even(nest, k)
+        size = task.itemsize[k] if k else out_size
+        if nest.data[k] != NULL and not (task.even[k] and lies_ready(task, k, size)
+                                         and (k or task.move[0] == NULL)):
+            bytes += size
+    size = tile_size(bytes)
+    if nest.ndim == 1 or length >= size or length >= LONG_ROW:
+        task.pieces = (length + size - 1) // size
+        task.piece = ((length + task.pieces - 1) // task.pieces + 15) // 16 * 16
+        task.pieces = (length + task.piece - 1) // task.piece
+    else:
+        task.rows = size // length
+        task.piece = task.rows * length
+    task.capacity = task.piece
+    for k in range(1, nest.n):
+        task.ready[k] = nest.data[k] != NULL and lies_ready(task, k, task.itemsize[k])      # a number is in a cell
+    task.ready[0] = task.move[0] == NULL and lies_ready(task, 0, out_size)
+    if not task.ready[0] and task.move[0] == NULL:       # same dtype, but unevenly strided: moved as it is
+        task.move[0] = cast_loops[program.dtype][program.dtype]
+
+
+cdef int run_task(task_t *task) noexcept nogil:
+    cdef int64_t tiles, grain, length = task.nest.shape[0]
+    prepare_task(task)
+    if task.rows:
+        tiles = (task.nest.size // length + task.rows - 1) // task.rows
+    else:
+        tiles = task.nest.size // length * task.pieces
+    grain = WORK // (task.program.cost * task.piece)
+    parallel_for(run_tiles, task, tiles, grain if grain > 1 else 1)
+    if task.nan:
+        watch().nan = 1
+    if task.error != OK:
+        snprintf(message(), MESSAGE, b"%s", task.text)
+    return task.error

@@ -1,0 +1,597 @@
+"""
+Backward: one plan of the reachable nodes, then run it.
+
+`run_backward` turns what the user asked for into roots and targets, builds the plan and runs it: native stretches
+without the GIL, nodes with hooks or Python code in between, on the calling thread. With create_graph everything is
+recorded: the same plan, the gradients being Tensors and the formulas operations on them.
+"""
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from cygrad._core.arrays.array cimport array_t, release, retain
+from cygrad._core.elementwise.nan_watch cimport holds_nan
+from cygrad._core.engine.anomaly cimport explain, look_for_nan, raise_nan
+from cygrad._core.engine.node_run cimport add_part, deliver, run_node, wanted_arguments
+from cygrad._core.engine.parallel_run cimport run_with_team, worth_a_team
+from cygrad._core.engine.plan cimport (
+    item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict, plan_t, plans_of_thread)
+from cygrad._core.engine.serial_run cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, advance
+from cygrad._core.engine.watched_run cimport run_watched_item
+from cygrad._core.graph.backward_calls cimport remember_call, work_for, working_for
+from cygrad._core.graph.accumulate cimport add_gradient, keep_gradient
+from cygrad._core.graph.borrowed_references cimport FREE_THREADED
+from cygrad._core.graph.edges cimport Place, edge_of, root_gradient
+from cygrad._core.graph.gradients cimport set_gradient
+from cygrad._core.graph.hook_calls cimport (
+    call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, retain_gradients)
+from cygrad._core.graph.modes cimport ANOMALY_NAN, grad_enabled, thread_state, thread_state_t
+from cygrad._core.graph.node cimport ALL_ARGUMENTS, HAS_PACKED_TENSORS, Hooks, Node, node_t
+from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
+from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
+from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
+from cygrad._core.graph.untracked_reason cimport GRADIENT
+from cygrad._core.memory.errors cimport check
+from cygrad._core.memory.storage cimport has_pending, release_pending
+
+from cygrad._core.graph.node import set_evaluating, set_node_call
+from cygrad._core.graph.saved import pop_hooks, push_hooks
+import cygrad._core.engine.node_fusion  # noqa: F401  # no-cython-lint  # lets run_items() fusion
+import threading
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(object)
+
+cdef enum:
+    DEEP = 60               # backward calls inside each other on one stack before the next one gets a new thread
+    DEEPEST = 1000          # such threads on top of each other
+    BRIEF = 16              # nodes, and elements that they touch: so few take less than giving the lock up and
+    BRIEF_WORK = 1024       # getting it back
+
+
+cdef list _none = []
+
+
+cdef class GraphTask:
+    """One call of backward: its plan and how it is to be run."""
+
+    cdef plan_t plan
+    cdef bint keep                  # retain_graph
+    cdef bint recorded              # create_graph
+    cdef list gradients             # recorded: the Tensor waiting in each buffer, or None
+    cdef list captured              # recorded: the Tensor that was captured in each buffer, or None
+    cdef object error               # what Python code raised inside a team
+
+    def __dealloc__(self):
+        plan_free(&self.plan)
+
+    # ------------------------------------------------------------------------------------------------------- running
+
+    cdef int run(self) except -1:
+        cdef int64_t place = 0
+        cdef int status
+        if thread_state().anomaly:
+            return self.run_watched()
+        if self.recorded:
+            for place in range(self.plan.n_items):
+                item = &self.plan.items[self.plan.order[place]]
+                if item.needed:
+                    self.run_python(item)
+            return 0
+        if worth_a_team(&self.plan):
+            return self.run_team()
+        while True:
+            if self.plan.n_items <= BRIEF and self.plan.work <= BRIEF_WORK:
+                status = advance(&self.plan, &place, self.keep)
+            else:
+                with nogil:
+                    status = advance(&self.plan, &place, self.keep)
+            if status == FINISHED:
+                return 0
+            if status == LOOK_FOR_SIGNALS:
+                PyErr_CheckSignals()
+            elif status == NEEDS_PYTHON:
+                self.run_python(&self.plan.items[self.plan.order[place]])
+                place += 1
+            else:
+                check(status)
+
+    cdef int run_watched(self) except -1:
+        """Anomaly mode: every node on the calling thread, with a word about the one that fails."""
+        cdef int64_t place
+        cdef int status, nan_in
+        cdef bint look = thread_state().anomaly & ANOMALY_NAN != 0
+        cdef bint clean = not look or self.is_clean()
+        for place in range(self.plan.n_items):
+            item = &self.plan.items[self.plan.order[place]]
+            if not item.needed:
+                continue
+            PyErr_CheckSignals()
+            outer = set_evaluating(<Node>item.node.object)
+            try:
+                if self.recorded or item.python or item.node.python:
+                    clean = False                # Python code may have done anything
+                    self.run_python(item)
+                    continue
+                with nogil:
+                    status = run_watched_item(&self.plan, item, self.keep, look, &clean, &nan_in)
+                check(status)
+                if nan_in >= 0:
+                    raise_nan(<Node>item.node.object, nan_in)
+            except Exception as error:
+                explain(<Node>item.node.object, error)
+                raise
+            finally:
+                set_evaluating(outer)
+        return 0
+
+    cdef bint is_clean(self) noexcept:
+        """Anomaly mode: are the gradients that backward starts with without nan?"""
+        cdef int64_t i
+        for i in range(self.plan.n_buffers):
+            if self.plan.sums[i] != NULL and holds_nan(self.plan.sums[i]):
+                return False
+        return True
+
+    cdef int run_team(self) except -1:
+        cdef int status
+        with nogil:
+            status = run_with_team(&self.plan, self.keep, _python_item, <void *>self)
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        return check(status)
+
+    # ------------------------------------------------------------------------------- a node on the calling thread
+
+    cdef list take(self, item_t *item):
+        """The gradients that wait for a node, as Tensors."""
+        cdef int64_t i
+        cdef list grads = []
+        cdef array_t *array
+        for i in range(item.buffers, item.buffers + item.node.n_outputs):
+            if self.recorded:
+                grads.append(self.gradients[i])
+                self.gradients[i] = None
+            else:
+                array = self.plan.sums[i]
+                self.plan.sums[i] = NULL
+                grads.append(None if array == NULL else tensor_of(array))
+        return grads
+
+    cdef int give(self, item_t *target, int64_t input_nr, Tensor gradient) except -1:
+        """Recorded: hand a gradient to an input of the plan."""
+        cdef int64_t buffer = target.buffers + input_nr
+        if target.needed:
+            if self.gradients[buffer] is None:
+                self.gradients[buffer] = gradient
+            else:
+                self.gradients[buffer] = protocol.binary(SLOT_ADD, self.gradients[buffer], gradient)
+        return 0
+
+    cdef int capture(self, item_t *item, list grads) except -1:
+        cdef int i
+        for i in range(item.node.n_outputs):
+            if grads[i] is None:
+                continue
+            if self.recorded:
+                self.captured[item.buffers + i] = grads[i]
+            else:
+                plan_capture(&self.plan, item.buffers + i, (<Tensor>grads[i]).array)
+        return 0
+
+    cdef int run_python(self, item_t *item) except -1:
+        cdef node_t *c = item.node
+        cdef Node node = <Node>c.object
+        cdef Hooks hooks = node.hooks
+        cdef list grads = self.take(item)
+        cdef list results
+        cdef int i
+        if hooks is not None and hooks.tensor:
+            call_tensor_hooks(node, hooks, grads)
+        if hooks is not None and hooks.retained:
+            retain_gradients(hooks, grads, self.recorded)
+        if item.captured:
+            self.capture(item, grads)
+        if not item.executed:
+            return 0
+        if hooks is not None and hooks.before:
+            grads = call_prehooks(node, hooks, grads)
+        if self.recorded and c.gradient != NULL:
+            _accumulate(<Tensor>node.payload, grads[0])
+            results = []
+        elif c.gradient != NULL and _hand_over(c, grads):
+            results = []
+        elif self.recorded or c.backward == NULL or c.python & HAS_PACKED_TENSORS:
+            results = node.apply(grads, self.keep, self.recorded, wanted_arguments(&self.plan, item))
+        else:
+            results = self.run_native(item, grads)
+        if hooks is not None and hooks.accumulated and c.gradient != NULL:
+            call_accumulated(hooks, node.payload)
+        if hooks is not None and hooks.after:
+            results = call_posthooks(node, hooks, results, grads)
+        del grads
+        if thread_state().anomaly & ANOMALY_NAN:
+            look_for_nan(node, results)
+        for i in range(c.n_edges):
+            if results[i] is None or c.edges[i].node == NULL:
+                continue
+            if self.recorded:
+                self.give(plan_find(&self.plan, c.edges[i].node), c.edges[i].input_nr, results[i])
+            else:
+                check(deliver(&self.plan, item, i, retain((<Tensor>results[i]).array)))
+        return 0
+
+    cdef list run_native(self, item_t *item, list grads):
+        """Run a native node whose gradients have been Tensors for its hooks."""
+        cdef node_t *c = item.node
+        cdef int i, status
+        cdef array_t **out = <array_t **>malloc((c.n_edges + 1) * sizeof(array_t *))
+        cdef int captured = item.captured
+        if out == NULL:
+            raise MemoryError(f"{type(<object>c.object).__name__}: no memory for its gradients")
+        for i in range(c.n_edges):
+            out[i] = NULL
+        for i in range(c.n_outputs):
+            if grads[i] is not None:
+                self.plan.sums[item.buffers + i] = retain((<Tensor>grads[i]).array)
+        item.captured = 0
+        with nogil:
+            status = run_node(&self.plan, item, out, self.keep)
+        item.captured = captured
+        cdef list results = [None] * c.n_edges
+        for i in range(c.n_edges):
+            if out[i] != NULL:
+                results[i] = tensor_of(out[i])
+        free(out)
+        check(status)
+        return results
+
+
+cdef bint _hand_over(node_t *node, list grads):
+    """
+    A first gradient that nobody else knows becomes that of the leaf without a copy, so that hooks which come after see
+    the one that was taken over.
+    """
+    cdef Tensor gradient = grads[0]
+    if gradient is None or FREE_THREADED or Py_REFCNT(gradient) > 2 or node.released:      # `grads` and `gradient`
+        return False
+    return keep_gradient(node.gradient, gradient.array)
+
+
+cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
+    """Recorded: the sum is an operation like any other, and .grad a result of it."""
+    cdef Tensor former, total
+    cdef array_t *seen
+    while gradient is not None and leaf.leaf_requires_grad:
+        former = leaf.grad
+        # A copy, as nobody else's memory may become .grad; nor may an expanded one.
+        total = gradient.clone() if former is None else protocol.binary(SLOT_ADD, former, gradient)
+        # Another thread may have added its own while the sum was computed.
+        seen = NULL if leaf.gradient == NULL else leaf.gradient.value
+        if seen == (NULL if former is None else former.array):
+            set_gradient(leaf, total)
+            break
+    return 0
+
+
+cdef int _python_item(void *task, item_t *item) noexcept with gil:
+    # Only the calling thread gets here, without any lock.
+    try:
+        if item == NULL:
+            PyErr_CheckSignals()
+        else:
+            (<GraphTask>task).run_python(item)
+        return 0
+    except BaseException as error:
+        (<GraphTask>task).error = error
+        return -1
+
+
+def _call_node(Node node not None, tuple gradients not None):
+    """``node(*gradients)``: its formulas, once, as an operation of the thread; no hooks."""
+    cdef bint recorded = grad_enabled() or thread_state().dual_level != 0
+    cdef list grads = list(gradients)
+    if len(grads) != node.c.n_outputs:
+        raise TypeError(f"{node.name()}: takes a gradient for each of its outputs (got {len(grads)}, expected "
+                        f"{node.c.n_outputs}).")
+    for gradient in grads:
+        if gradient is not None and not isinstance(gradient, Tensor):
+            raise TypeError(f"{node.name()}: gradients must be Tensors or None (got {type(gradient).__name__}).")
+    if node.c.gradient != NULL:
+        if grads[0] is not None:
+            check(add_gradient(node.c.gradient, retain((<Tensor>grads[0]).array)))
+        return ()
+    results = node.apply(grads, True, recorded, ALL_ARGUMENTS)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+set_node_call(_call_node)
+
+
+def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate, allow_unused):
+    """
+    Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``.
+
+    Parameters
+    ----------
+    operation : str
+        What the messages call it.
+    outputs : sequence of Tensor or GradientEdge
+    grads : sequence of Tensor or None
+        One per output.
+    keep, create : bool
+        Keep what nodes saved; record the backward itself.
+    inputs : sequence of Tensor or GradientEdge, or None
+        Restrict backward to what leads there.
+    accumulate : bool
+        Add to ``.grad``; else return the gradients of `inputs`.
+    allow_unused : bool
+        None instead of an error for inputs that are not reached.
+
+    Returns
+    -------
+    list of Tensor or None
+        The gradients of `inputs` unless `accumulate`.
+    """
+    return _enter(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
+
+
+def tensor_backward(Tensor input not None, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """
+    Add the gradient of this tensor with respect to the leaves of the graph to the leaves' ``.grad``.
+
+    Parameters
+    ----------
+    gradient : Tensor, optional
+        The vector of the vector-Jacobian product, of this tensor's shape. A scalar needs none.
+    retain_graph : bool, optional
+        Keep what the graph has saved, for another backward. Default: the value of `create_graph`.
+    create_graph : bool, default False
+        Record the computation of the gradients.
+    inputs : Tensor, GradientEdge or sequence of them, optional
+        Accumulate into these only.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * 3).backward(cygrad.ones(2))
+    >>> x.grad
+    tensor([3., 3.])
+    """
+    cdef bint create, keep
+    if inputs is not None or not (gradient is None or isinstance(gradient, Tensor)):
+        _backward(input, gradient, retain_graph, create_graph, inputs)
+        return
+    create = create_graph
+    keep = create if retain_graph is None else retain_graph
+    _enter("backward", (input,), (gradient,), keep, create, None, True, True)
+
+
+cdef object _backward = None
+
+
+def set_backward(function):
+    """What `tensor_backward` hands over to if it is called with more than one gradient: ``autograd.backward``."""
+    global _backward
+    _backward = function
+
+
+cdef object _enter(str operation, object outputs, object grads, bint keep, bint create, object inputs, bint accumulate,
+                   bint allow_unused):
+    cdef thread_state_t *state = thread_state()
+    if state.depth >= DEEP:
+        return _in_new_thread(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
+    cdef int disabled = state.grad_disabled
+    cdef int64_t outer = working_for(), call
+    state.depth += 1
+    state.grad_disabled = not create
+    try:
+        return _run_backward(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
+    finally:
+        call = work_for(outer)
+        if _callbacks and call != outer:
+            _callbacks.pop(call, None)
+        state.depth -= 1
+        state.grad_disabled = disabled
+        if has_pending():
+            release_pending()
+
+
+cdef object _run_backward(str operation, object outputs, object grads, bint keep, bint create, object inputs,
+                          bint accumulate, bint allow_unused):
+    cdef GraphTask task = GraphTask()
+    cdef list roots = [edge_of(output, operation, "output", i) for i, output in enumerate(outputs)]
+    cdef list targets
+    cdef Place edge
+    cdef Py_ssize_t i, n = len(roots)
+    cdef int status
+    cdef item_t *item
+    cdef array_t *array
+    cdef node_t **nodes = <node_t **>malloc((n + 1) * sizeof(node_t *))
+    if nodes == NULL:
+        raise MemoryError(f"{operation}: no memory for {n} roots")
+    for i in range(n):
+        nodes[i] = (<Place>roots[i]).node.c
+    with nogil:
+        status = plan_build(&task.plan, nodes, n)
+    free(nodes)
+    check(status)
+    remember_call(task.plan.id, keep)
+    work_for(task.plan.id)
+    task.keep = keep
+    # In a level of forward mode the gradients have tangents, which only the execution on Tensors computes.
+    create = create or thread_state().dual_level != 0
+    task.recorded = create
+    if create:
+        task.gradients = [None] * task.plan.n_buffers
+        task.captured = [None] * task.plan.n_buffers
+    for i in range(n):
+        edge = <Place>roots[i]
+        item = plan_find(&task.plan, edge.node.c)
+        if create and grads[i] is not None:
+            _root_array_checked(outputs[i], grads[i], operation, i)
+            task.give(item, edge.output_nr, grads[i])
+        else:
+            array = root_gradient(outputs[i], grads[i], operation, i)
+            if create:
+                task.give(item, edge.output_nr, wrap(array))
+            else:
+                task.plan.work += array.size
+                check(add_part(&task.plan.sums[item.buffers + edge.output_nr], array))
+    targets = None
+    if inputs is not None:
+        targets = _restrict(task, operation, inputs, accumulate)
+    task.run()
+    if _callbacks:
+        _call_back(task.plan.id)
+    if targets is None or accumulate:
+        return []
+    return _captured(task, operation, inputs, targets, allow_unused)
+
+
+cdef int _root_array_checked(object output, object grad, str operation, int position) except -1:
+    release(root_gradient(output, grad, operation, position))
+    return 0
+
+
+cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulate):
+    cdef list targets = [edge_of(place, operation, "input", i) for i, place in enumerate(inputs)]
+    cdef Py_ssize_t i, n = len(targets)
+    cdef item_t *item
+    cdef node_t **nodes = <node_t **>malloc((n + 1) * sizeof(node_t *))
+    if nodes == NULL:
+        raise MemoryError(f"{operation}: no memory for {n} inputs")
+    for i in range(n):
+        nodes[i] = (<Place>targets[i]).node.c
+        if accumulate and isinstance(inputs[i], Tensor) and grad_fn_of(<Tensor>inputs[i]) is not None:
+            inputs[i].retain_grad()
+    plan_restrict(&task.plan, nodes, n, not accumulate)
+    free(nodes)
+    if not accumulate:
+        check(plan_capturing(&task.plan))
+    for i in range(n):
+        item = plan_find(&task.plan, (<Place>targets[i]).node.c)
+        if item != NULL:
+            if accumulate:
+                item.python = item.python or item.node.python != 0     # retain_grad above has added a hook
+            else:
+                item.captured = True
+    return targets
+
+
+cdef list _captured(GraphTask task, str operation, object inputs, list targets, bint allow_unused):
+    cdef list results = []
+    cdef Place edge
+    cdef item_t *item
+    cdef array_t *array
+    cdef bint fresh
+    for position, target in enumerate(targets):
+        edge = <Place>target
+        item = plan_find(&task.plan, edge.node.c)
+        result = None
+        if item != NULL:
+            if task.recorded:
+                result = task.captured[item.buffers + edge.output_nr]
+            else:
+                array = task.plan.captured[item.buffers + edge.output_nr]
+                if array != NULL:
+                    fresh = known_tensor(array) is None
+                    result = tensor_of(retain(array))
+                    if fresh:
+                        (<Tensor>result).view_kind = GRADIENT
+        if result is None and not allow_unused:
+            raise RuntimeError(f"{operation}: input {position} was not used to compute the outputs, so it has no "
+                               "gradient. Pass allow_unused=True for None in its place, or materialize_grads=True for "
+                               "zeros.")
+        results.append(result)
+    return results
+
+
+# What is to be called at the end of each backward: its number -> functions. Each thread touches its own calls only.
+cdef dict _callbacks = {}
+
+
+cdef int _call_back(int64_t call) except -1:
+    cdef list functions = _callbacks.get(call, _none)
+    cdef Py_ssize_t done = 0
+    while done < len(functions):             # one function may queue another
+        functions[done]()
+        done += 1
+    return 0
+
+
+def queue_callback(callback):
+    """
+    Call a function at the end of the backward that runs.
+
+    That is the innermost running backward of this thread; it is called from there, as Python code in backward is,
+    after all nodes have run and before the call returns. Functions are called in the order in which they were queued;
+    one that is queued by another comes last. If backward fails, none is called.
+
+    Parameters
+    ----------
+    callback : callable
+        Called without arguments.
+
+    Raises
+    ------
+    RuntimeError
+        Outside of backward.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> def hook(grad):
+    ...     cygrad.autograd.graph.queue_callback(lambda: print("gradient:", x.grad))
+    >>> handle = x.register_hook(hook)
+    >>> (x * 3).sum().backward()
+    gradient: tensor([3., 3.])
+    """
+    cdef plan_t *plan
+    if not callable(callback):
+        raise TypeError(f"queue_callback: the callback must be callable (got {type(callback).__name__}).")
+    if plans_of_thread(&plan, 1) == 0:
+        raise RuntimeError("queue_callback: final callbacks can only be installed during backward pass (got a call "
+                           "outside of it). Call it in a hook or in the backward of a custom Function.")
+    _callbacks.setdefault(plan.id, []).append(callback)
+
+
+_nesting = threading.local()      # .level: how many threads of nested backward calls lie below this one
+
+
+def _in_new_thread(*arguments):
+    """Go on with a fresh stack: backward inside backward may be nested to any depth."""
+    cdef int inference = thread_state().inference, anomaly = thread_state().anomaly
+    cdef int dual_level = thread_state().dual_level
+    cdef SavedHooks hooks = None if thread_state().saved_hooks == NULL else saved_hooks()
+    cdef int level = getattr(_nesting, "level", 0) + 1
+    outcome = []
+    if level > DEEPEST:
+        raise RecursionError(f"backward: nested more than {DEEP * DEEPEST} deep. A hook or a custom backward calls "
+                             "backward on itself without end.")
+
+    def body():
+        _nesting.level = level
+        thread_state().inference = inference
+        thread_state().anomaly = anomaly
+        thread_state().dual_level = dual_level
+        work_for(-1)
+        if hooks is not None:
+            push_hooks(hooks.pack, hooks.unpack)
+        try:
+            outcome.append((run_backward(*arguments), None))
+        except BaseException as error:
+            outcome.append((None, error))
+        finally:
+            pop_hooks()
+
+    thread = threading.Thread(target=body, name="cygrad nested backward")
+    thread.start()
+    thread.join()
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result

@@ -1,0 +1,72 @@
+"""The plan of one backward: which nodes, in which order, and where their gradients wait."""
+
+from libc.stdint cimport int8_t, int32_t, int64_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.graph.node cimport node_t
+
+# Half a cache line, as plans of large graphs do not fit into any cache.
+ctypedef struct item_t:
+    node_t *node
+    int32_t waiting           # edges into this node whose gradient has not arrived
+    int32_t buffers           # index of its first input buffer
+    int32_t place             # its index in the order of running; before that of the last node that sends it a gradient
+    int32_t first_edge        # where its edges begin in plan.ranks
+    int8_t needed             # its gradient is asked for, or leads to one that is
+    int8_t executed           # the node itself runs (false: only its captured gradient is wanted)
+    int8_t python             # runs on the calling thread
+    int8_t fused              # it has run, in a fusion with others before it
+    int8_t captured           # somebody wants to see its gradient: it is kept in plan.captured
+    int8_t leaf               # an AccumulateGrad
+    int8_t before_leaf        # sends a gradient to one
+
+# Others of a team may look at this flag while it is set: who sees it too late finds that the item still waits.
+cdef extern from * nogil:
+    """
+    #define was_fused(item) __atomic_load_n(&(item)->fused, __ATOMIC_ACQUIRE)
+    #define mark_fused(item) __atomic_store_n(&(item)->fused, 1, __ATOMIC_RELEASE)
+    """
+    bint was_fused(const item_t *item)
+    void mark_fused(item_t *item)
+
+# What a team keeps for one input: the contributions by rank, so that their sum has one order. They are added to it
+# while they arrive in that order; what came too early waits.
+ctypedef struct parts_t:
+    array_t **arrays
+    int32_t count
+    int32_t added             # so many have been taken from here, or are being added
+    int32_t adding            # somebody is at it, without the lock
+
+ctypedef struct plan_t:
+    int64_t id                # what claimed nodes are marked with
+    int64_t n_items, capacity
+    item_t *items             # in the order of discovery: item index = node.index
+    int32_t *order            # items in the order of running
+    int64_t n_buffers         # one for each input of each node
+    array_t **sums            # what has arrived there
+    array_t **captured        # what somebody wants to see of it; NULL if nobody does
+    parts_t *parts            # in a team, else NULL
+    int64_t last_nr           # sequence number of the item before, while they are found
+    int32_t unsorted          # items were not found in the order of running
+    int64_t work              # rough cost of all of it
+    int32_t any_python
+    int32_t restricted        # some items are not needed
+    int32_t *ranks            # in a team: rank of each edge among the contributions to its target; else NULL
+    int32_t *lock             # in a team: what guards item_t.waiting and parts_t
+    # Nodes claimed by another plan at the moment: their places here, by address (open addressing).
+    int64_t table_size, table_used
+    node_t **table_nodes
+    int64_t *table_items
+
+# Fill the plan from the roots; -1 (with a message) without memory. No GIL needed.
+cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogil
+# Mark as needed only what leads to the targets: backward(inputs=...) and grad(). `captured`: target nodes whose
+# gradient is only looked at, so that they run only if something behind them is needed too.
+cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint captured) noexcept nogil
+# Room for gradients that are looked at; -1 (with a message) without memory. Then one of them, which is retained.
+cdef int plan_capturing(plan_t *plan) noexcept nogil
+cdef void plan_capture(plan_t *plan, int64_t buffer, array_t *gradient) noexcept nogil
+cdef void plan_free(plan_t *plan) noexcept nogil
+# The item of a node, or NULL if the plan does not reach it.
+cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil
+# The plans that were built and not yet freed by this thread, the innermost first; their number, at most `room`.
+cdef int plans_of_thread(plan_t **plans, int room) noexcept nogil

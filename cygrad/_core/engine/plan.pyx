@@ -1,0 +1,336 @@
+"""
+The plan of one backward: which nodes, in which order, and where their gradients wait.
+
+Nodes are found by an explicit stack, never by recursion. A node remembers its place in the plan that has claimed it
+(one atomic exchange); a node that another thread's backward holds at that moment is looked up in a table instead.
+The order is decreasing sequence number; an AccumulateGrad comes right after the last node that sends it a gradient.
+"""
+
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, free, malloc, qsort, realloc
+from libc.string cimport memset
+from cygrad._core.arrays.array cimport array_t, release, retain
+from cygrad._core.graph.node cimport node_t
+from cygrad._core.memory.atomic cimport atomic_add, atomic_claim, atomic_load, atomic_store
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+
+cdef int64_t _plans = 0          # 0 marks an unclaimed node
+
+# The plans of this thread, outermost first: backward inside backward. The engine goes on in another thread long before
+# there is no room.
+cdef extern from * nogil:
+    """
+    enum { MOST_NESTED = 128 };
+    static __thread struct { void *plans[MOST_NESTED]; int size; } nested;
+    """
+    enum:
+        MOST_NESTED
+    void **nested_plans "nested.plans"
+    int nested_size "nested.size"
+
+
+cdef void _enter(plan_t *plan) noexcept nogil:
+    global nested_size
+    if nested_size < MOST_NESTED:
+        nested_plans[nested_size] = plan
+        nested_size += 1
+
+
+cdef void _leave(const plan_t *plan) noexcept nogil:
+    global nested_size
+    cdef int i, place = nested_size - 1
+    while place >= 0 and nested_plans[place] != plan:
+        place -= 1
+    if place < 0:
+        return
+    for i in range(place, nested_size - 1):
+        nested_plans[i] = nested_plans[i + 1]
+    nested_size -= 1
+
+
+cdef int plans_of_thread(plan_t **plans, int room) noexcept nogil:
+    cdef int i, count = min(nested_size, room)
+    for i in range(count):
+        plans[i] = <plan_t *>nested_plans[nested_size - 1 - i]
+    return count
+
+
+cdef int _no_memory() noexcept nogil:
+    snprintf(message(), MESSAGE, b"backward: no memory for the plan of the graph")
+    return MEMORY_ERROR
+
+
+# -------------------------------------------------------------------------------------- the place of a node in a plan
+
+cdef int64_t _slot(const plan_t *plan, const node_t *node) noexcept nogil:
+    cdef int64_t mask = plan.table_size - 1
+    cdef int64_t slot = ((<size_t>node >> 6) * <size_t>0x9E3779B97F4A7C15) >> 20 & mask
+    while plan.table_nodes[slot] != NULL and plan.table_nodes[slot] != node:
+        slot = (slot + 1) & mask
+    return slot
+
+
+cdef int _table_insert(plan_t *plan, node_t *node, int64_t item) noexcept nogil:
+    cdef node_t **nodes = plan.table_nodes
+    cdef int64_t *items = plan.table_items
+    cdef int64_t i, slot, size = plan.table_size
+    if 2 * plan.table_used >= size:
+        plan.table_size = 2 * size if size else 64
+        plan.table_nodes = <node_t **>calloc(plan.table_size, sizeof(node_t *))
+        plan.table_items = <int64_t *>malloc(plan.table_size * sizeof(int64_t))
+        if plan.table_nodes == NULL or plan.table_items == NULL:
+            free(plan.table_nodes)
+            free(plan.table_items)
+            plan.table_nodes, plan.table_items, plan.table_size = nodes, items, size
+            return _no_memory()
+        for i in range(size):
+            if nodes[i] != NULL:
+                slot = _slot(plan, nodes[i])
+                plan.table_nodes[slot] = nodes[i]
+                plan.table_items[slot] = items[i]
+        free(nodes)
+        free(items)
+    slot = _slot(plan, node)
+    plan.table_nodes[slot] = node
+    plan.table_items[slot] = item
+    plan.table_used += 1
+    return OK
+
+
+cdef int64_t _find(const plan_t *plan, node_t *node) noexcept nogil:
+    cdef int64_t slot
+    if atomic_load(&node.task) == plan.id:
+        return node.index
+    if plan.table_used:
+        slot = _slot(plan, node)
+        if plan.table_nodes[slot] != NULL:
+            return plan.table_items[slot]
+    return -1
+
+
+cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil:
+    cdef int64_t index = _find(plan, node)
+    return &plan.items[index] if index >= 0 else NULL
+
+
+cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
+    """The item of a node, made if it is new; -1 without memory. What the plan has to know of a node is read here."""
+    cdef int64_t index = _find(plan, node)
+    cdef item_t *items
+    cdef item_t *item
+    if index >= 0:
+        return index
+    if plan.n_items == plan.capacity:
+        plan.capacity = 2 * plan.capacity if plan.capacity else 32
+        items = <item_t *>realloc(plan.items, plan.capacity * sizeof(item_t))
+        if items == NULL:
+            _no_memory()
+            return -1
+        plan.items = items
+    index = plan.n_items
+    plan.n_items += 1
+    item = &plan.items[index]
+    item.node = node
+    item.waiting = 0
+    item.needed = 1
+    item.executed = 1
+    item.captured = 0
+    item.fused = 0
+    item.python = node.backward == NULL or node.python
+    item.leaf = node.gradient != NULL
+    item.before_leaf = 0
+    item.buffers = <int32_t>plan.n_buffers
+    item.place = -1
+    if not item.leaf:
+        plan.unsorted |= node.sequence_nr >= plan.last_nr
+        plan.last_nr = node.sequence_nr
+    plan.n_buffers += node.n_outputs
+    plan.work += node.work
+    plan.any_python |= item.python
+    if atomic_claim(&node.task, 0, plan.id):
+        node.index = index
+    elif _table_insert(plan, node, index) != OK:
+        return -1
+    return index
+
+
+# ------------------------------------------------------------------------------------------------------------ building
+
+cdef extern from * nogil:
+    """
+    typedef struct { long long sequence_nr, item; } place_t;
+    static int later_first(const void *a, const void *b) {
+        long long x = ((const place_t *)a)->sequence_nr, y = ((const place_t *)b)->sequence_nr;
+        return x < y ? 1 : x > y ? -1 : 0;
+    }
+    """
+    ctypedef struct place_t:
+        int64_t sequence_nr
+        int64_t item
+    int later_first(const void *, const void *)
+
+
+cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogil:
+    cdef int64_t i, target, done = 0
+    cdef int j
+    cdef node_t *node
+    memset(plan, 0, sizeof(plan_t))
+    plan.id = atomic_add(&_plans, 1)
+    plan.last_nr = INT64_MAX
+    _enter(plan)
+    for i in range(n_roots):
+        if _add(plan, roots[i]) < 0:
+            return MEMORY_ERROR
+    # The items themselves are the list of what is still to be followed.
+    while done < plan.n_items:
+        node = plan.items[done].node
+        for j in range(node.n_edges):
+            if node.edges[j].node != NULL:
+                target = _add(plan, node.edges[j].node)
+                if target < 0:
+                    return MEMORY_ERROR
+                plan.items[target].waiting += 1
+                plan.items[done].before_leaf |= plan.items[target].leaf
+        done += 1
+        if plan.n_items > INT32_MAX or plan.n_buffers > INT32_MAX:
+            snprintf(message(), MESSAGE, b"backward: the graph is too large (got more than %d nodes or gradients). Run "
+                     b"backward through parts of it, with detach between them.", INT32_MAX)
+            return RUNTIME_ERROR
+    plan.sums = <array_t **>calloc(plan.n_buffers + 1, sizeof(array_t *))
+    plan.order = <int32_t *>malloc((plan.n_items + 1) * sizeof(int32_t))
+    if plan.sums == NULL or plan.order == NULL:
+        return _no_memory()
+    return _sort(plan)
+
+
+cdef int _later_first(plan_t *plan, int32_t *order, int64_t count) noexcept nogil:
+    """Sort items by decreasing sequence number."""
+    cdef int64_t k
+    cdef place_t *places = <place_t *>malloc((count + 1) * sizeof(place_t))
+    if places == NULL:
+        return _no_memory()
+    for k in range(count):
+        places[k].sequence_nr = plan.items[order[k]].node.sequence_nr
+        places[k].item = order[k]
+    qsort(places, count, sizeof(place_t), later_first)
+    for k in range(count):
+        order[k] = <int32_t>places[k].item
+    free(places)
+    return OK
+
+
+cdef int _sort(plan_t *plan) noexcept nogil:
+    """Decreasing sequence numbers, each AccumulateGrad right after its last producer."""
+    cdef int64_t i, k, begin = plan.n_items
+    cdef int32_t place = 0
+    cdef int status
+    # Those that get their place by sequence number stay at the end of `order` until they are taken from there: what has
+    # been placed, leaves included, never comes up to what has not.
+    for i in range(plan.n_items - 1, -1, -1):
+        if not (plan.items[i].leaf and plan.items[i].waiting):
+            begin -= 1
+            plan.order[begin] = <int32_t>i
+            plan.unsorted |= plan.items[i].leaf        # it is a root
+    if plan.unsorted:
+        status = _later_first(plan, plan.order + begin, plan.n_items - begin)
+        if status != OK:
+            return status
+    for k in range(begin, plan.n_items):
+        _mark_leaves(plan, &plan.items[plan.order[k]], k)
+    for k in range(begin, plan.n_items):
+        i = plan.order[k]
+        _place(plan, i, &place)
+        _place_leaves(plan, &plan.items[i], k, &place)
+    return OK
+
+
+cdef inline void _place(plan_t *plan, int64_t item, int32_t *place) noexcept nogil:
+    plan.order[place[0]] = <int32_t>item
+    plan.items[item].place = place[0]
+    place[0] += 1
+
+
+cdef inline void _mark_leaves(plan_t *plan, const item_t *item, int64_t k) noexcept nogil:
+    """This item, the k-th, is the last so far that sends something to its leaves."""
+    cdef int j
+    cdef node_t *node
+    if item.before_leaf:
+        for j in range(item.node.n_edges):
+            node = item.node.edges[j].node
+            if node != NULL and node.gradient != NULL:
+                plan_find(plan, node).place = <int32_t>~k
+
+
+cdef inline void _place_leaves(plan_t *plan, const item_t *item, int64_t k, int32_t *place) noexcept nogil:
+    """Those of which it is the last indeed come next."""
+    cdef int j
+    cdef int64_t leaf
+    cdef node_t *node
+    if item.before_leaf:
+        for j in range(item.node.n_edges):
+            node = item.node.edges[j].node
+            if node != NULL and node.gradient != NULL:
+                leaf = _find(plan, node)
+                if plan.items[leaf].waiting and plan.items[leaf].place == ~k:
+                    _place(plan, leaf, place)
+
+
+cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint captured) noexcept nogil:
+    cdef int64_t i, k
+    cdef int j
+    cdef item_t *item
+    cdef item_t *target
+    plan.restricted = 1
+    for i in range(plan.n_items):
+        plan.items[i].needed = 0
+        plan.items[i].executed = 0
+    for i in range(n_targets):
+        item = plan_find(plan, targets[i])
+        if item != NULL:
+            item.needed = 1
+            item.executed = not captured
+    for k in range(plan.n_items - 1, -1, -1):          # from the leaves to the roots
+        item = &plan.items[plan.order[k]]
+        for j in range(item.node.n_edges):
+            if item.node.edges[j].node != NULL:
+                target = plan_find(plan, item.node.edges[j].node)
+                if target.needed:
+                    item.needed = 1
+                    item.executed = 1
+
+
+cdef int plan_capturing(plan_t *plan) noexcept nogil:
+    plan.captured = <array_t **>calloc(plan.n_buffers + 1, sizeof(array_t *))
+    return OK if plan.captured != NULL else _no_memory()
+
+
+cdef void plan_capture(plan_t *plan, int64_t buffer, array_t *gradient) noexcept nogil:
+    release(plan.captured[buffer])
+    plan.captured[buffer] = retain(gradient)
+
+
+cdef void plan_free(plan_t *plan) noexcept nogil:
+    cdef int64_t i
+    cdef int j
+    _leave(plan)
+    for i in range(plan.n_items):
+        if atomic_load(&plan.items[i].node.task) == plan.id:
+            atomic_store(&plan.items[i].node.task, 0)
+    for i in range(plan.n_buffers if plan.sums != NULL else 0):
+        release(plan.sums[i])
+    for i in range(plan.n_buffers if plan.captured != NULL else 0):
+        release(plan.captured[i])
+    for i in range(plan.n_buffers if plan.parts != NULL else 0):
+        for j in range(plan.parts[i].count if plan.parts[i].arrays != NULL else 0):
+            release(plan.parts[i].arrays[j])
+        free(plan.parts[i].arrays)
+    free(plan.items)
+    free(plan.order)
+    free(plan.ranks)
+    free(plan.sums)
+    free(plan.captured)
+    free(plan.parts)
+    free(plan.table_nodes)
+    free(plan.table_items)
+    memset(plan, 0, sizeof(plan_t))

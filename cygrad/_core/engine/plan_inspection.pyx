@@ -1,0 +1,103 @@
+"""
+What a backward is going to run: asked beforehand, from a plan of its own, or from within, from the plan that runs.
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from cygrad._core.engine.plan cimport item_t, plan_build, plan_find, plan_free, plan_restrict, plan_t, plans_of_thread
+from cygrad._core.graph.node cimport Node, node_t
+from cygrad._core.memory.errors cimport check
+
+cdef enum:
+    MOST_NESTED = 128        # more than the engine nests in one thread
+
+
+cdef node_t **_blocks(list nodes) except NULL:
+    """The C blocks of nodes, to be freed by the caller."""
+    cdef Py_ssize_t i, n = len(nodes)
+    cdef node_t **blocks = <node_t **>malloc((n + 1) * sizeof(node_t *))
+    if blocks == NULL:
+        raise MemoryError(f"backward_order: no memory for {n} nodes")
+    for i in range(n):
+        blocks[i] = (<Node?>nodes[i]).c
+    return blocks
+
+
+def order(list roots, list targets=None):
+    """
+    The nodes that backward would run, in its order.
+
+    Parameters
+    ----------
+    roots : list of Node
+    targets : list of Node, optional
+        Run only what leads there.
+
+    Returns
+    -------
+    list of Node
+    """
+    cdef plan_t plan
+    cdef item_t *item
+    cdef list found = []
+    cdef int64_t place
+    cdef Py_ssize_t n_roots = len(roots), n_targets = 0 if targets is None else len(targets)
+    cdef int status
+    cdef node_t **wanted = NULL
+    cdef node_t **nodes = _blocks(roots)
+    if targets is not None:
+        try:
+            wanted = _blocks(targets)
+        except BaseException:
+            free(nodes)
+            raise
+    with nogil:
+        status = plan_build(&plan, nodes, n_roots)
+        if status == 0 and wanted != NULL:
+            plan_restrict(&plan, wanted, n_targets, False)
+    try:
+        check(status)
+        for place in range(plan.n_items):
+            item = &plan.items[plan.order[place]]
+            if item.needed:
+                found.append(<Node>item.node.object)
+    finally:
+        plan_free(&plan)
+        free(nodes)
+        free(wanted)
+    return found
+
+
+def running():
+    """
+    The backward calls that this thread is inside of, the innermost first.
+
+    Returns
+    -------
+    tuple of int
+        A number for each that no other call has.
+    """
+    cdef plan_t *plans[MOST_NESTED]
+    cdef int i, count = plans_of_thread(plans, MOST_NESTED)
+    return tuple([plans[i].id for i in range(count)])
+
+
+def reaches(Node node not None):
+    """
+    Whether the innermost backward of this thread computes the gradient that arrives at `node`.
+
+    Parameters
+    ----------
+    node : Node
+
+    Returns
+    -------
+    bool
+        False outside of backward.
+    """
+    cdef plan_t *plan
+    cdef item_t *item
+    if plans_of_thread(&plan, 1) == 0:
+        return False
+    item = plan_find(plan, node.c)
+    return item != NULL and item.needed != 0

@@ -1,0 +1,25 @@
+"""Running a plan on one thread: items in their order, large element-wise ones together where they may. No GIL."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.engine.node_run cimport patience_t, run_items, run_out, fused_t
+from cygrad._core.engine.plan cimport item_t, plan_t, was_fused
+from cygrad._core.memory.errors cimport OK
+
+
+cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
+    cdef item_t *item
+    cdef patience_t patience = patience_t(0, 0)
+    cdef fused_t done
+    cdef int status
+    while place[0] < plan.n_items:
+        item = &plan.items[plan.order[place[0]]]
+        if item.needed and not was_fused(item):
+            if item.python or item.node.python:      # a hook may have been registered since the plan was made
+                return NEEDS_PYTHON
+            status = run_items(plan, item, keep, &done)
+            if status != OK:
+                return status
+        place[0] += 1
+        if run_out(&patience, item.node.work):
+            return LOOK_FOR_SIGNALS
+    return FINISHED

@@ -1,0 +1,262 @@
+"""Python objects to boxed arguments and back."""
+
+from cpython.complex cimport PyComplex_Check, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
+from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_Check
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+from cygrad._core.arrays.dtype cimport category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
+from cygrad._core.arrays.value cimport (
+    ARRAY, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
+    value_t)
+from cygrad._core.graph.override cimport overrides
+from cygrad._core.graph.tensor cimport Tensor, as_tensor
+from cygrad._core.graph.tensor_identity cimport held_array
+from cygrad._core.memory.errors cimport check
+from cygrad._core.table.operator cimport (
+    BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, REFUSES_BOOL, REFUSES_COMPLEX, REFUSES_INTEGERS, REFUSES_REALS,
+    STRING, TENSOR, TENSORS, Operator, argument_t, operator_t)
+
+import operator as _python_operator
+import numpy as np
+
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8(object) except NULL
+
+cdef object _index = _python_operator.index
+
+
+cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
+    cdef int i
+    cdef list made = None
+    frame.n = operator.descriptor.n_arguments
+    frame.overridden = False
+    memset(frame.objects, 0, frame.n * sizeof(PyObject *))
+    for i in range(frame.n):
+        frame.values[i].kind = NOTHING
+    try:
+        for i in range(frame.n):
+            made = _box_argument(operator, &operator.descriptor.arguments[i], <object>arguments[i], &frame.values[i],
+                                 &frame.objects[i], made, &frame.overridden)
+        if not frame.overridden:
+            _check_dtypes(&operator.descriptor, frame)
+    except BaseException:
+        unbox(frame)
+        raise
+    return made
+
+
+cdef int[4] _refusals = [REFUSES_BOOL, REFUSES_INTEGERS, REFUSES_REALS, REFUSES_COMPLEX]      # by category
+_kinds = ("bool", "integer", "real", "complex")
+
+
+cdef int _check_dtypes(const operator_t *op, const frame_t *frame) except -1:
+    """Refuse tensors whose common dtype is of a kind that the operator does not compute for."""
+    cdef int i, highest = -1
+    for i in range(frame.n):
+        if frame.values[i].kind == ARRAY and (
+                highest < 0 or category(frame.values[i].of.array.dtype) > category(highest)):
+            highest = frame.values[i].of.array.dtype
+    if highest < 0 or not op.flags & _refusals[category(highest)]:
+        return 0
+    accepted = ", ".join([_kinds[i] for i in range(4) if not op.flags & _refusals[i]])
+    raise NotImplementedError(f"{op.name.decode()}: not implemented for {dtype_name(highest).decode()} (expected a "
+                              f"dtype that is {accepted}). Convert with to() first.")
+
+
+cdef void unbox(frame_t *frame) noexcept:
+    cdef int i
+    for i in range(frame.n):
+        clear(&frame.values[i])
+
+
+cdef list _box_argument(Operator operator, const argument_t *argument, object given, value_t *value,
+                        PyObject **behind, list made, bint *overridden):
+    cdef int kind = argument.kind
+    if given is None:
+        if not argument.optional or kind == TENSORS:
+            raise _type_error(operator, argument, given)
+        return made
+    if kind == TENSOR or kind == OPERAND:
+        if isinstance(given, Tensor):
+            if type(given) is not Tensor and overrides(given):
+                overridden[0] = True
+            value.kind = ARRAY
+            value.of.array = held_array(<Tensor>given)
+            behind[0] = <PyObject *>given
+            return made
+        if kind == OPERAND and box_number(given, value):
+            return made
+        if isinstance(given, np.ndarray):
+            made = [] if made is None else made
+            given = as_tensor(given, operator.name)
+            made.append(given)
+            value.kind = ARRAY
+            value.of.array = held_array(<Tensor>given)
+            behind[0] = <PyObject *>given
+            return made
+    elif kind == TENSORS:
+        if isinstance(given, (list, tuple)):
+            return _box_tensors(operator, argument, given, value, behind, made, overridden)
+        if isinstance(given, Tensor):      # iterate over the first dimension, as users expect of a sequence
+            return _box_tensors(operator, argument, tuple(given), value, behind, made, overridden)
+    elif kind == NUMBER:
+        if box_number(given, value):
+            return made
+        if isinstance(given, Tensor) and (<Tensor>given).array.size == 1 and not given.requires_grad:
+            box_number(given.item(), value)
+            return made
+    elif kind == FLOAT:
+        if box_number(given, value) and value.kind != COMPLEX:
+            if value.kind != REAL:
+                value.of.real = <double>value.of.integer
+                value.kind = REAL
+            return made
+    elif kind == INT:
+        value.of.integer = _integer(operator, argument, given)
+        value.kind = INTEGER
+        return made
+    elif kind == INTS:
+        _box_integers(operator, argument, given, value)
+        return made
+    elif kind == BOOL_:
+        if isinstance(given, (bool, int, np.bool_)):
+            value.kind = BOOLEAN
+            value.of.integer = 1 if given else 0
+            return made
+    elif kind == DTYPE_:
+        value.of.integer = dtype_code(given, operator.name)
+        value.kind = DTYPE
+        return made
+    elif kind == STRING:
+        if PyUnicode_Check(given):
+            value.kind = TEXT
+            value.of.text = PyUnicode_AsUTF8(_interned.setdefault(given, given))
+            return made
+    if kind <= OPERAND and overrides(given):
+        overridden[0] = True
+        return made
+    raise _type_error(operator, argument, given)
+
+
+cdef dict _interned = {}          # every text that was ever boxed: TEXT values point into these
+
+
+cdef list _box_tensors(Operator operator, const argument_t *argument, object given, value_t *value,
+                       PyObject **behind, list made, bint *overridden):
+    cdef tuple entries = tuple(given)       # as it is now, whatever the conversion of an entry does to the list
+    cdef int i
+    check(set_arrays(value, <int>len(entries)))
+    made = [] if made is None else made
+    cdef list tensors = []
+    for i, item in enumerate(entries):
+        if item is None and argument.optional:
+            tensors.append(None)
+            continue
+        if not isinstance(item, Tensor):
+            if overrides(item):
+                overridden[0] = True
+                continue
+            if not isinstance(item, np.ndarray):
+                raise TypeError(f"{operator.name}: argument '{argument.name.decode()}' must hold Tensors "
+                                f"(got {type(item).__name__} at position {i}).")
+            item = as_tensor(item, operator.name)
+        elif type(item) is not Tensor and overrides(item):
+            overridden[0] = True
+        tensors.append(item)
+        value.of.arrays[i] = held_array(<Tensor>item)
+    made.append(tensors)
+    behind[0] = <PyObject *>tensors
+    return made
+
+
+cdef int64_t _integer(Operator operator, const argument_t *argument, object given) except? -1:
+    if PyLong_Check(given) and not isinstance(given, bool):
+        return given
+    if isinstance(given, Tensor):
+        if (<Tensor>given).array.size != 1 or is_floating((<Tensor>given).array.dtype) \
+                or is_complex((<Tensor>given).array.dtype):
+            raise _type_error(operator, argument, given)
+        return given.item()
+    try:
+        return _index(given)
+    except TypeError:
+        raise _type_error(operator, argument, given) from None
+
+
+cdef int _box_integers(Operator operator, const argument_t *argument, object given, value_t *value) except -1:
+    cdef int64_t single
+    cdef int i, n
+    if isinstance(given, (list, tuple)):
+        given = tuple(given)                # as it is now, whatever the conversion of an entry does to the list
+        n = len(given)
+        check(set_integers(value, n, NULL))
+        for i in range(n):
+            value.of.integers[i] = _integer(operator, argument, given[i])
+        return 0
+    if isinstance(given, np.ndarray) or (isinstance(given, Tensor) and (<Tensor>given).array.ndim):
+        return _box_integers(operator, argument, given.tolist(), value)
+    single = _integer(operator, argument, given)
+    return check(set_integers(value, 1, &single))
+
+
+cdef bint box_number(object number, value_t *value) except -1:
+    cdef int overflow = 0
+    if PyFloat_Check(number):
+        value.kind = REAL
+        value.of.real = PyFloat_AS_DOUBLE(number)
+        return True
+    if PyLong_Check(number):
+        if number is True or number is False:
+            value.kind = BOOLEAN
+            value.of.integer = number is True
+            return True
+        value.of.integer = PyLong_AsLongLongAndOverflow(number, &overflow)
+        if overflow:
+            raise OverflowError(f"a Python int does not fit 64 bits (got {number}). Use a float.")
+        value.kind = INTEGER
+        return True
+    if PyComplex_Check(number):
+        value.kind = COMPLEX
+        value.of.real = PyComplex_RealAsDouble(number)
+        value.imag = PyComplex_ImagAsDouble(number)
+        return True
+    if isinstance(number, np.generic):
+        plain = number.item()
+        if isinstance(plain, np.generic):        # of more precision than Python's numbers
+            plain = complex(plain) if isinstance(plain, np.complexfloating) else float(plain)
+        return box_number(plain, value)
+    return False
+
+
+cdef object _type_error(Operator operator, const argument_t *argument, object given):
+    expected = _expected[argument.kind] + (" or None" if argument.optional else "")
+    return TypeError(f"{operator.name}: argument '{argument.name.decode()}' must be {expected} "
+                     f"(got {type(given).__name__}).")
+
+
+cdef dict _expected = {
+    TENSOR: "a Tensor", TENSORS: "a list or tuple of Tensors", OPERAND: "a Tensor or a number", NUMBER: "a number",
+    INT: "an int", INTS: "an int or a sequence of ints", BOOL_: "a bool", FLOAT: "a real number",
+    DTYPE_: "a dtype", STRING: "a str"}
+
+
+cdef object plain_object(const value_t *value):
+    cdef int i
+    if value.kind == BOOLEAN:
+        return bool(value.of.integer)
+    if value.kind == INTEGER:
+        return value.of.integer
+    if value.kind == REAL:
+        return value.of.real
+    if value.kind == COMPLEX:
+        return complex(value.of.real, value.imag)
+    if value.kind == INTEGERS:
+        return tuple([value.of.integers[i] for i in range(value.count)])
+    if value.kind == DTYPE:
+        return dtype_object(<int>value.of.integer)
+    if value.kind == TEXT:
+        return value.of.text.decode()
+    return None

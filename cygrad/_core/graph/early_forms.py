@@ -1,0 +1,29 @@
+"""Ways of writing a call that the peer has kept from its early days."""
+
+from cygrad._core.graph.tensor import Tensor
+
+__all__ = ["factors_first"]
+
+
+def factors_first(function, arguments, names, **options):
+    """
+    ``addmm(beta, input, alpha, mat1, mat2)`` and its kin: each factor stands before what it scales.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the tensors, and the factors as keywords.
+    arguments : tuple
+        Tensors and numbers; one number too few means that the last factor is left out.
+    names : tuple of str
+        Those of the factors, in the order in which they stand.
+    **options
+        Passed on; None is left out.
+    """
+    tensors = [value for value in arguments if isinstance(value, Tensor)]
+    factors = [value for value in arguments if not isinstance(value, Tensor)]
+    if not factors or len(factors) > len(names):
+        raise TypeError(f"{function.__name__}: too many positional arguments (got {len(arguments)}). "
+                        f"Pass {' and '.join(names)} by name.")
+    options = {name: value for name, value in options.items() if value is not None}
+    return function(*tensors, **dict(zip(names, factors, strict=False)), **options)

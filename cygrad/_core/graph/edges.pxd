@@ -1,0 +1,15 @@
+"""From what users pass to backward to places in the graph: edges, and the gradients that backward starts with."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.graph.node cimport Node
+
+cdef class Place:
+    cdef Node node
+    cdef int64_t output_nr
+    cdef array_t *meta            # shape and dtype of what the gradient is for, or NULL if nobody has told
+
+# The place of a Tensor or GradientEdge; `role` and `position` are for the message.
+cdef Place edge_of(object place, str operation, str role, int position)
+# The array of a root's gradient, owned: what was given, checked and cast; or a one for a scalar.
+cdef array_t *root_gradient(object output, object grad, str operation, int position) except NULL

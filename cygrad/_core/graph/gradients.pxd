@@ -1,0 +1,11 @@
+"""The slot behind ``.grad``: made once, read and replaced as a whole."""
+
+from cygrad._core.graph.node cimport gradient_t
+from cygrad._core.graph.tensor cimport Tensor
+
+# The slot of a leaf, made if it has none yet. Raises MemoryError in the name of `operation`.
+cdef gradient_t *slot_of(Tensor leaf, const char *operation) except NULL
+# What is in ``.grad``, a Tensor or None, and always the same object for the same array.
+cdef Tensor gradient_of(Tensor leaf)
+# Replace what is collected in .grad; None empties it.
+cdef object set_gradient(Tensor leaf, Tensor value)

@@ -1,0 +1,83 @@
+"""
+The slot behind ``.grad``: made once, read and replaced as a whole.
+
+The array in the slot is guarded by the slot's own lock, as backward adds to it without the GIL. The Tensor that users
+see of it is kept with the leaf, under the leaf's critical section: ``x.grad is x.grad``.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport array_t, release, retain
+from cygrad._core.graph.node cimport gradient_new, gradient_release, gradient_t
+from cygrad._core.graph.tensor cimport NOT_A_VIEW, Tensor
+from cygrad._core.graph.tensor_identity cimport held_array, tensor_of
+from cygrad._core.graph.untracked_reason cimport GRADIENT
+from cygrad._core.memory.atomic cimport atomic_claim, lock_patiently, unlock
+
+import warnings
+
+
+cdef gradient_t *slot_of(Tensor leaf, const char *operation) except NULL:
+    cdef gradient_t *made
+    if leaf.gradient == NULL:
+        made = gradient_new()
+        if made == NULL:
+            raise MemoryError(f"{operation.decode()}: no memory for a gradient slot")
+        # Without a GIL two threads may use a new leaf at once: who comes second takes the slot of the first.
+        if not atomic_claim(<int64_t *>&leaf.gradient, 0, <int64_t>made):
+            gradient_release(made)
+    return leaf.gradient
+
+
+cdef Tensor gradient_of(Tensor leaf):
+    cdef Tensor found = None
+    if leaf.gradient != NULL:
+        # Two threads that ask at once get one object, and neither lets go of it while the other takes it.
+        with cython.critical_section(leaf):
+            found = _known_gradient(leaf)
+    if found is None and leaf.node is not None and not _retains_grad(leaf):
+        warnings.warn(f".grad of a non-leaf is not kept (got a tensor made by {leaf.node.name()}), so it is None. "
+                      "Call retain_grad() on it before backward, or ask autograd.grad for it.", stacklevel=2)
+    return found
+
+
+cdef Tensor _known_gradient(Tensor leaf):
+    cdef array_t *value
+    lock_patiently(&leaf.gradient.lock)
+    value = leaf.gradient.value
+    if value != NULL:
+        retain(value)
+    unlock(&leaf.gradient.lock)
+    if value == NULL:
+        leaf.grad_tensor = None
+    elif leaf.grad_tensor is None or leaf.grad_tensor.array != value:
+        leaf.grad_tensor = tensor_of(value)
+        if leaf.grad_tensor.view_kind == NOT_A_VIEW:
+            leaf.grad_tensor.view_kind = GRADIENT
+    else:
+        release(value)
+    return leaf.grad_tensor
+
+
+cdef bint _retains_grad(Tensor tensor):
+    return (tensor.node is not None and tensor.node.hooks is not None
+            and tensor.output_nr in tensor.node.hooks.retained)
+
+
+cdef object set_gradient(Tensor leaf, Tensor value):
+    cdef gradient_t *slot
+    cdef array_t *array
+    cdef array_t *replaced
+    if leaf.gradient == NULL and value is None:
+        return None
+    slot = slot_of(leaf, b"grad")
+    # The array and the object for it change together: of two threads that set .grad, one is the last with both.
+    with cython.critical_section(leaf):
+        array = NULL if value is None else held_array(value)
+        lock_patiently(&slot.lock)
+        replaced = slot.value
+        slot.value = array
+        unlock(&slot.lock)
+        leaf.grad_tensor = value
+    release(replaced)
+    return None

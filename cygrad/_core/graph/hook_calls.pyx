@@ -1,0 +1,75 @@
+"""Calling the hooks of a node, and taking what they return in the place of gradients."""
+
+from cygrad._core.arrays.array cimport same_shape
+from cygrad._core.graph.gradients cimport set_gradient
+from cygrad._core.graph.node cimport Hooks, Node
+from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, describe, protocol
+
+
+cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):
+    for output_nr, registered in list(hooks.tensor.items()):
+        for hook in list(registered.values()):
+            result = hook(grads[output_nr])
+            if result is not None:
+                grads[output_nr] = _replacement(node, "register_hook", result, grads[output_nr])
+
+
+cdef list call_prehooks(Node node, Hooks hooks, list grads):
+    for hook in list(hooks.before.values()):
+        result = hook(tuple(grads))
+        if result is not None:
+            grads = _replacements(node, "register_prehook", result, grads)
+    return grads
+
+
+cdef list call_posthooks(Node node, Hooks hooks, list results, list grads):
+    for hook in list(hooks.after.values()):
+        replaced = hook(tuple(results), tuple(grads))
+        if replaced is not None:
+            results = _replacements(node, "register_hook", replaced, results)
+    return results
+
+
+cdef Tensor _replacement(Node node, str kind, object result, object former):
+    cdef Tensor tensor
+    if not isinstance(result, Tensor):
+        raise TypeError(f"{kind}: a hook of {node.name()} must return a Tensor or None (got {type(result).__name__}).")
+    tensor = <Tensor>result
+    if former is None:
+        raise RuntimeError(f"{kind}: a hook of {node.name()} can't replace a None gradient with a non-None value (got "
+                           f"a {describe(tensor)}, expected None). There is no gradient here: return None.")
+    if not (tensor.array.dtype == (<Tensor>former).array.dtype and same_shape(tensor.array, (<Tensor>former).array)):
+        raise RuntimeError(f"{kind}: a hook of {node.name()} changed what the gradient looks like (got a "
+                           f"{describe(tensor)}, expected a {describe(former)}).")
+    return tensor
+
+
+cdef list _replacements(Node node, str kind, object result, list former):
+    if not isinstance(result, tuple):
+        raise TypeError(f"{kind}: a hook of {node.name()} must return a tuple of Tensors or None "
+                        f"(got {type(result).__name__}).")
+    if len(result) != len(former):
+        raise RuntimeError(f"{kind}: a hook of {node.name()} returned the wrong number of gradients "
+                           f"(got {len(result)}, expected {len(former)}).")
+    return [None if new is None else _replacement(node, kind, new, old) for new, old in zip(result, former)]
+
+
+cdef object retain_gradients(Hooks hooks, list grads, bint recorded):
+    cdef Tensor kept
+    for output_nr, reference in list(hooks.retained.items()):
+        tensor = reference()
+        if tensor is None or grads[output_nr] is None:
+            continue
+        kept = <Tensor>tensor
+        if kept.gradient != NULL and kept.gradient.value != NULL:
+            set_gradient(kept, protocol.binary(SLOT_ADD, kept.grad, grads[output_nr]))
+        else:
+            set_gradient(kept, <Tensor>grads[output_nr] if recorded else (<Tensor>grads[output_nr]).clone())
+
+
+cdef object call_accumulated(Hooks hooks, object leaf):
+    for hook in list(hooks.accumulated.values()):
+        result = hook(leaf)
+        if result is not None:
+            raise RuntimeError("register_post_accumulate_grad_hook: the hooks should return None (got "
+                               f"{type(result).__name__}). Change the leaf's .grad in place, or set it.")

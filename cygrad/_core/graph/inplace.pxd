@@ -1,0 +1,12 @@
+"""In-place operations and views: what may change, and the history that a change rewrites."""
+
+from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.tensor cimport Tensor
+
+# Refuse what must not be changed in place: leaves that require grad, expanded tensors, inference tensors outside
+# inference mode, restricted views. `recorded`: the operation will be recorded.
+cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1
+# Count one in-place change of the tensor's memory.
+cdef int bump_version(Tensor tensor) noexcept
+# `node` (whose first edge led to the tensor's old value) has made the tensor's new value.
+cdef int rebase_history(Tensor tensor, Node node) except -1

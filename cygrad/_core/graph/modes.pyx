@@ -1,0 +1,316 @@
+"""What each thread has switched on: grad mode and inference mode, as context managers and decorators."""
+
+cimport cython
+
+import functools
+import inspect
+import warnings
+
+cdef extern from * nogil:
+    """
+    #include "memory/thread_variable.h"
+    THREAD_VARIABLE struct {
+        int grad_disabled, inference, depth, draining;
+        void *saved_hooks;
+        int anomaly, dual_level, guarded;
+    } this_thread;
+    """
+    thread_state_t this_thread
+
+
+cdef thread_state_t *thread_state() noexcept nogil:
+    return <thread_state_t *>&this_thread
+
+
+def is_grad_enabled():
+    """
+    Whether this thread records operations for backward.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> with cygrad.no_grad():
+    ...     cygrad.is_grad_enabled()
+    False
+    """
+    return not this_thread.grad_disabled
+
+
+def is_inference_mode_enabled():
+    """
+    Whether this thread is in inference mode.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.is_inference_mode_enabled()
+    False
+    """
+    return bool(this_thread.inference)
+
+
+@cython.binding(False)      # methods check what they are called on
+@cython.auto_pickle(False)
+cdef class _Mode:
+    """
+    A state of the thread for the length of a ``with`` block or of a decorated function.
+
+    Entering keeps the state found on a stack, so one object can be entered again inside itself;
+    leaving restores it, whether or not the block raised.
+    """
+
+    cdef int grad_disabled
+    cdef int inference         # -1: leave as it is
+    cdef list entered
+
+    def __init__(self):
+        self.entered = []
+
+    def __enter__(self):
+        self.entered.append((this_thread.grad_disabled, this_thread.inference))
+        this_thread.grad_disabled = self.grad_disabled
+        if self.inference >= 0:
+            this_thread.inference = self.inference
+        if this_thread.inference:
+            this_thread.grad_disabled = 1            # nothing is recorded there, not even under enable_grad
+        return self
+
+    def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
+        this_thread.grad_disabled, this_thread.inference = self.entered.pop()
+        return False
+
+    def clone(self):
+        """A fresh manager of the same kind (a decorated function may run in several threads)."""
+        return type(self)()
+
+    def __call__(self, function):
+        """Decorate a function, a generator function or a coroutine function."""
+        if not callable(function):
+            raise TypeError(f"{type(self).__name__}: can only decorate a function "
+                            f"(got {type(function).__name__}).")
+        return _decorate(self, function)
+
+
+def _decorate(manager, function):
+    if inspect.isclass(function):
+        warnings.warn(f"{type(manager).__name__}: decorating classes is deprecated (got {function!r}): the mode holds "
+                      "while objects are made, not in their methods, and the result is no class. Decorate __init__ or "
+                      "the methods instead.", FutureWarning, stacklevel=2)
+    if inspect.isgeneratorfunction(function):
+        @functools.wraps(function)
+        def generator(*args, **kwargs):
+            # The mode holds while the generator's own code runs, not while it is suspended.
+            running = function(*args, **kwargs)
+            step, value = running.send, None
+            while True:
+                try:
+                    with manager.clone():
+                        item = step(value)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    value = yield item
+                    step = running.send
+                except GeneratorExit:
+                    with manager.clone():
+                        running.close()
+                    raise
+                except BaseException as error:
+                    step, value = running.throw, error
+        return generator
+    if inspect.iscoroutinefunction(function):
+        @functools.wraps(function)
+        async def coroutine(*args, **kwargs):
+            return await _Steps(manager, function(*args, **kwargs))
+        return coroutine
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        with manager.clone():
+            return function(*args, **kwargs)
+    return wrapper
+
+
+class _Steps:
+    """Runs a coroutine so that each of its steps, and nothing between them, is in the mode."""
+
+    def __init__(self, manager, coroutine):
+        self.manager = manager
+        self.coroutine = coroutine
+
+    def __await__(self):
+        value, step = None, self.coroutine.send
+        while True:
+            try:
+                with self.manager.clone():
+                    item = step(value)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                value = yield item
+                step = self.coroutine.send
+            except BaseException as error:
+                step, value = self.coroutine.throw, error
+
+
+cdef object _manager_or_decorated(object manager, object function):
+    """``@no_grad`` works as ``@no_grad()`` does."""
+    return manager if function is None else manager(function)
+
+
+class no_grad(_Mode):
+    """
+    Switch recording off in this thread: results do not require grad.
+
+    A context manager and a decorator. Results can be used in recorded operations later.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with cygrad.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    def __new__(cls, function=None):
+        return _manager_or_decorated(_make(cls, 1, -1), function)
+
+    def __init__(self, function=None):
+        pass
+
+
+class enable_grad(_Mode):
+    """
+    Switch recording on in this thread, inside `no_grad` for example.
+
+    A context manager and a decorator. It has no effect on tensors made in inference mode.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with cygrad.no_grad(), cygrad.enable_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    True
+    """
+
+    def __new__(cls, function=None):
+        return _manager_or_decorated(_make(cls, 0, -1), function)
+
+    def __init__(self, function=None):
+        pass
+
+
+class set_grad_enabled(_Mode):
+    """
+    Switch recording on or off in this thread.
+
+    Called as a function it acts at once; as a context manager it restores the former state on exit.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether to record.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with cygrad.set_grad_enabled(False):
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    def __new__(cls, mode):
+        cdef _Mode manager = _make(cls, 0 if mode else 1, -1)
+        # The state to go back to is the one before the call, which takes effect at once.
+        manager.entered = [(this_thread.grad_disabled, this_thread.inference)]
+        this_thread.grad_disabled = manager.grad_disabled or this_thread.inference
+        return manager
+
+    def __init__(self, mode):
+        self.mode = bool(mode)
+
+    def __enter__(self):
+        _enter_set(self)
+        return self
+
+    def __call__(self, function):
+        _Mode.__exit__(self)       # a decorator changes nothing outside the function
+        return _decorate(self, function)
+
+    def clone(self):
+        return _make(_plain, 0 if self.mode else 1, -1)
+
+
+class _plain(_Mode):
+    """The bare mode that a decorated function enters."""
+
+    def __new__(cls):
+        return _Mode.__new__(cls)
+
+
+class inference_mode(_Mode):
+    """
+    Switch recording off and make tensors without version counter and view tracking.
+
+    Cheaper than `no_grad`; the tensors made inside cannot be saved for backward later.
+
+    Parameters
+    ----------
+    mode : bool, default True
+        False switches inference mode off inside an outer one.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with cygrad.inference_mode():
+    ...     y = x * 2
+    >>> y.requires_grad, y.is_inference()
+    (False, True)
+    """
+
+    def __new__(cls, mode=True):
+        function = None
+        if callable(mode):
+            function, mode = mode, True
+        cdef object manager = _make(cls, 1 if mode else 0, 1 if mode else 0)
+        manager.mode = bool(mode)
+        return _manager_or_decorated(manager, function)
+
+    def __init__(self, mode=True):
+        pass
+
+    def clone(self):
+        return inference_mode(self.mode)
+
+
+cdef _Mode _make(type cls, int grad_disabled, int inference):
+    cdef _Mode manager = _Mode.__new__(cls)
+    manager.entered = []
+    manager.grad_disabled = grad_disabled
+    manager.inference = inference
+    return manager
+
+
+def _enter_set(_Mode manager):
+    if len(manager.entered) == 1 and this_thread.grad_disabled == manager.grad_disabled:
+        return                     # the call itself has already switched
+    _Mode.__enter__(manager)
+
+
+for _class in (no_grad, enable_grad, set_grad_enabled, inference_mode):
+    _class.__module__ = "cygrad"

@@ -1,0 +1,40 @@
+"""The node of an operator of the table: running its formulas, natively or recorded."""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.arrays.value cimport value_t
+from cygrad._core.graph.node cimport Node, node_t
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.table.operator cimport Operator, operator_t
+
+cdef class NativeNode(Node):
+    """A node of an operator of the table."""
+    cdef object unpack(self, int position)
+    cdef object known(self, value_t *value, int position)
+    # The Tensor that was saved if it still exists, or one like it over the same memory.
+    cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge)
+    cdef object dual(self, object value, int position)
+    cdef Tensor placed(self, Tensor tensor, bint from_result, int result, int edge)
+    cdef object unpack_packed(self, int position)
+    cdef list apply_natively(self, list grads, bint keep, uint32_t wanted)
+
+# The version that `kept_t.version` remembers for a saved value.
+cdef int64_t version_of(const value_t *value) noexcept nogil
+# A node of the operator's own type (MulBackward0), with room for its saved values.
+cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs)
+# Note that the gradient of edge `i` must be brought to the shape and dtype of `array`.
+cdef int set_meta(node_t *node, int i, const array_t *array) except -1
+# The backward of these nodes.
+cdef int native_backward(node_t *node, value_t *grads, array_t **gradients, bint keep, uint32_t wanted) noexcept nogil
+# Would take_saved() work now?
+cdef bint can_take(node_t *node) noexcept nogil
+# Move the saved values out of the node into saved[n_saved], or copy them if the graph is kept. `packed`: the caller
+# unpacks what hooks have packed, and adds it.
+cdef int take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexcept nogil
+# gradient -> the shape and dtype of meta: undoes broadcasting, takes the real part, casts. Takes `gradient` over.
+cdef int fit(array_t *meta, array_t **gradient) noexcept nogil
+# What `fit` does, as operations that are recorded in grad mode.
+cdef object fit_recorded(const array_t *meta, Tensor gradient)
+# Save a tensor or a list of them as the hooks say instead of as it is. `detached`: what pack gets has no history.
+cdef int pack_saved(NativeNode node, int position, const value_t *value, bint detached, object pack,
+                    object unpack) except -1

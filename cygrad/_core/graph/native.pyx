@@ -1,0 +1,590 @@
+"""
+The node of an operator of the table: running its formulas, natively or recorded.
+
+The native execution takes the saved values out of the node (or retains them, if the graph is kept), checks their
+versions, lets the operator's machine compute, and brings each gradient to the shape and dtype of its argument:
+the one place where broadcasting and complex-to-real are undone.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+from cygrad._core.arrays.array cimport array_meta, array_t, release, retain, same_shape, shape_text
+from cygrad._core.arrays.dtype cimport dtype_name, dtype_object, is_complex, itemsize
+from cygrad._core.arrays.value cimport (
+    ARRAY, ARRAYS, INTEGERS, NOTHING, clear, copy_value, find_kernel, kernel_t, set_array, set_arrays, value_t)
+from cygrad._core.elementwise.elementwise cimport as_dtype
+from cygrad._core.elementwise.nan_watch cimport nan_watchers, watch
+from cygrad._core.graph.backward_calls cimport freed_error, note_release
+from cygrad._core.graph.boxing cimport plain_object
+from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.node cimport (
+    HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved)
+from cygrad._core.graph.saved cimport PackedTensor, alias, attach_edge, pack_tensor
+from cygrad._core.graph.tensor cimport Tensor, protocol
+from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
+from cygrad._core.graph.untracked_reason cimport TAKEN_OUT
+from cygrad._core.graph.version_errors cimport version_error
+from cygrad._core.memory.atomic cimport atomic_load, atomic_store, lock, unlock
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
+from cygrad._core.memory.storage cimport allocate
+from cygrad._core.table.operator cimport (
+    MAX_ARGUMENTS, MAX_SAVED, Operator, differentiate, first_edge, operator_t, saved_t)
+
+from cygrad._core.table.operator import functions
+from cygrad._core.graph.saved import saved_tensor
+import cygrad._core.kernels.shape.complex_view  # registers real_view
+import cygrad._core.kernels.reduction.reduce_kernels  # registers sum_to
+
+cdef kernel_t _sum_to = find_kernel("sum_to")
+cdef kernel_t _real_view = find_kernel("real_view")
+
+
+cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs):
+    if operator.node_type is None:
+        operator.node_type = node_type(operator.descriptor.node_name.decode(), NativeNode)
+    cdef NativeNode node = <NativeNode>node_new(operator.node_type, n_edges, n_outputs, operator.descriptor.n_saved)
+    node.c.op = &operator.descriptor
+    node.c.backward = native_backward
+    return node
+
+
+cdef int set_meta(node_t *node, int i, const array_t *array) except -1:
+    if node.metas == NULL:
+        node.metas = <array_t **>allocate(node.n_edges * sizeof(array_t *))
+        if node.metas == NULL:
+            raise MemoryError(f"{node.op.name.decode()}: no memory for the shapes of its arguments")
+        memset(node.metas, 0, node.n_edges * sizeof(array_t *))
+    node.metas[i] = array_meta(array)
+    if node.metas[i] == NULL:
+        check(MEMORY_ERROR)
+    return 0
+
+
+cdef int fit(array_t *meta, array_t **gradient) noexcept nogil:
+    cdef value_t[2] arguments
+    cdef value_t result
+    cdef array_t *cast
+    cdef int status
+    if meta == NULL or gradient[0] == NULL:
+        return OK
+    if nan_watchers and not (gradient[0].dtype == meta.dtype and same_shape(gradient[0], meta)):
+        watch().kernels = 1
+    if is_complex(gradient[0].dtype) and not is_complex(meta.dtype):
+        result.kind = NOTHING
+        arguments[0].kind = ARRAY
+        arguments[0].of.array = gradient[0]
+        status = _real_view(arguments, &result)
+        if status != OK:
+            return status
+        release(gradient[0])
+        gradient[0] = result.of.array
+    if not same_shape(gradient[0], meta):
+        result.kind = NOTHING
+        arguments[0].kind = ARRAY
+        arguments[0].of.array = gradient[0]
+        arguments[1].kind = INTEGERS
+        arguments[1].count = meta.ndim
+        arguments[1].of.integers = meta.shape
+        status = _sum_to(arguments, &result)
+        if status != OK:
+            return status
+        release(gradient[0])
+        gradient[0] = result.of.array
+    if gradient[0].dtype != meta.dtype:
+        cast = as_dtype(gradient[0], meta.dtype)
+        if cast == NULL:
+            return MEMORY_ERROR
+        release(gradient[0])
+        gradient[0] = cast
+    return OK
+
+
+cdef int64_t version_of(const value_t *value) noexcept nogil:
+    """The version of a saved array; of a list, the sum (versions only grow); 0 for everything else."""
+    cdef int i
+    cdef int64_t version = 0
+    if value.kind == ARRAY and value.of.array.version != NULL and value.of.array.storage != NULL:
+        version = atomic_load(&value.of.array.version.value)
+    elif value.kind == ARRAYS:
+        for i in range(value.count):
+            if value.of.arrays[i] != NULL and value.of.arrays[i].version != NULL:
+                version += atomic_load(&value.of.arrays[i].version.value)
+    return version
+
+
+cdef inline bint _was_detached(const node_t *node, int position) noexcept nogil:
+    """Has detach_() taken the argument that was saved there out of the graph since? (Results may leave it.)"""
+    cdef const kept_t *kept = &node.saved[position]
+    return (kept.value.kind == ARRAY and kept.value.of.array.external & TAKEN_OUT
+            and not node.op.saved[position].from_result)
+
+
+cdef int _check_version(const node_t *node, int position) noexcept nogil:
+    cdef const kept_t *kept = &node.saved[position]
+    cdef array_t *array = kept.value.of.array
+    cdef int64_t found = version_of(&kept.value)
+    cdef const saved_t *layout = &node.op.saved[position]
+    cdef int edge
+    if _was_detached(node, position):
+        snprintf(message(), MESSAGE,
+                 b"%s: a tensor that backward needs was taken out of the graph by detach_() (got the %s tensor of "
+                 b"shape %s saved as '%s'). Use detach(), which makes a second tensor.", node.op.node_name,
+                 dtype_name(array.dtype), shape_text(array), layout.name)
+        return RUNTIME_ERROR
+    if found == kept.version:
+        return OK
+    if kept.value.kind == ARRAYS:
+        snprintf(message(), MESSAGE,
+                 b"%s: a tensor that backward needs was changed in place (got one of the %d tensors saved as '%s' with "
+                 b"versions that add up to %lld, expected %lld). Use an operation that makes a new tensor, or clone() "
+                 b"before the change.", node.op.node_name, <int>kept.value.count, node.op.saved[position].name,
+                 <long long>found, <long long>kept.version)
+        return RUNTIME_ERROR
+    if layout.from_result:
+        return version_error(node.op.node_name, layout.name, array, kept.version, node, layout.index)
+    edge = _first_edge(node, layout.index)
+    if edge < 0:
+        return version_error(node.op.node_name, layout.name, array, kept.version, NULL, 0)
+    return version_error(node.op.node_name, layout.name, array, kept.version, node.edges[edge].node,
+                         node.edges[edge].input_nr)
+
+
+cdef bint _holds_arrays(const node_t *node) noexcept nogil:
+    """Does the node keep the memory of any tensor? One that does not can run again and again."""
+    cdef int i
+    for i in range(node.n_saved):
+        if _has_memory(&node.saved[i].value):
+            return True
+    return False
+
+
+cdef bint _has_memory(const value_t *value) noexcept nogil:
+    """Is a saved value an array, or a list with an array, of which more is kept than shape and dtype?"""
+    cdef int i
+    if value.kind == ARRAY:
+        return value.of.array.storage != NULL
+    if value.kind == ARRAYS:
+        for i in range(value.count):
+            if value.of.arrays[i] != NULL and value.of.arrays[i].storage != NULL:
+                return True
+    return False
+
+
+cdef bint can_take(node_t *node) noexcept nogil:
+    cdef int i
+    cdef bint can
+    lock(&node.lock)
+    can = not (node.released or node.python & HAS_PACKED_TENSORS)
+    for i in range(node.op.n_saved):
+        can = can and version_of(&node.saved[i].value) == node.saved[i].version and not _was_detached(node, i)
+    unlock(&node.lock)
+    return can
+
+
+cdef int take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexcept nogil:
+    cdef int i, status = OK, n = node.op.n_saved
+    lock(&node.lock)
+    if node.released:
+        status = freed_error(node)
+    elif node.python & HAS_PACKED_TENSORS and not packed:
+        snprintf(message(), MESSAGE, b"%s: hooks were registered on a saved tensor while another thread ran backward "
+                 b"through it. Register them before.", node.op.node_name)
+        status = RUNTIME_ERROR
+    else:
+        for i in range(n):
+            if status == OK:
+                status = _check_version(node, i)
+    if status != OK:
+        unlock(&node.lock)
+        return status
+    keep = keep or not _holds_arrays(node)
+    for i in range(n):
+        if keep:
+            saved[i].kind = NOTHING
+            if status == OK:
+                status = copy_value(&saved[i], &node.saved[i].value)
+        else:
+            saved[i] = node.saved[i].value
+            node.saved[i].value.kind = NOTHING
+    if not keep:
+        node.released = 1
+        # As note_release does, but without asking which thread this is.
+        atomic_store(&node.saved[0].version, atomic_load(&node.task))
+    unlock(&node.lock)
+    if status != OK:
+        for i in range(n):
+            clear(&saved[i])
+    return status
+
+
+cdef int _scatter(node_t *node, value_t *out, array_t **gradients) noexcept nogil:
+    """Hand the gradients of the arguments to the edges: one each, or one per entry of a list. Takes `out` over."""
+    cdef const operator_t *op = node.op
+    cdef int i, j, edge, status = OK
+    for i in range(op.n_arguments):
+        edge = first_edge(op, i, node.n_edges)
+        if i != op.listed and out[i].kind == ARRAY:
+            gradients[edge] = out[i].of.array
+            out[i].kind = NOTHING
+        elif i == op.listed and out[i].kind == ARRAYS:
+            for j in range(min(out[i].count, node.n_edges - op.n_single)):
+                gradients[edge + j] = out[i].of.arrays[j]
+                out[i].of.arrays[j] = NULL
+            clear(&out[i])
+    for i in range(node.n_edges):
+        if gradients[i] != NULL and node.edges[i].node == NULL:
+            release(gradients[i])
+            gradients[i] = NULL
+        if node.metas != NULL and status == OK:
+            status = fit(node.metas[i], &gradients[i])
+    return status
+
+
+cdef int native_backward(node_t *node, value_t *grads, array_t **gradients, bint keep, uint32_t wanted) noexcept nogil:
+    cdef value_t[MAX_SAVED] saved
+    cdef int i, status
+    status = take_saved(node, saved, keep, False)
+    if status != OK:
+        for i in range(node.n_outputs):
+            clear(&grads[i])
+        return status
+    return _compute(node, saved, grads, gradients, wanted)
+
+
+cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradients,
+                  uint32_t wanted) noexcept nogil:
+    """Run the formulas on saved values and gradients, both of which are taken over. No gradient gives none."""
+    cdef value_t[MAX_ARGUMENTS] out
+    cdef int i, status = OK
+    cdef bint defined = False
+    for i in range(node.n_outputs):
+        defined |= grads[i].kind != NOTHING
+    if defined:
+        status = differentiate(node.op, saved, grads, node.n_outputs, node.needed & wanted, node.metas, node.n_edges,
+                               out)
+    else:
+        for i in range(node.op.n_arguments):
+            out[i].kind = NOTHING
+    for i in range(node.op.n_saved):
+        clear(&saved[i])
+    if status == OK:
+        status = _scatter(node, out, gradients)
+    for i in range(node.op.n_arguments):
+        clear(&out[i])
+    if status != OK:
+        for i in range(node.n_edges):
+            release(gradients[i])
+            gradients[i] = NULL
+    return status
+
+
+class Meta:
+    """Shape and dtype of a tensor of which a node kept nothing else."""
+
+    __slots__ = ("shape", "dtype", "strides", "storage_offset")
+
+    def __init__(self, shape, dtype, strides, storage_offset):
+        self.shape, self.dtype, self.strides, self.storage_offset = shape, dtype, strides, storage_offset
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def numel(self):
+        """Number of elements."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    def is_complex(self):
+        """Whether the dtype is complex."""
+        return self.dtype.is_complex
+
+    def __repr__(self):
+        return f"Meta(shape={self.shape}, dtype={self.dtype})"
+
+
+cdef object _meta_object(const array_t *array):
+    cdef int i
+    return Meta(tuple([array.shape[i] for i in range(array.ndim)]), dtype_object(array.dtype),
+                tuple([array.strides[i] for i in range(array.ndim)]),
+                <size_t>array.data // itemsize(array.dtype))
+
+
+cdef int _first_edge(const node_t *node, int argument) noexcept nogil:
+    """The edge of a differentiable argument that is no list; -1 if it has none."""
+    if not node.op.arguments[argument].differentiable:
+        return -1
+    return first_edge(node.op, argument, node.n_edges)
+
+
+cdef bint _is_at(Tensor tensor, const edge_t *edge):
+    """Does the tensor still belong where the edge leads? Not after detach_(), for example."""
+    if edge.node == NULL:
+        return True
+    if tensor.node is None:
+        return tensor.leaf_requires_grad and tensor.gradient != NULL and tensor.gradient.accumulator == edge.node
+    return tensor.node.c == edge.node and tensor.output_nr == edge.input_nr
+
+
+cdef int _borrow_saved(node_t *node, int position, value_t *to) except -1:
+    """A copy of a saved value, which another thread's backward may be about to take away."""
+    cdef int status
+    to.kind = NOTHING
+    lock(&node.lock)
+    if node.released:
+        status = freed_error(node)
+    else:
+        status = OK if not _has_memory(&node.saved[position].value) else _check_version(node, position)
+        if status == OK:
+            status = copy_value(to, &node.saved[position].value)
+    unlock(&node.lock)
+    return check(status)
+
+
+@cython.binding(False)      # methods check what they are called on
+cdef class NativeNode(Node):
+    """A node of an operator of the table."""
+
+    cdef object unpack(self, int position):
+        """The saved value at `position` as the user knows it: the Tensor that was saved, or its twin."""
+        cdef value_t own
+        if self.packed is not None and self.packed[position] is not None:
+            return self.unpack_packed(position)
+        _borrow_saved(self.c, position, &own)
+        try:
+            return self.known(&own, position)
+        finally:
+            clear(&own)
+
+    cdef object known(self, value_t *value, int position):
+        """A saved value as the user knows it."""
+        cdef node_t *c = self.c
+        cdef const saved_t *layout = &c.op.saved[position]
+        cdef int edge
+        if value.kind == ARRAY:
+            if value.of.array.storage == NULL:
+                return _meta_object(value.of.array)
+            edge = -1 if layout.from_result else _first_edge(c, layout.index)
+            return self.dual(self.twin(value.of.array, layout.from_result, layout.index, edge), position)
+        if value.kind == ARRAYS:
+            return self.dual([None if value.of.arrays[i] == NULL
+                              else _meta_object(value.of.arrays[i]) if value.of.arrays[i].storage == NULL
+                              else self.twin(value.of.arrays[i], False, 0, -1) for i in range(value.count)], position)
+        return plain_object(value)
+
+    cdef object dual(self, object value, int position):
+        """The value with the tangents that it had, if the thread is still in that level of forward mode."""
+        if self.payload is not None and thread_state().dual_level:
+            level, tangents = self.payload
+            if level == thread_state().dual_level and tangents[position] is not None:
+                protocol.attach_tangents(value, tangents[position])
+        return value
+
+    cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge):
+        cdef Tensor tensor = None if from_result else known_tensor(array)
+        if tensor is not None and (edge < 0 or _is_at(tensor, &self.c.edges[edge])):
+            return tensor
+        # A second array over the same memory: the first one belongs to the Tensor that the user has.
+        return self.placed(alias(array), from_result, result, edge)
+
+    cdef Tensor placed(self, Tensor tensor, bint from_result, int result, int edge):
+        """Give a tensor without history the place in the graph of the one that was saved."""
+        if from_result:
+            tensor.node = self
+            tensor.output_nr = result
+        elif edge >= 0:
+            attach_edge(tensor, &self.c.edges[edge])
+        return tensor
+
+    cdef object unpack_packed(self, int position):
+        cdef const saved_t *layout = &self.c.op.saved[position]
+        cdef int edge = -1 if layout.from_result else _first_edge(self.c, layout.index)
+        packed = self.packed[position]
+        if isinstance(packed, list):
+            return [None if item is None else (<PackedTensor>item).unpack() for item in packed]
+        return self.dual(self.placed((<PackedTensor>packed).unpack(), layout.from_result, layout.index, edge), position)
+
+    cdef list apply_natively(self, list grads, bint keep, uint32_t wanted):
+        """The native execution of a node of which hooks have packed something."""
+        cdef node_t *c = self.c
+        cdef value_t[MAX_SAVED] saved
+        cdef list unpacked = [None if item is None else self.unpack_packed(i) for i, item in enumerate(self.packed)]
+        cdef list gradients = [None] * c.n_edges
+        cdef int i, status
+        cdef value_t *arrays = <value_t *>calloc(c.n_outputs, sizeof(value_t))
+        cdef array_t **out = <array_t **>calloc(c.n_edges, sizeof(array_t *))
+        for i in range(c.op.n_saved):
+            saved[i].kind = NOTHING
+        try:
+            if arrays == NULL or out == NULL:
+                raise MemoryError(f"{self.name()}: no memory for its gradients")
+            check(take_saved(c, saved, keep, True))
+            if not keep:
+                c.released = 1
+                note_release(c)
+                self.packed = None
+            for i in range(c.op.n_saved):
+                if unpacked[i] is not None:
+                    box_saved(&saved[i], unpacked[i])
+            for i in range(c.n_outputs):
+                if grads[i] is not None:
+                    set_array(&arrays[i], retain((<Tensor>grads[i]).array))
+            with nogil:
+                status = _compute(c, saved, arrays, out, wanted)
+            for i in range(c.n_outputs):
+                arrays[i].kind = NOTHING
+            check(status)
+            for i in range(c.n_edges):
+                if out[i] != NULL:
+                    gradients[i] = tensor_of(out[i])
+            return gradients
+        finally:
+            for i in range(c.op.n_saved):
+                clear(&saved[i])
+            if arrays != NULL:
+                for i in range(c.n_outputs):
+                    clear(&arrays[i])
+            free(arrays)
+            free(out)
+
+    cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted):
+        cdef node_t *c = self.c
+        cdef const operator_t *op = c.op
+        cdef int i, j, edge
+        if c.released:
+            check(freed_error(c))
+        if not recorded and self.packed is not None:
+            return self.apply_natively(grads, keep, wanted)
+        cdef tuple saved = tuple([self.unpack(i) if c.saved[i].value.kind != NOTHING or self.packed is not None
+                                  else None for i in range(op.n_saved)])
+        if not keep and (self.packed is not None or _holds_arrays(c)):
+            release_saved(c)
+            note_release(c)
+            self.packed = None
+        if grads.count(None) == c.n_outputs:
+            return [None] * c.n_edges
+        cdef Operator row = <Operator>op.object
+        cdef list gradients = [None] * c.n_edges
+        for i in range(op.n_arguments):
+            if not (op.arguments[i].differentiable and c.needed & wanted & <uint32_t>1 << i):
+                continue
+            edge = first_edge(op, i, c.n_edges)
+            result = row.recorded_function(i)(tuple(grads), saved)
+            if i != op.listed:
+                gradients[edge] = result
+                continue
+            for j, item in enumerate(result or ()):
+                gradients[edge + j] = item
+        for i in range(c.n_edges):
+            if gradients[i] is not None and c.edges[i].node == NULL:
+                gradients[i] = None
+            if gradients[i] is not None and c.metas != NULL and c.metas[i] != NULL:
+                gradients[i] = fit_recorded(c.metas[i], gradients[i])
+        return gradients
+
+    def __getattr__(self, str name):
+        cdef int i
+        raw = name.startswith("_raw_saved_")
+        if raw or name.startswith("_saved_"):
+            wanted = name[11 if raw else 7:].encode()
+            for i in range(self.c.op.n_saved):
+                if self.c.op.saved[i].name == wanted:
+                    return saved_tensor(self, i) if raw else self.unpack(i)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _unpack(self, int position):
+        """What is saved at `position`."""
+        return self.unpack(position)
+
+    def _pack(self, int position, pack, unpack):
+        """Store what is saved at `position` as the hooks say."""
+        cdef value_t own
+        if self.packed is not None and self.packed[position] is not None:
+            raise RuntimeError(f"register_hooks: there are hooks already (got a second pair for what "
+                               f"{self.name()} saved, expected one).")
+        if self.c.released:
+            raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
+                               "backward, or call backward with retain_graph=True.")
+        _borrow_saved(self.c, position, &own)
+        try:
+            if not _has_memory(&own):
+                raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor there (got "
+                                   f"{plain_object(&own)!r}). Its formula does not need one.")
+            pack_saved(self, position, &own, True, pack, unpack)
+        finally:
+            clear(&own)
+        release_packed(self.c, position)
+
+    def __dir__(self):
+        cdef int i
+        names = [self.c.op.saved[i].name.decode() for i in range(self.c.op.n_saved)]
+        return sorted(set(object.__dir__(self)) | {f"_saved_{name}" for name in names}
+                      | {f"_raw_saved_{name}" for name in names})
+
+
+install_collector(NativeNode)
+
+
+cdef object fit_recorded(const array_t *meta, Tensor gradient):
+    """What `fit` does, as recorded operations."""
+    cdef int i
+    if is_complex(gradient.array.dtype) and not is_complex(meta.dtype):
+        gradient = functions["real"](gradient)
+    if not same_shape(gradient.array, meta):
+        gradient = functions["sum_to"](gradient, tuple([meta.shape[i] for i in range(meta.ndim)]))
+    if gradient.array.dtype != meta.dtype:
+        gradient = functions["cast"](gradient, dtype_object(meta.dtype))
+    return gradient
+
+
+# ---------------------------------------------------------------------------------------------- hooks for saved tensors
+
+cdef int pack_saved(NativeNode node, int position, const value_t *value, bint detached, object pack,
+                    object unpack) except -1:
+    cdef str name = node.c.op.saved[position].name.decode()
+    cdef int i
+    cdef object packed
+    # A result would close a cycle with its node: the hook gets an alias without history.
+    detached = detached or node.c.op.saved[position].from_result
+    if value.kind == ARRAY:
+        packed = _pack_array(node, name, value.of.array, detached, pack, unpack)
+    else:
+        packed = [None if value.of.arrays[i] == NULL
+                  else _pack_array(node, name, value.of.arrays[i], detached, pack, unpack)
+                  for i in range(value.count)]
+    if node.packed is None:
+        node.packed = [None] * node.c.op.n_saved
+    node.packed[position] = packed
+    node.c.python |= HAS_PACKED_TENSORS
+    return 0
+
+
+cdef PackedTensor _pack_array(NativeNode node, str name, array_t *array, bint detached, object pack, object unpack):
+    cdef Tensor tensor = None if detached else known_tensor(array)
+    return pack_tensor(node, name, alias(array) if tensor is None else tensor, pack, unpack)
+
+
+cdef int release_packed(node_t *node, int position) noexcept nogil:
+    """The value of its own that a node kept, now that it is packed."""
+    lock(&node.lock)
+    clear(&node.saved[position].value)
+    unlock(&node.lock)
+    return 0
+
+
+cdef int box_saved(value_t *value, object unpacked) except -1:
+    cdef int i
+    if isinstance(unpacked, Tensor):
+        set_array(value, retain((<Tensor>unpacked).array))
+        return 0
+    check(set_arrays(value, <int>len(unpacked)))
+    for i in range(len(unpacked)):
+        if unpacked[i] is not None:
+            value.of.arrays[i] = retain((<Tensor>unpacked[i]).array)
+    return 0

@@ -1,0 +1,93 @@
+"""The nodes of the graph: a Python object for the collector and the user, a C block for the engine."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.arrays.value cimport value_t
+from cygrad._core.table.operator cimport operator_t
+
+# Why a node has to run on the calling thread, under the GIL.
+cdef enum:
+    HAS_HOOKS = 1
+    HAS_PYTHON_BACKWARD = 2
+    HAS_PACKED_TENSORS = 4
+
+ctypedef struct edge_t:
+    node_t *node          # strong: the edge holds a reference to node.object; NULL: no gradient needed
+    int64_t input_nr      # which gradient of that node
+
+# Where a leaf's gradient is collected, shared by the leaf and its AccumulateGrad node.
+ctypedef struct gradient_t:
+    int64_t count
+    int32_t lock          # guards `value` and the memory of *value while it is added to
+    array_t *value        # NULL: .grad is None
+    node_t *accumulator       # the AccumulateGrad node while there is one, borrowed
+
+# A saved value with the version that it had.
+ctypedef struct kept_t:
+    value_t value
+    int64_t version
+
+# Native backward: grads[n_outputs] are taken over; out[n_edges] are owned by the caller. Of the arguments of an
+# operator only those in `wanted` (bit i: argument i) need a gradient.
+ctypedef int (*backward_t)(node_t *node, value_t *grads, array_t **out, bint keep, uint32_t wanted) noexcept nogil
+
+cdef enum:
+    ALL_ARGUMENTS = 0xFFFFFFFF
+
+# One block of memory for everything that the engine needs of a node: the struct, then edges, then saved values.
+ctypedef struct node_t:
+    PyObject *object          # the Node this belongs to, borrowed
+    backward_t backward       # NULL: only Python can run it
+    edge_t *edges
+    int32_t n_edges
+    int32_t n_outputs         # how many gradients it takes
+    int64_t sequence_nr       # larger is later
+    int64_t task              # the GraphTask that has claimed `index`, or 0
+    int64_t index             # its place in that task's plan
+    int64_t nbytes            # of this block
+    int64_t work              # rough cost of running it, in elements touched
+    int32_t python            # HAS_... flags: not zero means "on the calling thread"
+    int32_t lock              # guards `saved` and `released`
+    int32_t released          # saved values are gone
+    uint32_t needed           # bit i: argument i of the operator needs a gradient
+    const operator_t *op      # NULL for nodes that are not of the table
+    int32_t n_saved
+    kept_t *saved             # n_saved values
+    array_t **metas           # NULL, or per edge the shape and dtype that its gradient must be brought to
+    gradient_t *gradient      # AccumulateGrad only
+    node_t *inner             # CopySlices only: the node of the slice, which the payload keeps alive
+
+cdef class Hooks:
+    """The hooks of one node, in the order in which they were registered."""
+    cdef dict tensor          # output_nr -> {id: hook}, before everything else
+    cdef dict before          # {id: prehook(grad_outputs)}
+    cdef dict retained        # output_nr -> weak reference to the Tensor whose .grad is kept
+    cdef dict after           # {id: hook(grad_inputs, grad_outputs)}
+    cdef dict accumulated     # {id: hook(tensor)}: post-accumulate-grad hooks
+    cdef object replaced      # without a GIL: dicts that were here before, which another thread may be reading
+
+cdef class Node:
+    cdef node_t *c
+    cdef Hooks hooks              # or None
+    cdef dict notes               # .metadata, made when asked for
+    cdef object payload           # AccumulateGrad: the leaf; CopySlices: the node of the slice; Function: the context
+    cdef list packed              # saved values that went through hooks, by position, or None
+    cdef object __weakref__
+    cdef Hooks ensure_hooks(self)
+    # Recorded or Python execution, under the GIL: grads is a list of Tensor or None, one per output;
+    # returns a list of Tensor or None, one per edge. `wanted` as for backward_t.
+    cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted)
+
+# A node of type `type` (a subtype of Node, made by node_type) with room for edges and saved values, all zero.
+cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved)
+# The named subtype of `base`, such as MulBackward0: made once per name.
+cdef type node_type(str name, type base)
+# Let the collector see the edges of a subclass (one that adds no object attributes to Node's).
+cdef void install_collector(type cls) noexcept
+cdef void set_edge(node_t *node, int i, node_t *target, int64_t input_nr) noexcept
+cdef gradient_t *gradient_new() noexcept nogil
+cdef void gradient_release(gradient_t *gradient) noexcept nogil
+# Drop what the node saved (thread-safe, no GIL needed unless HAS_PACKED_TENSORS).
+cdef void release_saved(node_t *node) noexcept nogil
+cdef int64_t next_sequence_nr() noexcept nogil

@@ -1,0 +1,449 @@
+"""
+The nodes of the graph: a Python object for the collector and the user, a C block for the engine.
+
+A Node object is small: hooks, metadata and a pointer to one block of C memory with the edges and the saved
+values, which the engine reads without the GIL. The collector sees the edges too: `_install` puts a traverse and
+a clear function before Cython's own. Destroying a chain never recurses: a dying node hands its edges to a list of
+its thread, and the outermost dying node works that list off.
+"""
+
+cimport cython
+from cpython.object cimport PyObject, PyTypeObject, visitproc
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+from cygrad._core.arrays.array cimport array_t, release
+from cygrad._core.arrays.value cimport clear
+from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.memory.atomic cimport atomic_add, atomic_decrement, lock, unlock
+from cygrad._core.memory.storage cimport allocate, deallocate
+
+import threading
+
+cdef extern from "Python.h":
+    ctypedef struct _Type "PyTypeObject":
+        Py_ssize_t tp_basicsize
+        unsigned long tp_flags
+        const char *tp_name
+        const char *tp_doc
+        PyObject *tp_dict
+        _Type *tp_base
+        object (*tp_new)(_Type *, object, PyObject *)
+        int (*tp_traverse)(PyObject *, visitproc, void *) noexcept
+        int (*tp_clear)(PyObject *) noexcept
+    unsigned long Py_TPFLAGS_DEFAULT, Py_TPFLAGS_BASETYPE
+    int PyType_Ready(_Type *) except -1
+    void PyType_Modified(type)
+    _Type PyType_Type
+    void Py_SET_REFCNT(PyObject *, Py_ssize_t)
+    void Py_SET_TYPE(PyObject *, _Type *)
+
+cdef int64_t _sequence = 0
+cdef int64_t _handles = 0
+cdef tuple _no_arguments = ()
+
+
+cdef int64_t next_sequence_nr() noexcept nogil:
+    return atomic_add(&_sequence, 1)
+
+
+# ---------------------------------------------------------------------------------------------- gradients of leaves
+
+cdef gradient_t *gradient_new() noexcept nogil:
+    cdef gradient_t *gradient = <gradient_t *>allocate(sizeof(gradient_t))
+    if gradient != NULL:
+        gradient.count = 1
+        gradient.lock = 0
+        gradient.value = NULL
+        gradient.accumulator = NULL
+    return gradient
+
+
+cdef void gradient_release(gradient_t *gradient) noexcept nogil:
+    if gradient != NULL and atomic_decrement(&gradient.count) == 0:
+        release(gradient.value)
+        deallocate(gradient, sizeof(gradient_t))
+
+
+# ------------------------------------------------------------------------------------------------ making and freeing
+
+cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved):
+    cdef Node node = <Node>(<_Type *>type).tp_new(<_Type *>type, _no_arguments, NULL)
+    cdef int64_t nbytes = sizeof(node_t) + n_edges * sizeof(edge_t) + n_saved * sizeof(kept_t)
+    cdef node_t *c = <node_t *>allocate(nbytes)
+    if c == NULL:
+        raise MemoryError(f"{type.__name__}: no memory for a node of {nbytes} bytes")
+    memset(c, 0, nbytes)
+    c.object = <PyObject *>node
+    c.edges = <edge_t *>(c + 1)
+    c.saved = <kept_t *>(c.edges + n_edges)
+    c.n_edges = n_edges
+    c.n_outputs = n_outputs
+    c.n_saved = n_saved
+    c.nbytes = nbytes
+    c.sequence_nr = next_sequence_nr()
+    node.c = c
+    if thread_state().anomaly:
+        import traceback                     # here: it takes a while, and few programs need it
+        node.notes = {"traceback_": traceback.format_stack()}
+        if _evaluating.node is not None:
+            node.notes["parent_"] = _evaluating.node
+    return node
+
+
+class _Evaluating(threading.local):
+    """Anomaly mode: the node that this thread runs, which is why others are made; or None."""
+
+    node = None
+
+
+_evaluating = _Evaluating()
+
+
+def set_evaluating(node):
+    """Anomaly mode: this thread runs `node` (None: none), for which others are made; returns the former one."""
+    former = _evaluating.node
+    _evaluating.node = node
+    return former
+
+
+cdef void set_edge(node_t *node, int i, node_t *target, int64_t input_nr) noexcept:
+    node.edges[i].node = target
+    node.edges[i].input_nr = input_nr
+    if target != NULL:
+        Py_INCREF(<object>target.object)
+        # Backward runs by decreasing numbers. The history of a view may be made only now, when it is asked for.
+        if target.sequence_nr >= node.sequence_nr and target.gradient == NULL:
+            node.sequence_nr = next_sequence_nr()
+
+
+cdef void release_saved(node_t *node) noexcept nogil:
+    cdef int i
+    lock(&node.lock)
+    node.released = 1
+    for i in range(node.n_saved):
+        clear(&node.saved[i].value)
+    unlock(&node.lock)
+
+
+cdef void _release_metas(node_t *node) noexcept nogil:
+    cdef int i
+    if node.metas != NULL:
+        for i in range(node.n_edges):
+            release(node.metas[i])
+        deallocate(node.metas, node.n_edges * sizeof(array_t *))
+        node.metas = NULL
+
+
+# Objects whose last reference may be ours to drop, waiting for the outermost dying node of this thread.
+cdef extern from * nogil:
+    """
+    #include <pthread.h>
+    #include "memory/thread_variable.h"
+    THREAD_VARIABLE struct { PyObject **items; Py_ssize_t size, capacity; } dying;
+
+    static pthread_key_t dying_end;
+    static void forget_dying(void *items) {
+        free(items);
+        dying.items = NULL;
+        dying.capacity = 0;
+    }
+    static int watch_dying(void) { return pthread_key_create(&dying_end, forget_dying); }
+    static void set_dying(PyObject **items, Py_ssize_t capacity) {
+        dying.items = items;
+        dying.capacity = capacity;
+        pthread_setspecific(dying_end, items);        /* freed when the thread ends */
+    }
+    """
+    int watch_dying()
+    void set_dying(PyObject **items, Py_ssize_t capacity)
+    PyObject **dying_items "dying.items"
+    Py_ssize_t dying_size "dying.size"
+    Py_ssize_t dying_capacity "dying.capacity"
+
+
+if watch_dying() != 0:
+    raise ImportError("cygrad: the system has no room for one more thread-local key")
+
+
+cdef void _drop_later(PyObject *object) noexcept:
+    global dying_size
+    cdef PyObject **items
+    if dying_size == dying_capacity:
+        items = <PyObject **>realloc(dying_items, (2 * dying_capacity + 64) * sizeof(PyObject *))
+        if items == NULL:          # no memory for the list: recursion is all that is left
+            Py_DECREF(<object>object)
+            return
+        set_dying(items, 2 * dying_capacity + 64)
+    dying_items[dying_size] = object
+    dying_size += 1
+
+
+cdef void _drop_edges(node_t *c) noexcept:
+    """Give up the references that the edges hold, without recursion however long the chain."""
+    global dying_size
+    cdef int i
+    cdef node_t *target
+    cdef bint outermost = not thread_state().draining
+    for i in range(c.n_edges):
+        target = c.edges[i].node
+        c.edges[i].node = NULL
+        if target != NULL:
+            _drop_later(target.object)
+    if not outermost:
+        return
+    thread_state().draining = 1
+    while dying_size:
+        dying_size -= 1
+        Py_DECREF(<object>dying_items[dying_size])
+    thread_state().draining = 0
+    if dying_capacity > 4096:
+        free(dying_items)
+        set_dying(NULL, 0)
+
+
+# ----------------------------------------------------------------------------------------------------------- classes
+
+cdef class Hooks:
+    """The hooks of one node, in the order in which they were registered."""
+
+    def __cinit__(self):
+        self.tensor = {}
+        self.before = {}
+        self.retained = {}
+        self.after = {}
+        self.accumulated = {}
+
+
+class RemovableHandle:
+    """
+    The way back from registering a hook.
+
+    ``remove()`` takes the hook away (twice does no harm); as a context manager it does so on exit.
+    """
+
+    def __init__(self, hooks, hook):
+        # One step, so that no two handles have one number where there is no GIL: it is the hook's key in its dict.
+        self.id = atomic_add(&_handles, 1)
+        self.hooks = hooks
+        hooks[self.id] = hook
+
+    def remove(self):
+        """Take the hook away."""
+        self.hooks.pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.remove()
+
+
+@cython.binding(False)      # methods check what they are called on
+@cython.freelist(256)
+cdef class Node:
+    """
+    A function of the graph: what backward runs.
+
+    Users meet nodes as ``tensor.grad_fn`` and follow them by `next_functions`.
+    """
+
+    def __init__(self, *arguments, **options):
+        _refuse(type(self))
+
+    def __dealloc__(self):
+        cdef node_t *c = self.c
+        if c == NULL:
+            return
+        self.c = NULL
+        release_saved(c)
+        _release_metas(c)
+        if c.gradient != NULL:
+            if c.gradient.accumulator == c:
+                c.gradient.accumulator = NULL
+            gradient_release(c.gradient)
+        _drop_edges(c)
+        deallocate(c, c.nbytes)
+
+    cdef Hooks ensure_hooks(self):
+        # Without a GIL two threads may register first hooks at once: both have to get the same dicts.
+        with cython.critical_section(self):
+            if self.hooks is None:
+                self.hooks = Hooks()
+            self.c.python |= HAS_HOOKS
+        return self.hooks
+
+    cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted):
+        raise NotImplementedError(f"{type(self).__name__}: this node cannot be run")
+
+    def __call__(self, *gradients):
+        """
+        Run the function once: gradients of its results to gradients of its arguments.
+
+        Parameters
+        ----------
+        *gradients : Tensor or None
+            One for each result.
+
+        Returns
+        -------
+        Tensor or None, or a tuple of them if there are several arguments
+            What was saved stays; hooks are not called.
+        """
+        return _call(self, gradients)
+
+    def name(self):
+        """The name of the function, such as ``MulBackward0``."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self):
+        """Pairs (node, input number) that this node hands its results to; (None, 0) where none is needed."""
+        cdef int i
+        cdef list pairs = []
+        for i in range(self.c.n_edges):
+            if self.c.edges[i].node == NULL:
+                pairs.append((None, 0))
+            else:
+                pairs.append((<object>self.c.edges[i].node.object, self.c.edges[i].input_nr))
+        return tuple(pairs)
+
+    @property
+    def metadata(self):
+        """A dict for whatever users want to remember of this node."""
+        with cython.critical_section(self):          # one dict, also for two threads that ask first
+            if self.notes is None:
+                self.notes = {}
+        return self.notes
+
+    def _sequence_nr(self):
+        """When the node was made: larger is later; backward runs in decreasing order."""
+        return self.c.sequence_nr
+
+    def register_hook(self, hook):
+        """
+        Call ``hook(grad_inputs, grad_outputs)`` after this node has run.
+
+        Parameters
+        ----------
+        hook : callable
+            Takes two tuples of tensors or None; may return a tuple that replaces `grad_inputs`.
+
+        Returns
+        -------
+        RemovableHandle
+        """
+        _check_callable(hook, "register_hook")
+        return RemovableHandle(self.ensure_hooks().after, hook)
+
+    def register_prehook(self, hook):
+        """
+        Call ``hook(grad_outputs)`` before this node runs.
+
+        Parameters
+        ----------
+        hook : callable
+            Takes a tuple of tensors or None; may return a tuple that replaces it.
+
+        Returns
+        -------
+        RemovableHandle
+        """
+        _check_callable(hook, "register_prehook")
+        return RemovableHandle(self.ensure_hooks().before, hook)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} object at {<size_t><void *>self:#x}>"
+
+
+cdef object _call = None
+
+
+def set_node_call(call):
+    """What calling a node does, a function of the node and a tuple of gradients; the engine tells."""
+    global _call
+    _call = call
+
+
+def _check_callable(hook, operation):
+    if not callable(hook):
+        raise TypeError(f"{operation}: the hook must be callable (got {type(hook).__name__}).")
+
+
+# ------------------------------------------------------------------------------------- what the collector has to see
+
+cdef int _traverse(PyObject *self, visitproc visit, void *argument) noexcept:
+    cdef node_t *c = (<Node>self).c
+    cdef int i, status
+    if c != NULL:
+        for i in range(c.n_edges):
+            if c.edges[i].node != NULL:
+                status = visit(c.edges[i].node.object, argument)
+                if status:
+                    return status
+    return _node_traverse(self, visit, argument)
+
+
+cdef int _clear(PyObject *self) noexcept:
+    cdef node_t *c = (<Node>self).c
+    if c != NULL:
+        _drop_edges(c)
+    return _node_clear(self)
+
+
+cdef int (*_node_traverse)(PyObject *, visitproc, void *) noexcept
+cdef int (*_node_clear)(PyObject *) noexcept
+
+
+def _refuse(cls, *arguments, **options):
+    """What Python code gets that tries to make a node by itself."""
+    raise TypeError(f"{cls.__name__}: nodes are made by operations on tensors that require grad; the type cannot be "
+                    "called or subclassed.")
+
+
+cdef void install_collector(type cls) noexcept:
+    """
+    Let the collector see the edges of this class (it must add no object attributes to Node's), and close the ways
+    by which Python code would get a node without its C block.
+    """
+    (<_Type *>cls).tp_traverse = _traverse
+    (<_Type *>cls).tp_clear = _clear
+    (<_Type *>cls).tp_flags &= ~Py_TPFLAGS_BASETYPE
+    (<dict>(<_Type *>cls).tp_dict)["__new__"] = staticmethod(_refuse)
+    PyType_Modified(cls)
+
+
+_node_traverse = (<_Type *>Node).tp_traverse
+_node_clear = (<_Type *>Node).tp_clear
+install_collector(Node)
+
+
+# -------------------------------------------------------------------------------------------------------- named types
+
+cdef dict _types = {}
+cdef list _type_names = []         # the bytes that tp_name points to
+
+
+cdef type node_type(str name, type base):
+    """
+    A static type made at run time: its instances come from Node's free list and cost no reference count
+    of their type, as those of a Python subclass would.
+    """
+    found = _types.get(name)
+    if found is not None:
+        return <type>found
+    cdef _Type *made = <_Type *>calloc(1, sizeof(PyTypeObject))
+    if made == NULL:
+        raise MemoryError(f"{name}: no memory for a type")
+    cdef bytes dotted = b"cygrad.autograd.graph." + name.encode()
+    _type_names.append(dotted)
+    made.tp_name = dotted
+    made.tp_basicsize = (<_Type *>base).tp_basicsize
+    made.tp_base = <_Type *>base
+    made.tp_flags = Py_TPFLAGS_DEFAULT
+    Py_SET_REFCNT(<PyObject *>made, 1)
+    Py_SET_TYPE(<PyObject *>made, &PyType_Type)
+    PyType_Ready(made)
+    cdef type result = <type><object>made
+    return <type>_types.setdefault(name, result)     # another thread may have been faster

@@ -1,0 +1,161 @@
+"""
+Classes that take part in operations: subclasses of Tensor, and others that define ``__torch_function__``.
+
+An operator that finds such an argument while it boxes them hands the call over: the class's ``__torch_function__`` gets
+the function, the classes that take part, and the arguments. That of Tensor runs the function as ever, and gives the
+result the class of the argument.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from cygrad._core.table.operator cimport TENSORS, Operator, operator_t
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.tensor_identity cimport held_array, replace_array
+from cygrad._core.table.operator import functions
+
+cdef extern from * nogil:
+    """
+    static __thread int overrides_disabled;
+    """
+    int overrides_disabled
+
+cdef extern from "Python.h":
+    ctypedef struct _Type "PyTypeObject":
+        object (*tp_new)(_Type *, object, PyObject *)
+
+# The functions that change their first argument by the names of the rows; see cygrad.operators.
+changing_functions = {}
+
+
+def disabled_torch_function(func, types, args=(), kwargs=None):
+    """The ``__torch_function__`` of classes whose results are plain Tensors."""
+    return NotImplemented
+
+
+cdef type _plain = None          # the subclass that most arguments of a subclass have
+
+
+def set_plain_subclass(type cls not None):
+    """Say which subclass, whose results are plain Tensors, is so common that no attribute shall be looked up for it."""
+    global _plain
+    _plain = cls
+
+
+cdef bint overrides(object value) except -1:
+    """Does its class want to be asked?"""
+    if type(value) is _plain or overrides_disabled:
+        return False
+    found = getattr(type(value), "__torch_function__", None)
+    return found is not None and found is not disabled_torch_function
+
+
+@cython.binding(False)      # methods check what they are called on
+cdef class Disabled:
+    """Within it, subclasses of Tensor are what any Tensor is."""
+    cdef int before
+
+    def __enter__(self):
+        global overrides_disabled
+        self.before = overrides_disabled
+        overrides_disabled = 1
+        return self
+
+    def __exit__(self, *error):
+        global overrides_disabled
+        overrides_disabled = self.before
+
+
+def asked_in_turn(values):
+    """Those of the values whose classes want to be asked, one of each class, a subclass before its bases."""
+    cdef list found = []
+    cdef list classes = []
+    for value in values:
+        if type(value) is Tensor or type(value) in classes or not overrides(value):
+            continue
+        place = len(found)
+        for i, other in enumerate(found):
+            if issubclass(type(value), type(other)):
+                place = i
+                break
+        found.insert(place, value)
+        classes.append(type(value))
+    return found
+
+
+def call_override(function, values, args, kwargs):
+    """What the first of the classes of `values` that does not decline makes of the call."""
+    asked = asked_in_turn(values)
+    types = tuple([type(value) for value in asked])
+    for value in asked:
+        result = type(value).__torch_function__(function, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    raise TypeError(f"{function.__name__}: no implementation for these classes (got "
+                    f"{', '.join([cls.__name__ for cls in types])}). Their __torch_function__ returned NotImplemented.")
+
+
+cdef object override(Operator operator, PyObject **arguments, object out, bint inplace):
+    """The call of an operator, handed to the classes of its arguments."""
+    cdef operator_t *op = &operator.descriptor
+    cdef list args = [], values = []
+    cdef dict kwargs = {}
+    cdef int i
+    for i in range(op.n_arguments):
+        value = <object>arguments[i]
+        if i >= op.n_positional:
+            kwargs[op.arguments[i].name.decode()] = value
+        else:
+            args.append(value)
+        if op.arguments[i].kind == TENSORS:
+            values.extend(value)
+        else:
+            values.append(value)
+    if out is not None:
+        kwargs["out"] = out
+    return call_override((changing_functions if inplace else functions)[operator.name], values, tuple(args), kwargs)
+
+
+def become(value, type cls):
+    """A result, and what is in it, as a Tensor of the class `cls`; what is no plain Tensor stays what it is."""
+    cdef Tensor tensor, made
+    if type(value) is tuple or type(value) is list:
+        return type(value)([become(part, cls) for part in value])
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[become(part, cls) for part in value])
+    if type(value) is not Tensor:
+        return value
+    tensor = <Tensor>value
+    if tensor.leaf_requires_grad or tensor.dual_level:      # others may know it
+        return tensor
+    made = <Tensor>(<_Type *>Tensor).tp_new(<_Type *>cls, (), NULL)
+    replace_array(made, held_array(tensor))
+    made.node, made.output_nr = tensor.node, tensor.output_nr
+    made.base, made.view_kind, made.view_version = tensor.base, tensor.view_kind, tensor.view_version
+    return made
+
+
+def torch_function(cls, func, types, args=(), kwargs=None):
+    """
+    How a subclass of Tensor takes part in a function: results have its class.
+
+    Parameters
+    ----------
+    func : callable
+        The function that was called.
+    types : sequence of type
+        The classes among the arguments that define this method.
+    args : tuple
+    kwargs : dict, optional
+
+    Returns
+    -------
+    object
+        What the function returns, Tensors in it being of the class `cls`; NotImplemented if one of `types` is not
+        among the bases of `cls`.
+    """
+    for other in types:
+        if not issubclass(cls, other):
+            return NotImplemented
+    with Disabled():
+        result = func(*args, **({} if kwargs is None else kwargs))
+    return become(result, cls) if cls is not Tensor else result

@@ -1,0 +1,256 @@
+"""
+Hooks for saved tensors: how a tensor is packed away, and how it comes back.
+
+A node that keeps a tensor keeps its array, unless a pair of hooks decides otherwise: pack makes something else of the
+tensor at once, and unpack makes a tensor of that each time it is needed. What comes back only has to have the same
+content: its place in the graph is that of the tensor which was saved.
+"""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdint cimport int32_t, int64_t
+from cygrad._core.arrays.array cimport array_meta, array_t, array_view, release, same_shape, shape_text
+from cygrad._core.arrays.dtype cimport dtype_name
+from cygrad._core.graph.modes cimport thread_state, thread_state_t
+from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.tensor cimport Tensor, describe
+from cygrad._core.graph.tensor_identity cimport tensor_of
+from cygrad._core.memory.atomic cimport atomic_increment, atomic_load
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+
+import threading
+
+
+cdef Tensor alias(array_t *array):
+    cdef array_t *view = array_view(array, array.dtype, array.ndim, array.shape, array.strides, 0)
+    if view == NULL:
+        check(MEMORY_ERROR)
+    return tensor_of(view)
+
+
+cdef int attach(Tensor tensor, Node node, int64_t output_nr) except -1:
+    if node.c.gradient == NULL:
+        tensor.node = node
+        tensor.output_nr = <int32_t>output_nr
+        return 0
+    # The twin of a leaf: gradients for it go to the same .grad.
+    tensor.leaf_requires_grad = True
+    if tensor.gradient == NULL:
+        tensor.gradient = node.c.gradient
+        atomic_increment(&tensor.gradient.count)
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------------------- packing
+
+cdef class PackedTensor:
+    """What a pack hook made of a saved tensor."""
+
+    def __dealloc__(self):
+        release(self.meta)
+        self.meta = NULL
+
+    cdef Tensor unpack(self):
+        result = self.hook(self.value)
+        if not isinstance(result, Tensor):
+            raise TypeError(f"saved tensor hooks: unpack must return a Tensor (got {type(result).__name__} for "
+                            f"{self.place}).")
+        cdef array_t *array = (<Tensor>result).array
+        if array.dtype != self.meta.dtype or not same_shape(array, self.meta):
+            raise RuntimeError(f"saved tensor hooks: unpack must return what was packed (got a {describe(result)} for "
+                               f"{self.place}, expected a {dtype_name(self.meta.dtype).decode()} tensor of shape "
+                               f"{shape_text(self.meta).decode()}).")
+        return alias(array)
+
+
+cdef PackedTensor pack_tensor(Node node, str name, Tensor tensor, object pack, object unpack):
+    cdef thread_state_t *state = thread_state()
+    cdef int disabled = state.grad_disabled
+    cdef array_t *array = tensor.array
+    cdef int64_t version = 0 if array.version == NULL else atomic_load(&array.version.value)
+    cdef PackedTensor packed = PackedTensor()
+    packed.place = f"{type(node).__name__}, '{name}'"
+    packed.hook = unpack
+    packed.meta = array_meta(array)
+    if packed.meta == NULL:
+        check(MEMORY_ERROR)
+    state.grad_disabled = 1
+    try:
+        packed.value = pack(tensor)
+    finally:
+        state.grad_disabled = disabled
+    if array.version != NULL and atomic_load(&array.version.value) != version:
+        raise RuntimeError(f"saved tensor hooks: pack changed its input in place (got version "
+                           f"{atomic_load(&array.version.value)} for {packed.place}, expected {version}). "
+                           "Work on a clone() in the hook.")
+    return packed
+
+
+# ------------------------------------------------------------------------------------- hooks for all saves of a thread
+
+cdef class SavedHooks:
+    """A pair of hooks that holds for everything saved by a thread."""
+
+
+cdef SavedHooks saved_hooks():
+    return <SavedHooks>thread_state().saved_hooks
+
+
+cdef object _set_hooks(SavedHooks hooks):
+    cdef PyObject *former = <PyObject *>thread_state().saved_hooks
+    if hooks is not None:
+        Py_INCREF(hooks)
+    thread_state().saved_hooks = NULL if hooks is None else <void *>hooks
+    Py_XDECREF(former)
+
+
+class _Refusals(threading.local):
+    """Why this thread lets no hooks be set, or None."""
+
+    message = None
+
+
+_refusals = _Refusals()
+
+
+def push_hooks(pack, unpack):
+    """Let this pair of hooks hold for everything that this thread saves, until `pop_hooks`."""
+    cdef SavedHooks hooks
+    if _refusals.message is not None:
+        raise RuntimeError(_refusals.message)
+    check_hooks("saved_tensors_hooks", pack, unpack)
+    hooks = SavedHooks()
+    hooks.pack = pack
+    hooks.unpack = unpack
+    if thread_state().saved_hooks != NULL:
+        hooks.outer = saved_hooks()
+    _set_hooks(hooks)
+
+
+def pop_hooks():
+    """Go back to the pair of hooks before the last `push_hooks`."""
+    if thread_state().saved_hooks != NULL:
+        _set_hooks(saved_hooks().outer)
+
+
+def refuse_hooks(message):
+    """Let `push_hooks` fail with this message in this thread (None: let it work); returns the former message."""
+    former = _refusals.message
+    if message is not None and thread_state().saved_hooks != NULL:
+        raise RuntimeError(message)
+    _refusals.message = message
+    return former
+
+
+class _Guard(threading.local):
+    """What this thread calls before in-place changes, or None."""
+
+    call = None
+
+
+_guard = _Guard()
+
+
+cdef int before_change(Tensor tensor) except -1:
+    cdef thread_state_t *state = thread_state()
+    cdef int disabled = state.grad_disabled
+    state.guarded = 0
+    state.grad_disabled = 1
+    try:
+        _guard.call(<size_t>tensor.array.storage)
+    finally:
+        state.guarded = 1
+        state.grad_disabled = disabled
+    return 0
+
+
+def set_guard(call):
+    """
+    Let this thread call a function before each in-place change, with the identity of the memory; None: no more.
+
+    Returns
+    -------
+    callable or None
+        The former function.
+    """
+    former = _guard.call
+    _guard.call = call
+    thread_state().guarded = call is not None
+    return former
+
+
+def memory_of(Tensor tensor not None):
+    """
+    Which memory a tensor has, and at which version.
+
+    Returns
+    -------
+    tuple of int
+    """
+    cdef array_t *array = tensor.array
+    return <size_t>array.storage, 0 if array.version == NULL else atomic_load(&array.version.value)
+
+
+def check_hooks(str operation, pack, unpack):
+    """Refuse hooks that cannot be called."""
+    for role, hook in (("pack", pack), ("unpack", unpack)):
+        if not callable(hook):
+            raise TypeError(f"{operation}: the {role} hook must be callable (got {type(hook).__name__}).")
+
+
+class SavedTensor:
+    """
+    A value that a node keeps for backward, as ``node._raw_saved_<name>``.
+
+    It can be given a pair of hooks that decide how it is stored. It cannot be made directly.
+    """
+
+    __slots__ = ("_node", "_position")
+
+    def __init__(self, *arguments, **options):
+        raise TypeError("SavedTensor: it cannot be made directly. Nodes have them as node._raw_saved_<name>.")
+
+    def unpack(self):
+        """
+        The saved tensor.
+
+        Returns
+        -------
+        Tensor or None
+        """
+        return self._node._unpack(self._position)
+
+    def register_hooks(self, pack_hook, unpack_hook):
+        """
+        Let a pair of hooks decide how the tensor is stored.
+
+        Parameters
+        ----------
+        pack_hook : callable
+            Called at once, exactly once, with the tensor; what it returns is kept in its place.
+        unpack_hook : callable
+            Called with that at each access; must return a tensor of the same content.
+
+        Raises
+        ------
+        RuntimeError
+            If there are hooks already, or the node has released what it saved.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> x = cygrad.ones(2, requires_grad=True)
+        >>> y = x.pow(2)
+        >>> y.grad_fn._raw_saved_self.register_hooks(lambda x: x.numpy(), cygrad.from_numpy)
+        >>> y.grad_fn._saved_self
+        tensor([1., 1.], requires_grad=True)
+        """
+        check_hooks("register_hooks", pack_hook, unpack_hook)
+        self._node._pack(self._position, pack_hook, unpack_hook)
+
+
+def saved_tensor(node, position):
+    """The `SavedTensor` for what the node keeps at `position`."""
+    saved = object.__new__(SavedTensor)
+    saved._node, saved._position = node, position
+    return saved

@@ -1,0 +1,96 @@
+"""The tensor: an array, its place in the graph, its gradient."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.graph.node cimport Hooks, Node, gradient_t
+
+# How a view came to be: what an in-place change of it may do (cygrad._core.graph.inplace).
+cdef enum:
+    NOT_A_VIEW = 0
+    DIFFERENTIABLE_VIEW       # in-place changes rewrite the history of the base
+    NO_GRAD_VIEW              # made in no-grad mode
+    MULTI_OUTPUT_VIEW         # one of several results of one operation
+    CUSTOM_VIEW               # returned by a custom Function
+    INFERENCE_VIEW            # made in inference mode of a normal tensor
+
+cdef class Tensor:
+    cdef array_t *array           # never NULL
+    cdef Node node                # the function that made it; None for leaves. Read it through grad_fn_of()
+    cdef int32_t output_nr        # which output of `node`
+    cdef int32_t leaf_requires_grad
+    cdef int32_t view_kind
+    cdef int32_t dual_level       # the level of forward mode that holds a tangent for it, or 0
+    cdef int64_t view_version     # version of the base for which `node` is right
+    cdef Tensor base              # of a view, else None
+    cdef gradient_t *gradient     # made with the accumulator or the first .grad, else NULL
+    cdef Tensor grad_tensor       # the object for gradient.value that the user has seen, or None
+    cdef Hooks leaf_hooks         # hooks registered on a leaf, or None
+    cdef PyObject *attributes     # the dict of attributes that users set, made at the first one, else NULL
+    cdef object __weakref__
+
+# The Tensor for an array; takes over the caller's reference. Raises with this thread's message if array is NULL.
+cdef Tensor wrap(array_t *array)
+# The same, for a view of `base` (keeps it, notes the grad mode).
+cdef Tensor wrap_view(array_t *array, Tensor base)
+
+# Make a Tensor that others may know an output of another node.
+cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept
+
+cdef inline bint requires_grad(Tensor tensor) noexcept:
+    return tensor.leaf_requires_grad or tensor.node is not None
+
+cdef inline bint is_inference(Tensor tensor) noexcept:
+    return tensor.array.version == NULL
+
+# The node that a gradient for this tensor goes to, with its input number in *input_nr: its grad_fn (brought up to
+# date for views of a base changed in place) or the AccumulateGrad of a leaf; None if it requires no gradient.
+cdef Node gradient_edge(Tensor tensor, int64_t *input_nr)
+cdef Node grad_fn_of(Tensor tensor)
+
+# A Tensor for anything tensor-like: Tensor itself, number, sequence, ndarray (copied like tensor()).
+cdef Tensor as_tensor(object value, str operation)
+
+# The type calls up through these functions, set by the modules above when they are imported.
+ctypedef enum slot_t:
+    SLOT_ADD = 0
+    SLOT_SUB
+    SLOT_MUL
+    SLOT_DIV
+    SLOT_FLOOR_DIV
+    SLOT_REMAINDER
+    SLOT_POW
+    SLOT_MATMUL
+    SLOT_AND
+    SLOT_OR
+    SLOT_XOR
+    SLOT_LSHIFT
+    SLOT_RSHIFT
+    SLOT_EQ
+    SLOT_NE
+    SLOT_LT
+    SLOT_LE
+    SLOT_GT
+    SLOT_GE
+    SLOT_NEG
+    SLOT_ABS
+    SLOT_INVERT
+    SLOTS
+
+ctypedef object (*binary_t)(int slot, object a, object b)
+ctypedef object (*unary_t)(int slot, object a)
+cdef struct protocol_t:
+    binary_t binary
+    binary_t inplace
+    unary_t unary
+    object (*getitem)(Tensor tensor, object key)
+    int (*setitem)(Tensor tensor, object key, object value) except -1
+    Tensor (*convert)(object value, str operation)      # cygrad._core.creation.creation
+    int (*refresh_view)(Tensor view) except -1          # cygrad._core.graph.inplace
+    void (*forget_tangent)(Tensor dual) noexcept        # cygrad._core.dispatch.tangents
+    int (*attach_tangents)(object value, object tangents) except -1
+cdef protocol_t protocol
+
+cdef Hooks hooks_of(Tensor tensor)
+# "float32 tensor of shape (2, 3)", for messages.
+cdef str describe(Tensor tensor)

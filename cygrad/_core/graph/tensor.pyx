@@ -1,0 +1,597 @@
+"""
+The tensor: an array, its place in the graph, its gradient.
+
+Only what needs C fields is here. Everything else that a Tensor can do - operators, indexing, conversions, printing -
+is made of functions in other modules, which `install` puts into the type.
+"""
+
+cimport cython
+from cpython.buffer cimport PyObject_GetBuffer
+from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject
+from cpython.ref cimport Py_XDECREF
+from libc.stdint cimport int32_t, int64_t
+from cygrad._core.arrays.array cimport array_t, array_view, release, same_shape, shape_text
+from cygrad._core.arrays.dtype cimport dtype_name, dtype_object, is_differentiable
+from cygrad._core.arrays.size cimport size_of
+from cygrad._core.graph.accumulate cimport accumulator_of, known_accumulator
+from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
+from cygrad._core.graph.gradients cimport gradient_of, set_gradient, slot_of
+from cygrad._core.graph.modes cimport grad_enabled, thread_state
+from cygrad._core.graph.node cimport Hooks, Node, gradient_release
+from cygrad._core.graph.tensor_identity cimport adopt, replace_array
+from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, TAKEN_OUT
+from cygrad._core.memory.atomic cimport atomic_increment
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+from cygrad._core.memory.storage cimport has_pending, release_pending, version_new, version_release
+
+cdef extern from "Python.h":
+    void PyType_Modified(type)
+    ctypedef struct _Type "PyTypeObject":
+        PyObject *tp_dict
+
+
+cdef inline void _acquaint(Tensor tensor, array_t *array) noexcept:
+    """Tensor and array are new, and get to know each other."""
+    tensor.array = array
+    array.tensor = <void *>tensor
+    make_lendable(<PyObject *>tensor)
+
+
+cdef Tensor wrap(array_t *array):
+    if array == NULL:
+        check(MEMORY_ERROR)
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    _acquaint(tensor, array)
+    tensor.view_kind = -thread_state().grad_disabled         # UNTRACKED, if so
+    if thread_state().inference:
+        array.version = NULL
+        return tensor
+    if has_pending():
+        release_pending()
+    return tensor
+
+
+cdef Tensor wrap_view(array_t *array, Tensor base):
+    if array == NULL:
+        check(MEMORY_ERROR)
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    _acquaint(tensor, array)
+    # A view of an inference tensor is nothing but memory, nor is one of the bits of floating point numbers as integers.
+    if array.version == NULL or (not is_differentiable(array.dtype) and is_differentiable(base.array.dtype)):
+        return tensor
+    tensor.base = base if base.base is None else base.base
+    if thread_state().inference:
+        tensor.view_kind = INFERENCE_VIEW
+    elif not grad_enabled():
+        tensor.view_kind = NO_GRAD_VIEW
+    elif base.view_kind > DIFFERENTIABLE_VIEW:
+        tensor.view_kind = base.view_kind      # a view of a restricted view is restricted alike
+    else:
+        tensor.view_kind = DIFFERENTIABLE_VIEW
+    tensor.view_version = array.version.value
+    return tensor
+
+
+cdef inline bint _is_outdated(Tensor tensor) noexcept:
+    """A view whose base was changed in place since has another history now; cygrad._core.graph.inplace makes it."""
+    return (tensor.base is not None and tensor.array.version != NULL
+            and tensor.array.version.value != tensor.view_version)
+
+
+cdef Node grad_fn_of(Tensor tensor):
+    cdef int64_t output_nr
+    if _is_outdated(tensor):
+        _refresh(tensor)
+    return _node_of(tensor, &output_nr)
+
+
+cdef inline Node _node_of(Tensor tensor, int64_t *output_nr):
+    cdef Node node
+    lock_lending(<void *>tensor)             # node and number belong together, and neither may go meanwhile
+    node = tensor.node
+    output_nr[0] = tensor.output_nr
+    unlock_lending(<void *>tensor)
+    return node
+
+
+cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
+    cdef Node _replaced                      # may be the last to know it, so it goes when the lock is free again
+    lock_lending(<void *>tensor)
+    _replaced = tensor.node
+    tensor.node = node
+    tensor.output_nr = output_nr
+    unlock_lending(<void *>tensor)
+
+
+cdef dict _origins = {
+    NO_GRAD_VIEW: "it was made in no-grad mode", INFERENCE_VIEW: "it was made in inference mode",
+    MULTI_OUTPUT_VIEW: "it is one of several outputs of one operation", CUSTOM_VIEW: "a custom Function made it",
+}
+
+
+cdef int _refresh(Tensor tensor) except -1:
+    # Two threads may do this at once: each makes a node of its own for the same function, and one of them stays.
+    if not (requires_grad(tensor) or requires_grad(tensor.base)):
+        return 0                   # it stays out of date, for the base may require grad some day
+    if tensor.view_kind == DIFFERENTIABLE_VIEW:
+        protocol.refresh_view(tensor)
+    else:
+        maker = "grad_fn" if tensor.node is None else tensor.node.name()
+        raise RuntimeError(f"{maker}: output {tensor.output_nr} is a view whose base, or another view of "
+                           f"it, was changed in place since (got version {tensor.array.version.value}, expected "
+                           f"{tensor.view_version}), and the history of such a view cannot be rewritten, because "
+                           f"{_origins[tensor.view_kind]}. Use an operation that makes a new tensor, or make the view "
+                           "again after the change, where operations are recorded.")
+    tensor.view_version = tensor.array.version.value
+    return 0
+
+
+cdef Node gradient_edge(Tensor tensor, int64_t *input_nr):
+    cdef Node node
+    if _is_outdated(tensor):
+        _refresh(tensor)
+    node = _node_of(tensor, input_nr)
+    if node is not None:
+        return node
+    if not tensor.leaf_requires_grad:
+        return None
+    input_nr[0] = 0
+    node = accumulator_of(tensor, slot_of(tensor, b"backward"))
+    if tensor.leaf_hooks is not None:
+        _share_hooks(tensor, node)
+    return node
+
+
+cdef int _share_hooks(Tensor leaf, Node accumulator) except -1:
+    """Tensor hooks live with the leaf and outlast its accumulator; the node's own hooks die with the node."""
+    cdef Hooks hooks = accumulator.ensure_hooks()
+    if hooks.tensor is leaf.leaf_hooks.tensor:
+        return 0
+    with cython.critical_section(hooks):
+        if FREE_THREADED:          # a backward of another thread may be about to read the former ones
+            hooks.replaced = (hooks.replaced, hooks.tensor, hooks.accumulated)
+        hooks.accumulated = leaf.leaf_hooks.accumulated
+        hooks.tensor = leaf.leaf_hooks.tensor
+    return 0
+
+
+cdef int _note_requirement(Tensor leaf) except -1:
+    """A graph that was recorded before may still lead to a leaf that requires no grad any more."""
+    cdef Node accumulator = None if leaf.gradient == NULL else known_accumulator(leaf.gradient)
+    if accumulator is not None:
+        accumulator.c.released = not leaf.leaf_requires_grad
+    return 0
+
+
+cdef Hooks hooks_of(Tensor tensor):
+    """Where hooks of this tensor are registered: at its node, or for a leaf with the tensor itself."""
+    cdef Node node = grad_fn_of(tensor)
+    if node is not None:
+        return node.ensure_hooks()
+    with cython.critical_section(tensor):            # first hooks from two threads: both in the same dicts
+        if tensor.leaf_hooks is None:
+            tensor.leaf_hooks = Hooks()
+    node = None if tensor.gradient == NULL else known_accumulator(tensor.gradient)
+    if node is not None:
+        _share_hooks(tensor, node)
+    return tensor.leaf_hooks
+
+
+cdef str describe(Tensor tensor):
+    """"float32 tensor of shape (2, 3)", for messages."""
+    return (f"{dtype_name(tensor.array.dtype).decode()} tensor of shape "
+            f"{shape_text(tensor.array).decode()}")
+
+
+@cython.binding(False)      # methods check what they are called on
+@cython.freelist(256)
+cdef class Tensor:
+    """
+    An n-dimensional array that remembers how it was computed.
+
+    Make one with `cygrad.tensor`, `cygrad.zeros`, `cygrad.from_numpy` and their like, or ``Tensor(data)``,
+    which copies `data` with the default floating dtype.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __array_priority__ = 1000.0        # NumPy arrays leave mixed operations to us
+    __array_ufunc__ = None
+
+    def __init__(self, *data, **options):
+        if data or options:
+            _slot_functions["__init__"](self, data, options)
+
+    def __dealloc__(self):
+        if self.dual_level:
+            protocol.forget_tangent(self)
+        if self.array != NULL:
+            if self.array.tensor == <void *>self:
+                self.array.tensor = NULL
+            release(self.array)
+            self.array = NULL
+        gradient_release(self.gradient)
+        self.gradient = NULL
+        Py_XDECREF(self.attributes)
+        self.attributes = NULL
+
+    # ------------------------------------------------------------------------------------------------------ metadata
+
+    @property
+    def shape(self):
+        """Sizes of the dimensions, a `Size`, which is a tuple."""
+        return size_of(self.array)
+
+    @property
+    def dtype(self):
+        """The `cygrad.dtype` of the elements."""
+        return dtype_object(self.array.dtype)
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return self.array.ndim
+
+    def __len__(self):
+        if self.array.ndim == 0:
+            raise TypeError("len: a tensor without dimensions has no length (got shape ()).")
+        return self.array.shape[0]
+
+    # --------------------------------------------------------------------------------------------------------- graph
+
+    @property
+    def requires_grad(self):
+        """Whether gradients are computed for this tensor."""
+        return requires_grad(self) or (self.base is not None and requires_grad(self.base))
+
+    @requires_grad.setter
+    @cython.critical_section             # asks first, and changes then
+    def requires_grad(self, value):
+        cdef bint wanted = bool(value)
+        if grad_fn_of(self) is not None:
+            if wanted:
+                return
+            raise RuntimeError("requires_grad: cannot be switched off for a tensor that an operation made "
+                               f"(got a non-leaf made by {self.node.name()}). Use detach() for a copy outside "
+                               "the graph.")
+        if wanted and not is_differentiable(self.array.dtype):
+            raise RuntimeError("requires_grad: only tensors of floating point and complex dtype can require "
+                               f"gradients (got {dtype_name(self.array.dtype).decode()}). Convert it first, for "
+                               "example with .float().")
+        if wanted and is_inference(self) and not thread_state().inference:
+            raise RuntimeError("requires_grad: an inference tensor cannot require gradients outside inference "
+                               "mode. Make a normal one with clone().")
+        self.leaf_requires_grad = wanted
+        _note_requirement(self)
+
+    @requires_grad.deleter
+    def requires_grad(self):
+        raise RuntimeError("requires_grad: cannot be deleted. Set it to False.")
+
+    def requires_grad_(self, requires_grad=True):
+        """Set ``requires_grad`` and return the tensor itself."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self):
+        """Whether no recorded operation made this tensor."""
+        return grad_fn_of(self) is None
+
+    @property
+    def grad_fn(self):
+        """The graph node that made this tensor, or None for leaves."""
+        return grad_fn_of(self)
+
+    @property
+    def output_nr(self):
+        """Which output of ``grad_fn`` this tensor is."""
+        grad_fn_of(self)
+        return self.output_nr
+
+    @property
+    def grad(self):
+        """The gradient collected by backward, a tensor or None; only leaves and `retain_grad` tensors have one."""
+        return gradient_of(self)
+
+    @grad.setter
+    def grad(self, value):
+        cdef Tensor tensor
+        if value is None:
+            set_gradient(self, None)
+            return
+        if not isinstance(value, Tensor):
+            raise TypeError(f"grad: can only be set to a Tensor or None (got {type(value).__name__}).")
+        tensor = <Tensor>value
+        if tensor is self:
+            raise RuntimeError("grad: a tensor cannot be its own gradient.")
+        if tensor.array.dtype != self.array.dtype or not same_shape(tensor.array, self.array):
+            raise RuntimeError(f"grad: the gradient must look like the tensor (got a {describe(tensor)}, expected a "
+                               f"{describe(self)}).")
+        set_gradient(self, tensor)
+
+    @grad.deleter
+    def grad(self):
+        set_gradient(self, None)
+
+    def detach(self):
+        """
+        The same memory outside the graph: shares storage and version, requires no grad.
+
+        Returns
+        -------
+        Tensor
+        """
+        cdef array_t *own = self.array
+        cdef Tensor tensor = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), self)
+        tensor.view_kind = DETACHED if requires_grad(self) else NOT_A_VIEW
+        tensor.base = None
+        return tensor
+
+    @cython.critical_section             # several things change one after the other
+    def detach_(self):
+        """Take this tensor itself out of the graph: it becomes a leaf that requires no grad."""
+        if self.base is not None:
+            raise RuntimeError("detach_: cannot detach a view in place (got a view of another tensor, which keeps its "
+                               "history). Use detach().")
+        cdef array_t *own = self.array
+        cdef array_t *view
+        if self.node is not None:
+            # Nodes that have saved it know it by its array, and find that it has left its place in the graph.
+            view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
+            if view == NULL:
+                check(MEMORY_ERROR)
+            # The bit stands beside the one for a version that is counted, which it becomes.
+            if not own.external and own.version != NULL:
+                atomic_increment(&own.version.count)
+            own.external |= TAKEN_OUT
+            replace_array(self, view)
+        set_node(self, None, 0)
+        self.leaf_requires_grad = False
+        self.view_kind = DETACHED_IN_PLACE
+        _note_requirement(self)
+        return self
+
+    @property
+    def data(self):
+        """The same memory outside the graph, with a version counter of its own."""
+        cdef Tensor tensor = self.detach()
+        tensor.view_kind = DATA
+        if tensor.array.version != NULL:
+            if tensor.array.external:
+                version_release(tensor.array.version)
+            tensor.array.version, tensor.array.external = version_new(), True
+            if tensor.array.version == NULL:
+                raise MemoryError("data: no memory for a version counter")
+        return tensor
+
+    @data.setter
+    @cython.critical_section             # no in-place operation of another thread stands between question and change
+    def data(self, value):
+        cdef Tensor source
+        if not isinstance(value, Tensor):
+            raise TypeError(f"data: can only be set to a Tensor (got {type(value).__name__}).")
+        source = <Tensor>value
+        if requires_grad(self) and not is_differentiable(source.array.dtype):
+            raise RuntimeError("data: a tensor that requires grad needs floating point or complex elements (got a "
+                               f"{describe(source)}).")
+        adopt(self, source, True)
+
+    @data.deleter
+    def data(self):
+        raise RuntimeError("data: cannot be deleted. Delete the tensor, or set it to an empty one.")
+
+    # ----------------------------------------------------------------------------------------------- number protocol
+
+    def __add__(self, other):
+        return protocol.binary(SLOT_ADD, self, other)
+
+    def __radd__(self, other):
+        return protocol.binary(SLOT_ADD, other, self)
+
+    def __iadd__(self, other):
+        return protocol.inplace(SLOT_ADD, self, other)
+
+    def __sub__(self, other):
+        return protocol.binary(SLOT_SUB, self, other)
+
+    def __rsub__(self, other):
+        return protocol.binary(SLOT_SUB, other, self)
+
+    def __isub__(self, other):
+        return protocol.inplace(SLOT_SUB, self, other)
+
+    def __mul__(self, other):
+        return protocol.binary(SLOT_MUL, self, other)
+
+    def __rmul__(self, other):
+        return protocol.binary(SLOT_MUL, other, self)
+
+    def __imul__(self, other):
+        return protocol.inplace(SLOT_MUL, self, other)
+
+    def __truediv__(self, other):
+        return protocol.binary(SLOT_DIV, self, other)
+
+    def __rtruediv__(self, other):
+        return protocol.binary(SLOT_DIV, other, self)
+
+    def __itruediv__(self, other):
+        return protocol.inplace(SLOT_DIV, self, other)
+
+    def __floordiv__(self, other):
+        return protocol.binary(SLOT_FLOOR_DIV, self, other)
+
+    def __rfloordiv__(self, other):
+        return protocol.binary(SLOT_FLOOR_DIV, other, self)
+
+    def __ifloordiv__(self, other):
+        return protocol.inplace(SLOT_FLOOR_DIV, self, other)
+
+    def __mod__(self, other):
+        return protocol.binary(SLOT_REMAINDER, self, other)
+
+    def __rmod__(self, other):
+        return protocol.binary(SLOT_REMAINDER, other, self)
+
+    def __imod__(self, other):
+        return protocol.inplace(SLOT_REMAINDER, self, other)
+
+    def __pow__(self, other, modulo):
+        if modulo is not None:
+            return NotImplemented
+        return protocol.binary(SLOT_POW, self, other)
+
+    def __rpow__(self, other, modulo):
+        if modulo is not None:
+            return NotImplemented
+        return protocol.binary(SLOT_POW, other, self)
+
+    def __ipow__(self, other):
+        return protocol.inplace(SLOT_POW, self, other)
+
+    def __matmul__(self, other):
+        return protocol.binary(SLOT_MATMUL, self, other)
+
+    def __rmatmul__(self, other):
+        return protocol.binary(SLOT_MATMUL, other, self)
+
+    def __and__(self, other):
+        return protocol.binary(SLOT_AND, self, other)
+
+    def __rand__(self, other):
+        return protocol.binary(SLOT_AND, other, self)
+
+    def __iand__(self, other):
+        return protocol.inplace(SLOT_AND, self, other)
+
+    def __or__(self, other):
+        return protocol.binary(SLOT_OR, self, other)
+
+    def __ror__(self, other):
+        return protocol.binary(SLOT_OR, other, self)
+
+    def __ior__(self, other):
+        return protocol.inplace(SLOT_OR, self, other)
+
+    def __xor__(self, other):
+        return protocol.binary(SLOT_XOR, self, other)
+
+    def __rxor__(self, other):
+        return protocol.binary(SLOT_XOR, other, self)
+
+    def __ixor__(self, other):
+        return protocol.inplace(SLOT_XOR, self, other)
+
+    def __lshift__(self, other):
+        return protocol.binary(SLOT_LSHIFT, self, other)
+
+    def __rlshift__(self, other):
+        return protocol.binary(SLOT_LSHIFT, other, self)
+
+    def __ilshift__(self, other):
+        return protocol.inplace(SLOT_LSHIFT, self, other)
+
+    def __rshift__(self, other):
+        return protocol.binary(SLOT_RSHIFT, self, other)
+
+    def __rrshift__(self, other):
+        return protocol.binary(SLOT_RSHIFT, other, self)
+
+    def __irshift__(self, other):
+        return protocol.inplace(SLOT_RSHIFT, self, other)
+
+    def __neg__(self):
+        return protocol.unary(SLOT_NEG, self)
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return protocol.unary(SLOT_ABS, self)
+
+    def __invert__(self):
+        return protocol.unary(SLOT_INVERT, self)
+
+    def __richcmp__(self, other, int comparison):
+        return protocol.binary(_comparisons[comparison], self, other)
+
+    # Conversions to Python are functions of cygrad/conversion.py and printing.py.
+
+    def __repr__(self):
+        return _slot_functions["__repr__"](self)
+
+    def __bool__(self):
+        return _slot_functions["__bool__"](self)
+
+    def __int__(self):
+        return _slot_functions["__int__"](self)
+
+    def __float__(self):
+        return _slot_functions["__float__"](self)
+
+    def __index__(self):
+        return _slot_functions["__index__"](self)
+
+    def __iter__(self):
+        return _slot_functions["__iter__"](self)
+
+    def __contains__(self, element):
+        return _slot_functions["__contains__"](self, element)
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyObject_GetBuffer(_slot_functions["__buffer__"](self), buffer, flags)
+
+    def __hash__(self):
+        return <Py_ssize_t>(<size_t><void *>self >> 4)
+
+    def __getitem__(self, key):
+        return protocol.getitem(self, key)
+
+    def __setitem__(self, key, value):
+        protocol.setitem(self, key, value)
+
+
+cdef dict _slot_functions = dict.fromkeys((
+    "__init__", "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__",
+    "__buffer__"))
+
+cdef int[6] _comparisons
+_comparisons[Py_EQ] = SLOT_EQ
+_comparisons[Py_NE] = SLOT_NE
+_comparisons[Py_LT] = SLOT_LT
+_comparisons[Py_LE] = SLOT_LE
+_comparisons[Py_GT] = SLOT_GT
+_comparisons[Py_GE] = SLOT_GE
+
+
+cdef Tensor as_tensor(object value, str operation):
+    if isinstance(value, Tensor):
+        return <Tensor>value
+    if protocol.convert == NULL:
+        raise TypeError(f"{operation}: expected a Tensor (got {type(value).__name__}).")
+    return protocol.convert(value, operation)
+
+
+def install(attributes):
+    """
+    Put functions and properties into the Tensor type.
+
+    Parameters
+    ----------
+    attributes : dict
+        Name -> function, property or other descriptor.
+    """
+    cdef dict namespace = <dict>(<_Type *>Tensor).tp_dict
+    for name, attribute in attributes.items():
+        if name in _slot_functions:           # the type has a C slot for it, which calls the function
+            _slot_functions[name] = attribute
+        else:
+            namespace[name] = attribute
+    PyType_Modified(Tensor)

@@ -1,0 +1,96 @@
+"""Hooks of tensors, and the gradients that non-leaves keep: methods of Tensor."""
+
+from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.tensor cimport Tensor, describe, grad_fn_of, hooks_of, requires_grad
+
+import weakref
+
+from cygrad._core.graph.node import RemovableHandle
+
+
+def retains_grad(Tensor self not None):
+    """Whether backward will keep the gradient of this non-leaf."""
+    cdef Node node = self.node
+    if node is None or node.hooks is None:
+        return False
+    kept = node.hooks.retained.get(self.output_nr)
+    return kept is not None and kept() is self
+
+
+def retain_grad(Tensor self not None):
+    """Keep the gradient of this non-leaf in ``.grad`` during backward (nothing to do for a leaf)."""
+    cdef Node node = grad_fn_of(self)
+    if not requires_grad(self):
+        raise RuntimeError("retain_grad: the tensor does not require grad "
+                           f"(got a {describe(self)}). Set requires_grad=True on what it is computed from.")
+    if node is not None:
+        node.ensure_hooks().retained[self.output_nr] = weakref.ref(self)
+
+
+def register_hook(Tensor self not None, hook):
+    """
+    Call ``hook(grad)`` whenever a gradient for this tensor has been computed.
+
+    Parameters
+    ----------
+    hook : callable
+        Takes the gradient; may return a tensor that replaces it. It must not change it in place.
+
+    Returns
+    -------
+    RemovableHandle
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor does not require grad.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> v = cygrad.zeros(3, requires_grad=True)
+    >>> handle = v.register_hook(lambda grad: grad * 2)
+    >>> v.backward(cygrad.tensor([1., 2., 3.]))
+    >>> v.grad
+    tensor([2., 4., 6.])
+    """
+    if not callable(hook):
+        raise TypeError(f"register_hook: the hook must be callable (got {type(hook).__name__}).")
+    if not self.requires_grad:
+        raise RuntimeError("register_hook: the tensor does not require grad "
+                           f"(got a {describe(self)}), so no gradient will ever be computed for it.")
+    return RemovableHandle(hooks_of(self).tensor.setdefault(self.output_nr, {}), hook)
+
+
+def register_post_accumulate_grad_hook(Tensor self not None, hook):
+    """
+    Call ``hook(tensor)`` after a gradient has been added to this leaf's ``.grad``.
+
+    Parameters
+    ----------
+    hook : callable
+        Takes the leaf; its result is ignored.
+
+    Returns
+    -------
+    RemovableHandle
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is not a leaf that requires grad.
+    """
+    if not callable(hook):
+        raise TypeError("register_post_accumulate_grad_hook: the hook must be callable "
+                        f"(got {type(hook).__name__}).")
+    if grad_fn_of(self) is not None or not self.leaf_requires_grad:
+        raise RuntimeError("register_post_accumulate_grad_hook: only leaves that require grad accumulate a "
+                           f"gradient (got a {'non-leaf' if self.node is not None else 'tensor without grad'}). "
+                           "Use register_hook for other tensors.")
+    return RemovableHandle(hooks_of(self).accumulated, hook)
+
+
+METHODS = {
+    "retains_grad": property(retains_grad), "retain_grad": retain_grad, "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+}

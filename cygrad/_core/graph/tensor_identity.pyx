@@ -1,0 +1,108 @@
+"""
+Which Tensor wraps an array, and which array a Tensor wraps.
+
+An array knows its Tensor by a borrowed pointer, so that the same memory is the same object for users. Without a GIL
+that Tensor may be dying in another thread, or another thread may be giving it another array: see `borrowed_references`.
+"""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from cygrad._core.arrays.array cimport array_t, array_view, release
+from cygrad._core.graph.borrowed_references cimport (
+    FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending)
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.memory.atomic cimport atomic_increment
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+from cygrad._core.memory.storage cimport version_new, version_release
+
+cdef extern from "Python.h":
+    ctypedef struct _Type "PyTypeObject":
+        object (*tp_new)(_Type *, object, PyObject *)
+
+# A Tensor without an array. `tensor_type`, which imports this module, puts a function into the type that makes one.
+cdef object (*_bare_new)(_Type *, object, PyObject *)
+_bare_new = (<_Type *>Tensor).tp_new
+cdef tuple _nothing = ()
+
+
+cdef Tensor tensor_of(array_t *array):
+    cdef Tensor tensor = known_tensor(array)
+    if tensor is not None:
+        release(array)
+        return tensor
+    tensor = <Tensor>_bare_new(<_Type *>Tensor, _nothing, NULL)
+    if FREE_THREADED:
+        return _published(tensor, array)
+    tensor.array = array
+    array.tensor = <void *>tensor
+    return tensor
+
+
+cdef Tensor _published(Tensor made, array_t *array):
+    """The Tensor of an array that other threads may know too: `made`, or one that another thread made meanwhile."""
+    cdef PyObject *other = NULL
+    made.array = array
+    make_lendable(<PyObject *>made)
+    lock_lending(array)
+    if array.tensor != NULL and take_if_alive(<PyObject *>array.tensor):
+        other = <PyObject *>array.tensor
+    else:
+        array.tensor = <void *>made
+    unlock_lending(array)
+    return made if other == NULL else _taken(other)
+
+
+cdef Tensor _taken(PyObject *found):
+    """The Tensor of which `take_if_alive` has given us a reference."""
+    cdef Tensor tensor = <Tensor>found
+    Py_DECREF(tensor)
+    return tensor
+
+
+cdef Tensor living_tensor(const array_t *array):
+    cdef PyObject *found = NULL
+    # A dying Tensor erases the pointer below this lock before its memory goes (cygrad._core.graph.tensor_type).
+    lock_lending(array)
+    if array.tensor != NULL and take_if_alive(<PyObject *>array.tensor):
+        found = <PyObject *>array.tensor
+    unlock_lending(array)
+    return None if found == NULL else _taken(found)
+
+
+cdef void replace_array(Tensor tensor, array_t *array) noexcept:
+    cdef array_t *replaced
+    array.tensor = <void *>tensor
+    make_lendable(<PyObject *>tensor)
+    lock_lending(<void *>tensor)             # who reads the pointer there gets a count of its own
+    replaced = tensor.array
+    tensor.array = array
+    unlock_lending(<void *>tensor)
+    if replaced == NULL:
+        return
+    lock_lending(replaced)
+    if replaced.tensor == <void *>tensor:
+        replaced.tensor = NULL
+    unlock_lending(replaced)
+    release(replaced)
+
+
+cdef object adopt(Tensor self, Tensor source, bint keep_version):
+    """Give a Tensor the memory of another one, outside the graph."""
+    cdef array_t *own = held_array(source)
+    cdef array_t *view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
+    release(own)
+    if view == NULL:
+        check(MEMORY_ERROR)
+    if keep_version:
+        if view.external:
+            version_release(view.version)
+        view.version, view.external = self.array.version, True
+        if view.version != NULL:
+            atomic_increment(&view.version.count)
+    elif view.version == NULL and self.array != NULL and self.array.version != NULL:
+        # Memory of an inference tensor, whose changes nobody counts. Its own changes a normal tensor counts still.
+        view.version, view.external = version_new(), True
+        if view.version == NULL:
+            release(view)
+            raise MemoryError("set_: no memory for a version counter")
+    replace_array(self, view)

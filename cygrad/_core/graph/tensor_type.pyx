@@ -1,0 +1,128 @@
+"""
+What Cython's extension types do not give Tensor: a dict of attributes made only when asked for, and a `__new__` that
+never leaves a tensor without an array. Put into the type once, when this module is imported.
+"""
+
+cimport cython
+from cpython.object cimport PyObject, visitproc
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport array_empty, array_t
+from cygrad._core.arrays.dtype cimport default_float
+from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.tensor_identity cimport adopt
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+
+from cygrad._core.graph.tensor import install
+
+cdef extern from "Python.h":
+    ctypedef struct _Type "PyTypeObject":
+        Py_ssize_t tp_dictoffset
+        int (*tp_traverse)(PyObject *, visitproc, void *) noexcept
+        int (*tp_clear)(PyObject *) noexcept
+        object (*tp_new)(_Type *, object, PyObject *)
+        void (*tp_dealloc)(PyObject *) noexcept
+
+
+# ------------------------------------------------------------------------------------------- attributes that users set
+
+# Cython would make a dict for every tensor; most never get an attribute. So the type gets a dict slot of its own, which
+# CPython fills at the first attribute and the collector sees through these two functions.
+
+cdef void _drop_attributes(PyObject *self) noexcept:
+    cdef PyObject *attributes = (<Tensor>self).attributes
+    (<Tensor>self).attributes = NULL
+    Py_XDECREF(attributes)
+
+
+cdef int (*_tensor_traverse)(PyObject *, visitproc, void *) noexcept
+cdef int (*_tensor_clear)(PyObject *) noexcept
+
+
+cdef int _traverse(PyObject *self, visitproc visit, void *argument) noexcept:
+    cdef int status
+    if (<Tensor>self).attributes != NULL:
+        status = visit((<Tensor>self).attributes, argument)
+        if status:
+            return status
+    return _tensor_traverse(self, visit, argument)
+
+
+cdef int _clear(PyObject *self) noexcept:
+    _drop_attributes(self)
+    return _tensor_clear(self)
+
+
+def attributes_of(Tensor tensor):
+    """The dict of attributes that users set on the tensor."""
+    with cython.critical_section(tensor):        # as CPython does where it fills the slot itself
+        if tensor.attributes == NULL:
+            made = {}
+            Py_INCREF(made)
+            tensor.attributes = <PyObject *>made
+    return <dict>tensor.attributes
+
+
+# ------------------------------------------------------------------------------------------- the end of a tensor
+
+cdef void (*_tensor_dealloc)(PyObject *) noexcept
+
+
+cdef void _dealloc(PyObject *self) noexcept:
+    """
+    Without a GIL: erase the borrowed pointer to a Tensor whose count is zero. This comes before Cython's own function,
+    as that one raises the count for a moment, and the Tensor would seem to live.
+    """
+    cdef array_t *array = (<Tensor>self).array
+    if array != NULL:
+        lock_lending(array)
+        if array.tensor == <void *>self:
+            array.tensor = NULL
+        unlock_lending(array)
+    _tensor_dealloc(self)
+
+
+# --------------------------------------------------------------------------------------------- tensors from their type
+
+cdef object (*_bare_new)(_Type *, object, PyObject *)
+
+
+cdef object _new(_Type *cls, object arguments, PyObject *options):
+    """``Tensor.__new__`` as Python code sees it: what it makes has an array from the start, an empty one."""
+    cdef Tensor tensor = <Tensor>_bare_new(cls, arguments, options)
+    cdef int64_t nothing = 0
+    tensor.array = array_empty(default_float(), 1, &nothing)
+    if tensor.array == NULL:
+        check(MEMORY_ERROR)
+    tensor.array.tensor = <void *>tensor
+    make_lendable(<PyObject *>tensor)
+    return tensor
+
+
+def make_subclass(type cls not None, Tensor data not None, requires_grad=False):
+    """A tensor of the subclass `cls` over the memory of `data`, a leaf."""
+    cdef Tensor tensor
+    if not issubclass(cls, Tensor):
+        raise TypeError(f"make_subclass: expected a subclass of Tensor (got {cls!r}).")
+    tensor = <Tensor>_bare_new(<_Type *>cls, (), NULL)
+    adopt(tensor, data, False)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def _complete_type():
+    cdef Tensor any_tensor = Tensor.__new__(Tensor)
+    cdef _Type *cls = <_Type *>Tensor
+    global _tensor_traverse, _tensor_clear, _tensor_dealloc, _bare_new
+    _tensor_traverse, _tensor_clear = cls.tp_traverse, cls.tp_clear
+    cls.tp_traverse, cls.tp_clear = _traverse, _clear
+    _tensor_dealloc = cls.tp_dealloc
+    if FREE_THREADED:
+        cls.tp_dealloc = _dealloc
+    cls.tp_dictoffset = <char *>&any_tensor.attributes - <char *><void *>any_tensor
+    _bare_new, cls.tp_new = cls.tp_new, _new
+    install({"__dict__": property(attributes_of)})
+
+
+_complete_type()

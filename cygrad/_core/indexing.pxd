@@ -1,6 +1,0 @@
-"""Subscripts: ``x[key]`` and ``x[key] = value``."""
-
-from cygrad._core.tensor cimport Tensor
-
-cdef object getitem(Tensor self, object key)
-cdef int setitem(Tensor self, object key, object value) except -1

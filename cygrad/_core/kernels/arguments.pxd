@@ -1,0 +1,50 @@
+"""Checks that array kernels share: what an argument is, where a dimension lies, whether sizes make sense."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.arrays.value cimport value_t
+from cygrad._core.memory.errors cimport status_t
+
+# Every function returns a status; on failure the message names `operation` and the argument.
+
+# The array of an ARRAY argument, borrowed.
+cdef int array_argument(const char *operation, const char *name, const value_t *value, array_t **array) noexcept nogil
+# The entries of an ARRAYS argument, borrowed; a single ARRAY is a list of one.
+cdef int arrays_argument(const char *operation, const char *name, const value_t *value,
+                         int *count, array_t ***arrays) noexcept nogil
+cdef int integer_argument(const char *operation, const char *name, const value_t *value,
+                          int64_t *integer) noexcept nogil
+# The same with a default for an argument that is not given.
+cdef int optional_integer(const char *operation, const char *name, const value_t *value,
+                          int64_t default_value, int64_t *integer) noexcept nogil
+# A list of integers, borrowed; a single integer is a list of one, NOTHING an empty one.
+cdef int integers_argument(const char *operation, const char *name, const value_t *value,
+                           int *count, const int64_t **integers) noexcept nogil
+# A text, borrowed.
+cdef int text_argument(const char *operation, const char *name, const value_t *value, const char **text) noexcept nogil
+
+# 0 <= wrapped < ndim for a dimension that may count from the end; a 0-dim array is treated as if it had one.
+cdef int wrap_dim(const char *operation, int64_t dim, int ndim, int *wrapped) noexcept nogil
+# Wrap a list of dimensions and refuse repetitions; `tensor_identity` has room for MAX_DIMS.
+cdef int wrap_dims(const char *operation, int count, const int64_t *dims, int ndim, int *wrapped) noexcept nogil
+# Refuse negative sizes, too many dimensions, and more elements than an integer counts; -> how many there are.
+cdef int check_sizes(const char *operation, int64_t ndim, const int64_t *shape, int64_t *size) noexcept nogil
+# Refuse two shapes that differ, naming both.
+cdef int check_same_shape(const char *operation, const char *name, const array_t *array,
+                          int ndim, const int64_t *shape) noexcept nogil
+# An array to be written in place: writable memory in which every element has its own place.
+cdef int check_writable(const char *operation, const array_t *array) noexcept nogil
+
+# New arrays of checked sizes: uninitialized, and filled with zeros.
+cdef int new_array(const char *operation, int dtype, int ndim, const int64_t *shape, array_t **array) noexcept nogil
+cdef int new_zeros(const char *operation, int dtype, int ndim, const int64_t *shape, array_t **array) noexcept nogil
+# A contiguous copy that shares nothing with `array`.
+cdef int fresh_copy(array_t *array, array_t **copy) noexcept nogil
+# A view of `base` as a result.
+cdef int view_result(array_t *base, int ndim, const int64_t *shape, const int64_t *strides,
+                     int64_t offset, value_t *result) noexcept nogil
+# Takes over the reference, or reports that memory is exhausted if it is NULL.
+cdef int array_result(array_t *array, value_t *result) noexcept nogil
+
+# Text of a list of sizes for messages: "(2, 3)".
+cdef const char *list_text(int64_t count, const int64_t *values) noexcept nogil

@@ -1,0 +1,16 @@
+"""Which form of computing a convolution is the fastest."""
+
+from cygrad._core.kernels.convolution.convolution_geometry cimport geometry_t
+
+ctypedef enum direction_t:
+    FORWARD
+    INPUT_GRADIENT
+    WEIGHT_GRADIENT
+
+ctypedef enum form_t:
+    COLUMNS                    # products of matrices of patches
+    DIRECT                     # vectors along lines
+    WINOGRAD                   # tiles of 4 x 4 with a quarter of the products
+
+# The choice depends on sizes, dtype and direction alone: not on threads, nor on how the arrays lie in memory.
+cdef form_t choose_form(const geometry_t *geometry, int dtype, direction_t direction) noexcept nogil

@@ -1,0 +1,62 @@
+/* Convolutions without matrices: a padded image is one long line, and a tap of the kernel a distance along it.
+
+   With a stride, an image is first dealt into its phases: those elements whose padded places have the same remainder
+   by the stride. Then output position i meets, for each tap, element i + shift of the tap's phase, for all i at once;
+   what lies at the end of a line, where no position is, is computed too and left behind. */
+#ifndef CYGRAD_CONVOLUTION_DIRECT_H
+#define CYGRAD_CONVOLUTION_DIRECT_H
+
+#include "kernels/convolution/convolution_columns.h"
+#include "kernels/linalg/product_blocks.h"
+
+enum {
+    DIRECT_BLOCK = 16,      /* lines are rounded up to so many elements */
+    DIRECT_SLACK = 64       /* elements after a buffer which may be read and written */
+};
+
+/* Lines of a plane in a buffer: of images dealt into phases, or of outputs (with one phase). */
+typedef struct {
+    int64_t extent[3];      /* lines of one phase, and the length of a line */
+    int64_t phase;          /* elements of one phase */
+    int64_t flat;           /* elements from the first to the last output position, rounded up */
+    int64_t guard;          /* largest shift: zeros before the outputs, where they are shifted the other way */
+    int64_t image;          /* elements of the buffer of one channel of the input */
+    int64_t output;         /* ... and of the output, with its guard */
+} lines_t;
+
+static inline int64_t direct_phases(const geometry_t *g) {
+    return g->stride[0] * g->stride[1] * g->stride[2];
+}
+
+/* Sizes of buffers; phases are large enough for all of the image, so that gradients of all of it are found there. */
+static inline void plan_lines(const geometry_t *g, lines_t *lines) {
+    int64_t shift[3];
+    for (int d = 0; d < 3; d++) {
+        const int64_t most = (g->size[d] + g->padding[d] + g->stride[d] - 1) / g->stride[d];
+        shift[d] = (g->kernel[d] - 1) * g->dilation[d] / g->stride[d];
+        lines->extent[d] = g->out[d] + shift[d] > most ? g->out[d] + shift[d] : most;
+    }
+    const int64_t line = lines->extent[2], plane = lines->extent[1] * line;
+    lines->phase = lines->extent[0] * plane;
+    lines->flat = (g->out[0] - 1) * plane + (g->out[1] - 1) * line + g->out[2];
+    lines->flat = (lines->flat + DIRECT_BLOCK - 1) / DIRECT_BLOCK * DIRECT_BLOCK;
+    lines->guard = shift[0] * plane + shift[1] * line + shift[2];
+    lines->image = direct_phases(g) * lines->phase + lines->guard + DIRECT_SLACK;
+    lines->output = lines->guard + (lines->phase > lines->flat ? lines->phase : lines->flat) + DIRECT_SLACK;
+}
+
+/* Which phase a tap meets, and how far along it. */
+static inline int64_t tap_phase(const geometry_t *g, int64_t i, int64_t j, int64_t k) {
+    const int64_t a = i * g->dilation[0] % g->stride[0], b = j * g->dilation[1] % g->stride[1];
+    return (a * g->stride[1] + b) * g->stride[2] + k * g->dilation[2] % g->stride[2];
+}
+
+static inline int64_t tap_shift(const geometry_t *g, const lines_t *lines, int64_t i, int64_t j, int64_t k) {
+    const int64_t a = i * g->dilation[0] / g->stride[0], b = j * g->dilation[1] / g->stride[1];
+    return (a * lines->extent[1] + b) * lines->extent[2] + k * g->dilation[2] / g->stride[2];
+}
+
+#define LOOPS "kernels/convolution/convolution_lines.h"
+#include "simd/each_real.h"
+
+#endif

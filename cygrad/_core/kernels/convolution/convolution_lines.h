@@ -1,0 +1,139 @@
+/* Lines of images and of outputs for one type of real numbers. The includer defines REAL, INTEGER and
+   NAME(function). */
+
+typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4), may_alias));
+
+/* A line of `count` neighbors to those at even and at odd places, or back. */
+static inline __attribute__((always_inline)) void NAME(deal_pairs)(
+        REAL *line, int64_t count, REAL *even, REAL *odd, int back) {
+    typedef INTEGER choice __attribute__((vector_size(4 * sizeof(REAL))));
+    int64_t k = 0;
+    if (count >= 8)
+        for (; k < count / 2; k += 4) {
+            if (k + 4 > count / 2)
+                k = count / 2 - 4;      /* the last ones may overlap */
+            if (back) {
+                const NAME(four) first = *(NAME(four) *)(even + k), second = *(NAME(four) *)(odd + k);
+                *(NAME(four) *)(line + 2 * k) = __builtin_shuffle(first, second, (choice){0, 4, 1, 5});
+                *(NAME(four) *)(line + 2 * k + 4) = __builtin_shuffle(first, second, (choice){2, 6, 3, 7});
+            } else {
+                const NAME(four) first = *(NAME(four) *)(line + 2 * k), second = *(NAME(four) *)(line + 2 * k + 4);
+                *(NAME(four) *)(even + k) = __builtin_shuffle(first, second, (choice){0, 2, 4, 6});
+                *(NAME(four) *)(odd + k) = __builtin_shuffle(first, second, (choice){1, 3, 5, 7});
+            }
+        }
+    for (; k < (count + 1) / 2; k++) {
+        if (back) {
+            line[2 * k] = even[k];
+            if (2 * k + 1 < count) line[2 * k + 1] = odd[k];
+        } else {
+            even[k] = line[2 * k];
+            if (2 * k + 1 < count) odd[k] = line[2 * k + 1];
+        }
+    }
+}
+
+/* The phases of an image with stride 2 whose lines are contiguous: all elements have a place in one of them. */
+static inline __attribute__((always_inline)) void NAME(deal_halves)(
+        const geometry_t *g, const lines_t *lines, REAL *image, REAL *buffer, int back) {
+    const int64_t *s = g->stride, pad = g->padding[2];
+    const int64_t even = pad % 2 * lines->phase + pad / 2, odd = (pad + 1) % 2 * lines->phase + (pad + 1) / 2;
+    const int64_t b0 = g->padding[1] % s[1], j0 = g->padding[1] / s[1];
+    for (int64_t i = 0; i < g->size[0]; i++) {
+        const int64_t a = (i + g->padding[0]) % s[0], plane = (i + g->padding[0]) / s[0];
+        int64_t b = b0;
+        REAL *line = buffer + (a * s[1] + b0) * 2 * lines->phase + (plane * lines->extent[1] + j0) * lines->extent[2];
+        for (int64_t j = 0; j < g->size[1]; j++) {
+            NAME(deal_pairs)(image + i * g->step[0] + j * g->step[1], g->size[2], line + even, line + odd, back);
+            line += 2 * lines->phase;
+            if (++b == s[1]) {
+                b = 0;
+                line += lines->extent[2] - s[1] * 2 * lines->phase;
+            }
+        }
+    }
+}
+
+/* The image itself, with stride 1. */
+static inline __attribute__((always_inline)) void NAME(deal_whole)(
+        const geometry_t *g, const lines_t *lines, REAL *image, REAL *buffer, int back) {
+    const int64_t wide = lines->extent[2], *pad = g->padding, bytes = g->size[2] * sizeof(REAL);
+    for (int64_t i = 0; i < g->size[0]; i++) {
+        char *plane = (char *)(image + i * g->step[0]);
+        char *line = (char *)(buffer + ((i + pad[0]) * lines->extent[1] + pad[1]) * wide + pad[2]);
+        if (back)
+            copy_lines(plane, g->step[1] * sizeof(REAL), line, wide * sizeof(REAL), g->size[1], bytes);
+        else
+            copy_lines(line, wide * sizeof(REAL), plane, g->step[1] * sizeof(REAL), g->size[1], bytes);
+    }
+}
+
+/* Between a plane of the image, with its steps, and its phases: `back` writes the image. */
+FOR_EACH_CPU
+static void NAME(deal)(const geometry_t *g, const lines_t *lines, REAL *image, REAL *buffer, int back) {
+    const int64_t *s = g->stride;
+    if (s[2] == 2 && g->step[2] == 1) {
+        NAME(deal_halves)(g, lines, image, buffer, back);
+        return;
+    }
+    if (direct_phases(g) == 1 && g->step[2] == 1) {
+        NAME(deal_whole)(g, lines, image, buffer, back);
+        return;
+    }
+    for (int64_t a = 0; a < s[0]; a++)
+        for (int64_t b = 0; b < s[1]; b++)
+            for (int64_t c = 0; c < s[2]; c++) {
+                REAL *phase = buffer + ((a * s[1] + b) * s[2] + c) * lines->phase;
+                int64_t first[3] = {0, 0, 0}, last[3] = {lines->extent[0], lines->extent[1], lines->extent[2]};
+                inside(a - g->padding[0], s[0], g->size[0], &first[0], &last[0]);
+                inside(b - g->padding[1], s[1], g->size[1], &first[1], &last[1]);
+                inside(c - g->padding[2], s[2], g->size[2], &first[2], &last[2]);
+                const int64_t step = s[2] * g->step[2], count = last[2] - first[2];
+                for (int64_t i = first[0]; i < last[0]; i++)
+                    for (int64_t j = first[1]; j < last[1]; j++) {
+                        REAL *place = image + (i * s[0] + a - g->padding[0]) * g->step[0]
+                            + (j * s[1] + b - g->padding[1]) * g->step[1]
+                            + (first[2] * s[2] + c - g->padding[2]) * g->step[2];
+                        REAL *line = phase + (i * lines->extent[1] + j) * lines->extent[2] + first[2];
+                        for (int64_t k = 0; k < count; k++)
+                            *(back ? place + step * k : line + k) = *(back ? line + k : place + step * k);
+                    }
+            }
+}
+
+/* Between a contiguous plane of outputs and lines as long as those of the input's phases. */
+FOR_EACH_CPU
+static void NAME(spread)(const geometry_t *g, const lines_t *lines, REAL *plane, REAL *buffer, int back) {
+    const int64_t wide = lines->extent[2] * sizeof(REAL), narrow = g->out[2] * sizeof(REAL);
+    for (int64_t i = 0; i < g->out[0]; i++) {
+        char *line = (char *)(buffer + i * lines->extent[1] * lines->extent[2]);
+        char *packed = (char *)(plane + i * g->out[1] * g->out[2]);
+        if (back)
+            copy_lines(packed, narrow, line, wide, g->out[1], narrow);
+        else
+            copy_lines(line, wide, packed, narrow, g->out[1], narrow);
+    }
+}
+
+/* The sums of `dots` for one pair of planes, without zeros in between, so that they meet no inf or nan where the
+   kernel meets nothing: for planes that have such elements. */
+static void NAME(plain_dots)(const geometry_t *g, const REAL *grad, const REAL *image, double *sums) {
+    for (int64_t a = 0; a < g->kernel[0]; a++)
+        for (int64_t b = 0; b < g->kernel[1]; b++)
+            for (int64_t c = 0; c < g->kernel[2]; c++) {
+                int64_t first[3] = {0, 0, 0}, last[3] = {g->out[0], g->out[1], g->out[2]};
+                const int64_t i0 = a * g->dilation[0] - g->padding[0], j0 = b * g->dilation[1] - g->padding[1];
+                const int64_t k0 = c * g->dilation[2] - g->padding[2];
+                inside(i0, g->stride[0], g->size[0], &first[0], &last[0]);
+                inside(j0, g->stride[1], g->size[1], &first[1], &last[1]);
+                inside(k0, g->stride[2], g->size[2], &first[2], &last[2]);
+                double total = 0;
+                for (int64_t i = first[0]; i < last[0]; i++)
+                    for (int64_t j = first[1]; j < last[1]; j++)
+                        for (int64_t k = first[2]; k < last[2]; k++)
+                            total += (double)grad[(i * g->out[1] + j) * g->out[2] + k]
+                                * image[(i * g->stride[0] + i0) * g->step[0] + (j * g->stride[1] + j0) * g->step[1]
+                                        + (k * g->stride[2] + k0) * g->step[2]];
+                *sums++ += total;
+            }
+}

@@ -1,0 +1,44 @@
+/* Winograd's convolution with kernels of 3 x 3: tiles of 4 x 4 results from 6 x 6 elements with 36 products, not 144.
+
+   S. Winograd, Arithmetic Complexity of Computations (1980), and A. Lavin, S. Gray, Fast Algorithms for Convolutional
+   Neural Networks (2016). A tile d and a kernel g become values of polynomials at the points 0, a, -a, b, -b and
+   infinity; products of these are values of the product, from which the tile of results is interpolated:
+
+       Y = A' [ (G g G') * (B' d B) ] A
+
+   The points decide how errors grow. With a = 3/4 and b = 3/2 they are half of those with the usual 1 and 2: relative
+   to the results' size, 7.5e-7 for 64 channels and 1.3e-6 for 512 in single precision, where sums of products have
+   2.8e-7. a and b are exact, and so are their squares and products. */
+#ifndef CYGRAD_CONVOLUTION_WINOGRAD_H
+#define CYGRAD_CONVOLUTION_WINOGRAD_H
+
+#include <stdint.h>
+#include <string.h>
+#include "simd/each_cpu.h"
+
+enum {
+    RESULTS = 4,            /* of a tile, in each direction */
+    SOURCES = 6,
+    POINTS = 36
+};
+
+/* Where tiles are cut from, or put together: planes of a batch, in elements. */
+typedef struct {
+    char *data;
+    int64_t batch_step, channel_step, line_step, step;
+    int64_t lines, columns;
+    int64_t top, left;      /* padding: tile (0, 0) begins so far before the plane */
+    int64_t tile_columns;   /* of a plane */
+    int64_t tiles;
+} planes_t;
+
+/* Values of some tiles: channels side by side, then tiles, then points; in elements. */
+typedef struct {
+    char *data;
+    int64_t tile_step, point_step;
+} values_t;
+
+#define LOOPS "kernels/convolution/convolution_tiles.h"
+#include "simd/each_real.h"
+
+#endif

@@ -1,0 +1,437 @@
+"""Elements chosen along one dimension: gather, scatter, scatter_add, take_along_dim.
+
+Rows of the index array are walked in order. In each, element j is at  base + index[j] * along + j * across  of
+the other array, whichever dimension is indexed.
+"""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdio cimport snprintf
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, retain, shape_text, share_memory
+from cygrad._core.arrays.dtype cimport (
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_name, itemsize,
+)
+from cygrad._core.arrays.value cimport ARRAY, NOTHING, register_kernel, value_t
+from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.elementwise.offset_moves cimport (
+    ADD, READ, WRITE, complex64_t, complex128_t, move_t, number_t, pair_t, word_t,
+)
+from cygrad._core.kernels.arguments cimport (
+    array_argument, array_result, check_writable, fresh_copy, integer_argument, new_array, wrap_dim,
+)
+from cygrad._core.kernels.indexing.index cimport scalar_array
+from cygrad._core.kernels.indexing.positions cimport check_index_dtype, out_of_bounds
+from cygrad._core.kernels.shape.shape cimport expanded, reshaped
+from cygrad._core.memory.atomic cimport atomic_load, atomic_store
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.threads.parallel cimport parallel_for
+
+cdef enum:
+    GRAIN = 16384          # elements in one piece of a parallel loop
+
+ctypedef struct walk_t:
+    move_t move
+    int dtype
+    char *sparse
+    char *dense                    # contiguous, in the shape of the index; or one value for all
+    int64_t dense_step             # bytes from one element of it to the next: 0 for one value
+    const int64_t *indices         # contiguous
+    int64_t length                 # of a row
+    int64_t rows_in_group          # rows that may write to the same places
+    int64_t along, across          # steps in bytes
+    int64_t size                   # of the indexed dimension
+    bint negative                  # do indices count from the end?
+    int n_outer                    # dimensions of the index but for the last
+    int64_t outer_shape[MAX_DIMS]
+    int64_t outer_strides[MAX_DIMS]
+    int64_t failed                 # 1 once some index was out of bounds
+
+
+cdef inline int64_t _counted(int64_t index, int64_t size, bint negative) noexcept nogil:
+    """The index counted from the front; -1 if it is out of bounds."""
+    if negative and index < 0:
+        index += size
+    return index if <uint64_t>index < <uint64_t>size else -1
+
+
+# The steps are copied before each loop: the compiler cannot know that a write leaves the struct alone.
+
+cdef void _read_row(walk_t *walk, const char *base, word_t *dense, const int64_t *indices) noexcept nogil:
+    """dense[j] = the element that index j chooses."""
+    cdef int64_t j, index, size = walk.size, along = walk.along, across = walk.across
+    cdef bint negative = walk.negative, failed = False
+    for j in range(walk.length):
+        index = _counted(indices[j], size, negative)
+        if index < 0:
+            failed = True
+        else:
+            dense[j] = (<word_t *>(base + index * along + j * across))[0]
+    if failed:
+        atomic_store(&walk.failed, 1)
+
+
+cdef void _write_row(walk_t *walk, char *base, const word_t *dense, const int64_t *indices) noexcept nogil:
+    """The element that index j chooses = dense[j]."""
+    cdef int64_t j, index, size = walk.size, along = walk.along, across = walk.across
+    cdef int64_t step = 1 if walk.dense_step else 0
+    cdef bint failed = False
+    for j in range(walk.length):
+        index = _counted(indices[j], size, False)
+        if index < 0:
+            failed = True
+        else:
+            (<word_t *>(base + index * along + j * across))[0] = dense[j * step]
+    if failed:
+        atomic_store(&walk.failed, 1)
+
+
+cdef void _add_row(walk_t *walk, char *base, const number_t *dense, const int64_t *indices) noexcept nogil:
+    """The element that index j chooses += dense[j]."""
+    cdef int64_t j, index, size = walk.size, along = walk.along, across = walk.across
+    cdef int64_t step = 1 if walk.dense_step else 0
+    cdef bint failed = False
+    cdef number_t *place
+    for j in range(walk.length):
+        index = _counted(indices[j], size, False)
+        if index < 0:
+            failed = True
+        else:
+            place = <number_t *>(base + index * along + j * across)
+            place[0] = place[0] + dense[j * step]
+    if failed:
+        atomic_store(&walk.failed, 1)
+
+
+cdef void _or_row(walk_t *walk, char *base, const uint8_t *dense, const int64_t *indices) noexcept nogil:
+    """A sum of booleans is true if one of them is."""
+    cdef int64_t j, index, step = 1 if walk.dense_step else 0
+    for j in range(walk.length):
+        index = _counted(indices[j], walk.size, False)
+        if index < 0:
+            atomic_store(&walk.failed, 1)
+        elif dense[j * step]:
+            base[index * walk.along + j * walk.across] = 1
+
+
+cdef void _row(walk_t *walk, char *base, char *dense, const int64_t *indices) noexcept nogil:
+    """One row, with the loop for its dtype."""
+    cdef int64_t width = itemsize(walk.dtype)
+    cdef int d = walk.dtype
+    if walk.move == READ:
+        if width == 1:
+            _read_row(walk, base, <int8_t *>dense, indices)
+        elif width == 2:
+            _read_row(walk, base, <int16_t *>dense, indices)
+        elif width == 4:
+            _read_row(walk, base, <int32_t *>dense, indices)
+        elif width == 8:
+            _read_row(walk, base, <int64_t *>dense, indices)
+        else:
+            _read_row(walk, base, <pair_t *>dense, indices)
+    elif walk.move == WRITE:
+        if width == 1:
+            _write_row(walk, base, <const int8_t *>dense, indices)
+        elif width == 2:
+            _write_row(walk, base, <const int16_t *>dense, indices)
+        elif width == 4:
+            _write_row(walk, base, <const int32_t *>dense, indices)
+        elif width == 8:
+            _write_row(walk, base, <const int64_t *>dense, indices)
+        else:
+            _write_row(walk, base, <const pair_t *>dense, indices)
+    elif d == BOOL:
+        _or_row(walk, base, <const uint8_t *>dense, indices)
+    elif d == UINT8:
+        _add_row(walk, base, <const uint8_t *>dense, indices)
+    elif d == INT8:
+        _add_row(walk, base, <const int8_t *>dense, indices)
+    elif d == INT16:
+        _add_row(walk, base, <const int16_t *>dense, indices)
+    elif d == INT32:
+        _add_row(walk, base, <const int32_t *>dense, indices)
+    elif d == INT64:
+        _add_row(walk, base, <const int64_t *>dense, indices)
+    elif d == FLOAT32:
+        _add_row(walk, base, <const float *>dense, indices)
+    elif d == FLOAT64:
+        _add_row(walk, base, <const double *>dense, indices)
+    elif d == COMPLEX64:
+        _add_row(walk, base, <const complex64_t *>dense, indices)
+    else:
+        _add_row(walk, base, <const complex128_t *>dense, indices)
+
+
+cdef void _groups(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """The rows of groups begin..end, in order."""
+    cdef walk_t *walk = <walk_t *>context
+    cdef int64_t row, rest, place
+    cdef int k
+    for row in range(begin * walk.rows_in_group, end * walk.rows_in_group):
+        rest, place = row, 0
+        for k in range(walk.n_outer - 1, 0, -1):
+            place += rest % walk.outer_shape[k] * walk.outer_strides[k]
+            rest //= walk.outer_shape[k]
+        if walk.n_outer:
+            place += rest * walk.outer_strides[0]
+        _row(walk, walk.sparse + place, walk.dense + row * walk.length * walk.dense_step,
+             walk.indices + row * walk.length)
+
+
+cdef int _run(const char *operation, move_t move, array_t *self, int dim, array_t *indices, char *dense,
+              int64_t dense_step, bint negative, int error) noexcept nogil:
+    """Walk over contiguous int64 `indices`, whose shape has been checked."""
+    cdef walk_t walk
+    cdef int64_t width = itemsize(self.dtype), groups = 1
+    cdef int k, last = indices.ndim - 1
+    if indices.size == 0:
+        return OK
+    walk.move, walk.dtype, walk.sparse, walk.dense, walk.dense_step = move, self.dtype, self.data, dense, dense_step
+    walk.indices = <const int64_t *>indices.data
+    walk.length, walk.along, walk.across, walk.rows_in_group = 1, 0, 0, 1
+    walk.size, walk.negative, walk.failed, walk.n_outer = 1, negative, 0, 0
+    if self.ndim:
+        walk.size, walk.along = self.shape[dim], self.strides[dim] * width
+        walk.across = 0 if dim == last or last < 0 else self.strides[last] * width
+    if indices.ndim:
+        walk.length = indices.shape[last]
+    for k in range(last):
+        walk.outer_shape[k] = indices.shape[k]
+        walk.outer_strides[k] = 0 if k == dim or self.ndim == 0 else self.strides[k] * width
+        walk.n_outer += 1
+        if k < dim or move == READ:
+            groups *= indices.shape[k]
+        else:
+            walk.rows_in_group *= indices.shape[k]
+    parallel_for(_groups, &walk, groups, max(1, GRAIN // (walk.length * walk.rows_in_group)))
+    return _check_bounds(operation, indices, dim, walk.size, negative, error) if atomic_load(&walk.failed) else OK
+
+
+cdef int _check_bounds(const char *operation, array_t *indices, int dim, int64_t size, bint negative,
+                       int error) noexcept nogil:
+    """Name the first index that is out of bounds; OK if there is none."""
+    cdef const int64_t *values = <const int64_t *>indices.data
+    cdef int64_t j
+    for j in range(indices.size):
+        if _counted(values[j], size, negative) < 0:
+            return out_of_bounds(operation, values[j], dim, size, error)
+    return OK
+
+
+cdef int _check_index(const char *operation, array_t *self, int dim, array_t *index, const char *name,
+                      array_t *limit, bint whole) noexcept nogil:
+    """Refuse an index larger than `limit` (apart from `dim`, unless `whole`), or of other dimensions."""
+    cdef int k
+    if index.size == 0:
+        return OK
+    if (index.ndim or 1) != (limit.ndim or 1):
+        snprintf(message(), MESSAGE, b"%s: index and %s differ in their number of dimensions (got shapes %s and %s).",
+                 operation, name, shape_text(index), shape_text(limit))
+        return RUNTIME_ERROR
+    for k in range(index.ndim):
+        if (whole or k != dim) and index.shape[k] > (limit.shape[k] if limit.ndim else 1):
+            snprintf(message(), MESSAGE, b"%s: index is larger than %s in dimension %d (got shapes %s and %s).",
+                     operation, name, k, shape_text(index), shape_text(limit))
+            return RUNTIME_ERROR
+    return OK
+
+
+cdef int _open(const char *operation, const value_t *arguments, array_t **self, int *dim,
+               array_t **index) noexcept nogil:
+    """The arguments (self, dim, index) that all kernels here begin with, checked against each other."""
+    cdef int64_t given
+    cdef int status = array_argument(operation, b"self", &arguments[0], self)
+    if status == OK:
+        status = integer_argument(operation, b"dim", &arguments[1], &given)
+    if status == OK:
+        status = array_argument(operation, b"index", &arguments[2], index)
+    if status == OK:
+        status = wrap_dim(operation, given, self[0].ndim, dim)
+    if status == OK:
+        status = check_index_dtype(operation, index[0], RUNTIME_ERROR)
+    if status == OK:
+        status = _check_index(operation, self[0], dim[0], index[0], b"self", self[0], False)
+    return status
+
+
+cdef int _gathered(const char *operation, array_t *self, int dim, array_t *index, bint negative,
+                   value_t *result) noexcept nogil:
+    """The chosen elements, in the shape of the index."""
+    cdef array_t *chosen = NULL
+    cdef array_t *indices = as_contiguous(index, INT64)
+    cdef int status
+    if indices == NULL:
+        return MEMORY_ERROR
+    status = new_array(operation, self.dtype, index.ndim, index.shape, &chosen)
+    if status == OK:
+        status = _run(operation, READ, self, dim, indices, chosen.data, itemsize(self.dtype), negative, RUNTIME_ERROR)
+    release(indices)
+    if status != OK:
+        release(chosen)
+        return status
+    return array_result(chosen, result)
+
+
+cdef int gather_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """gather(self, dim, index): element index[..., j, ...] along `dim` for every place of the index."""
+    cdef array_t *self
+    cdef array_t *index
+    cdef int dim, status = _open(b"gather", arguments, &self, &dim, &index)
+    return _gathered(b"gather", self, dim, index, False, &results[0]) if status == OK else status
+
+
+cdef int _source(const char *operation, array_t *self, int dim, array_t *index, const value_t *value,
+                 array_t **dense, int64_t *step) noexcept nogil:
+    """What is to be scattered: a number, or the part of an array that the index covers, made contiguous."""
+    cdef array_t *source
+    cdef array_t *part
+    cdef int status
+    if value.kind != ARRAY:
+        step[0] = 0
+        return scalar_array(operation, value, self.dtype, dense)
+    source = value.of.array
+    if source.dtype != self.dtype:
+        snprintf(message(), MESSAGE, b"%s: dtypes differ (got src of %s, expected %s). Convert src first.",
+                 operation, dtype_name(source.dtype), dtype_name(self.dtype))
+        return RUNTIME_ERROR
+    status = _check_index(operation, self, dim, index, b"src", source, True)
+    if status != OK:
+        return status
+    step[0] = itemsize(self.dtype)
+    if index.size == 0 or source.ndim == 0 or index.ndim == 0:
+        return fresh_copy(source, dense)
+    part = array_view(source, source.dtype, source.ndim, index.shape, source.strides, 0)
+    if part == NULL:
+        return MEMORY_ERROR
+    if share_memory(part, self):
+        status = fresh_copy(part, dense)
+    else:
+        dense[0] = as_contiguous(part, -1)
+        status = OK if dense[0] != NULL else MEMORY_ERROR
+    release(part)
+    return status
+
+
+cdef int _scatter(const char *operation, move_t move, bint in_place, const value_t *arguments,
+                  value_t *results) noexcept nogil:
+    """Write or add `src` at the chosen places of `self`, or of a copy of it."""
+    cdef array_t *self
+    cdef array_t *index
+    cdef array_t *indices = NULL
+    cdef array_t *dense = NULL
+    cdef array_t *target = NULL
+    cdef int64_t step = 0
+    cdef int dim, status = _open(operation, arguments, &self, &dim, &index)
+    if status == OK and in_place:
+        status = check_writable(operation, self)
+    if status == OK:
+        status = _source(operation, self, dim, index, &arguments[3], &dense, &step)
+    if status != OK:
+        return status
+    # An index in the memory that is about to change must be read before.
+    if in_place and share_memory(index, self) and index.dtype == INT64:
+        status = fresh_copy(index, &indices)
+    else:
+        indices = as_contiguous(index, INT64)
+        status = OK if indices != NULL else MEMORY_ERROR
+    if status == OK and not in_place:
+        status = fresh_copy(self, &target)
+    elif status == OK:
+        target = retain(self)
+    if status == OK:
+        if in_place:           # checked before anything is written: a failure leaves the memory as it was
+            status = _check_bounds(operation, indices, dim, self.shape[dim] if self.ndim else 1, False, RUNTIME_ERROR)
+        if status == OK:
+            status = _run(operation, move, target, dim, indices, dense.data, step, False, RUNTIME_ERROR)
+    release(indices)
+    release(dense)
+    if status != OK:
+        release(target)
+        return status
+    return array_result(target, &results[0])
+
+
+cdef int scatter_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """scatter(self, dim, index, src): a copy with src (or a number) written at the chosen places."""
+    return _scatter(b"scatter", WRITE, False, arguments, results)
+
+
+cdef int scatter_into_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """scatter_into(self, dim, index, src): the same in the memory of self."""
+    return _scatter(b"scatter", WRITE, True, arguments, results)
+
+
+cdef int scatter_add_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """scatter_add(self, dim, index, src): a copy with src (or a number) added at the chosen places, in order."""
+    return _scatter(b"scatter_add", ADD, False, arguments, results)
+
+
+cdef int scatter_add_into_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """scatter_add_into(self, dim, index, src): the same in the memory of self."""
+    return _scatter(b"scatter_add", ADD, True, arguments, results)
+
+
+cdef int _broadcast_but(array_t *self, array_t *index, int dim, int64_t *self_shape,
+                        int64_t *index_shape) noexcept nogil:
+    """Shapes of both with every dimension but `dim` broadcast."""
+    cdef int k
+    for k in range(self.ndim):
+        self_shape[k], index_shape[k] = self.shape[k], index.shape[k]
+        if k == dim or self.shape[k] == index.shape[k]:
+            continue
+        if self.shape[k] == 1:
+            self_shape[k] = index.shape[k]
+        elif index.shape[k] == 1:
+            index_shape[k] = self.shape[k]
+        else:
+            snprintf(message(), MESSAGE, b"take_along_dim: shapes cannot be broadcast apart from dimension %d "
+                     b"(got %s and indices %s).", dim, shape_text(self), shape_text(index))
+            return RUNTIME_ERROR
+    return OK
+
+
+cdef int take_along_dim_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """take_along_dim(self, indices, dim): gather with broadcasting; without `dim` of the array as one row."""
+    cdef array_t *self
+    cdef array_t *index
+    cdef array_t *wide_self = NULL
+    cdef array_t *wide_index = NULL
+    cdef int64_t self_shape[MAX_DIMS]
+    cdef int64_t index_shape[MAX_DIMS]
+    cdef int64_t given
+    cdef int dim, status = array_argument(b"take_along_dim", b"self", &arguments[0], &self)
+    if status == OK:
+        status = array_argument(b"take_along_dim", b"indices", &arguments[1], &index)
+    if status == OK:
+        status = check_index_dtype(b"take_along_dim", index, RUNTIME_ERROR)
+    if status != OK:
+        return status
+    if arguments[2].kind == NOTHING:
+        wide_self, wide_index, dim = reshaped(self, 1, &self.size), reshaped(index, 1, &index.size), 0
+        status = OK if wide_self != NULL and wide_index != NULL else MEMORY_ERROR
+    else:
+        status = integer_argument(b"take_along_dim", b"dim", &arguments[2], &given)
+        if status == OK and self.ndim != index.ndim:
+            snprintf(message(), MESSAGE, b"take_along_dim: the tensor and the indices differ in their number of "
+                     b"dimensions "
+                     b"(got shapes %s and %s).", shape_text(self), shape_text(index))
+            status = RUNTIME_ERROR
+        if status == OK:
+            status = wrap_dim(b"take_along_dim", given, self.ndim, &dim)
+        if status == OK:
+            status = _broadcast_but(self, index, dim, self_shape, index_shape)
+        if status == OK:
+            status = expanded(b"take_along_dim", self, self.ndim, self_shape, &wide_self)
+        if status == OK:
+            status = expanded(b"take_along_dim", index, self.ndim, index_shape, &wide_index)
+    if status == OK:
+        status = _gathered(b"take_along_dim", wide_self, dim, wide_index, True, &results[0])
+    release(wide_self)
+    release(wide_index)
+    return status
+
+
+register_kernel("gather", gather_kernel)
+register_kernel("scatter", scatter_kernel)
+register_kernel("scatter_into", scatter_into_kernel)
+register_kernel("scatter_add", scatter_add_kernel)
+register_kernel("scatter_add_into", scatter_add_into_kernel)
+register_kernel("take_along_dim", take_along_dim_kernel)

@@ -1,0 +1,112 @@
+# cygrad: openblas
+"""
+The one door to BLAS: products of float32, float64, complex64 and complex128, one thread per call.
+
+The library is our own copy of OpenBLAS, so that one thread per call is a setting that disturbs nobody.
+Parallelism comes from tiles (multiply.pyx), which do not depend on the number of threads; OpenBLAS's
+own threads would make the result depend on it, and would queue callers from several Python threads.
+"""
+
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.dtype cimport COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
+
+cdef extern from "cblas.h" nogil:
+    ctypedef enum CBLAS_ORDER:
+        CblasRowMajor
+    ctypedef enum CBLAS_TRANSPOSE:
+        CblasNoTrans
+        CblasTrans
+    void scipy_openblas_set_num_threads(int n)
+
+    void scipy_cblas_sgemm(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int, int, int, float, const float *,
+                           int, const float *, int, float, float *, int)
+    void scipy_cblas_dgemm(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int, int, int, double, const double *,
+                           int, const double *, int, double, double *, int)
+    void scipy_cblas_cgemm(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int, int, int, const void *,
+                           const void *, int, const void *, int, const void *, void *, int)
+    void scipy_cblas_zgemm(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int, int, int, const void *,
+                           const void *, int, const void *, int, const void *, void *, int)
+
+    void scipy_cblas_sgemv(CBLAS_ORDER, CBLAS_TRANSPOSE, int, int, float, const float *, int,
+                           const float *, int, float, float *, int)
+    void scipy_cblas_dgemv(CBLAS_ORDER, CBLAS_TRANSPOSE, int, int, double, const double *, int,
+                           const double *, int, double, double *, int)
+    void scipy_cblas_cgemv(CBLAS_ORDER, CBLAS_TRANSPOSE, int, int, const void *, const void *, int,
+                           const void *, int, const void *, void *, int)
+    void scipy_cblas_zgemv(CBLAS_ORDER, CBLAS_TRANSPOSE, int, int, const void *, const void *, int,
+                           const void *, int, const void *, void *, int)
+
+    float scipy_cblas_sdot(int, const float *, int, const float *, int)
+    double scipy_cblas_ddot(int, const double *, int, const double *, int)
+    void scipy_cblas_cdotu_sub(int, const void *, int, const void *, int, void *)
+    void scipy_cblas_cdotc_sub(int, const void *, int, const void *, int, void *)
+    void scipy_cblas_zdotu_sub(int, const void *, int, const void *, int, void *)
+    void scipy_cblas_zdotc_sub(int, const void *, int, const void *, int, void *)
+
+
+cdef inline CBLAS_TRANSPOSE transposed(bint transpose) noexcept nogil:
+    """BLAS's name for it."""
+    return CblasTrans if transpose else CblasNoTrans
+
+
+cdef void gemm(int dtype, bint transpose_a, bint transpose_b, int64_t m, int64_t n, int64_t k,
+               scalar_t alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+               scalar_t beta, void *c, int64_t ldc) noexcept nogil:
+    """c = alpha * op(a) @ op(b) + beta * c, row-major."""
+    cdef CBLAS_TRANSPOSE op_a = transposed(transpose_a), op_b = transposed(transpose_b)
+    cdef float[2] alpha32
+    cdef float[2] beta32
+    if dtype == FLOAT32:
+        scipy_cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, k, <float>alpha.real, <const float *>a, lda,
+                          <const float *>b, ldb, <float>beta.real, <float *>c, ldc)
+    elif dtype == FLOAT64:
+        scipy_cblas_dgemm(CblasRowMajor, op_a, op_b, m, n, k, alpha.real, <const double *>a, lda,
+                          <const double *>b, ldb, beta.real, <double *>c, ldc)
+    elif dtype == COMPLEX64:
+        alpha32[0], alpha32[1] = <float>alpha.real, <float>alpha.imag
+        beta32[0], beta32[1] = <float>beta.real, <float>beta.imag
+        scipy_cblas_cgemm(CblasRowMajor, op_a, op_b, m, n, k, alpha32, a, lda, b, ldb, beta32, c, ldc)
+    elif dtype == COMPLEX128:
+        scipy_cblas_zgemm(CblasRowMajor, op_a, op_b, m, n, k, &alpha, a, lda, b, ldb, &beta, c, ldc)
+
+
+cdef void gemv(int dtype, bint transpose_a, int64_t m, int64_t n, scalar_t alpha, const void *a, int64_t lda,
+               const void *x, int64_t x_stride, scalar_t beta, void *y, int64_t y_stride) noexcept nogil:
+    """y = alpha * op(a) @ x + beta * y for the row-major matrix `a` of m x n as stored."""
+    cdef CBLAS_TRANSPOSE op = transposed(transpose_a)
+    cdef float[2] alpha32
+    cdef float[2] beta32
+    if dtype == FLOAT32:
+        scipy_cblas_sgemv(CblasRowMajor, op, m, n, <float>alpha.real, <const float *>a, lda,
+                          <const float *>x, x_stride, <float>beta.real, <float *>y, y_stride)
+    elif dtype == FLOAT64:
+        scipy_cblas_dgemv(CblasRowMajor, op, m, n, alpha.real, <const double *>a, lda,
+                          <const double *>x, x_stride, beta.real, <double *>y, y_stride)
+    elif dtype == COMPLEX64:
+        alpha32[0], alpha32[1] = <float>alpha.real, <float>alpha.imag
+        beta32[0], beta32[1] = <float>beta.real, <float>beta.imag
+        scipy_cblas_cgemv(CblasRowMajor, op, m, n, alpha32, a, lda, x, x_stride, beta32, y, y_stride)
+    elif dtype == COMPLEX128:
+        scipy_cblas_zgemv(CblasRowMajor, op, m, n, &alpha, a, lda, x, x_stride, &beta, y, y_stride)
+
+
+cdef void dot(int dtype, bint conjugate, int64_t n, const void *x, int64_t x_stride,
+              const void *y, int64_t y_stride, void *result) noexcept nogil:
+    """The sum of x[i] * y[i], or conj(x[i]) * y[i]."""
+    if dtype == FLOAT32:
+        (<float *>result)[0] = scipy_cblas_sdot(n, <const float *>x, x_stride, <const float *>y, y_stride)
+    elif dtype == FLOAT64:
+        (<double *>result)[0] = scipy_cblas_ddot(n, <const double *>x, x_stride, <const double *>y, y_stride)
+    elif dtype == COMPLEX64:
+        if conjugate:
+            scipy_cblas_cdotc_sub(n, x, x_stride, y, y_stride, result)
+        else:
+            scipy_cblas_cdotu_sub(n, x, x_stride, y, y_stride, result)
+    elif dtype == COMPLEX128:
+        if conjugate:
+            scipy_cblas_zdotc_sub(n, x, x_stride, y, y_stride, result)
+        else:
+            scipy_cblas_zdotu_sub(n, x, x_stride, y, y_stride, result)
+
+
+scipy_openblas_set_num_threads(1)

@@ -1,0 +1,100 @@
+/* Distances of one vector from several, and their gradient; see distances.pyx. `sum_of_sizes`: p = 1 instead of p = 2.
+
+   Sums are taken in short parts that are added up then, which keeps rounding small. `turned` has row c of m for
+   component c of all k other vectors. */
+#ifndef CYGRAD_DISTANCE_PARTS
+#define CYGRAD_DISTANCE_PARTS
+enum { AT_ONCE = 256, PART = 64, MIRRORED = 32 };
+#endif
+
+#include "simd/vector_functions.h"
+#include "simd/lane_sums.h"
+
+#undef ROOT
+#if DOUBLE
+#define ROOT(x) sqrt(x)
+#else
+#define ROOT(x) sqrtf(x)
+#endif
+
+/* `sum` and the size of a - b, or its square */
+INLINE REAL NAME(enlarged)(REAL sum, REAL a, REAL b, int sum_of_sizes) {
+    const REAL difference = a - b;
+    return sum_of_sizes ? sum + ABSOLUTE(difference) : MULTIPLY_ADD(difference, difference, sum);
+}
+
+/* Components first to last of n vectors: several at a time, so that sums stay in registers for a while. */
+INLINE void NAME(enlarge_parts)(const REAL *x, const REAL *y, REAL *part, int64_t n, int64_t k, int64_t first,
+                                int64_t last, int sum_of_sizes) {
+    int64_t c = first;
+    for (; c + 4 <= last; c += 4) {
+        const REAL *row = y + c * k, x0 = x[c], x1 = x[c + 1], x2 = x[c + 2], x3 = x[c + 3];
+        INDEPENDENT
+        for (int64_t j = 0; j < n; j++) {
+            REAL sum = NAME(enlarged)(part[j], x0, row[j], sum_of_sizes);
+            sum = NAME(enlarged)(sum, x1, row[j + k], sum_of_sizes);
+            sum = NAME(enlarged)(sum, x2, row[j + 2 * k], sum_of_sizes);
+            part[j] = NAME(enlarged)(sum, x3, row[j + 3 * k], sum_of_sizes);
+        }
+    }
+    for (; c < last; c++) {
+        INDEPENDENT
+        for (int64_t j = 0; j < n; j++)
+            part[j] = NAME(enlarged)(part[j], x[c], y[c * k + j], sum_of_sizes);
+    }
+}
+
+/* out[j] = the distance of x from vector j, for j from `from` on. */
+static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int64_t from, int64_t k, int64_t m,
+                               int sum_of_sizes) {
+    REAL sums[AT_ONCE], part[AT_ONCE];
+    for (int64_t start = from; start < k; start += AT_ONCE) {
+        const int64_t n = k - start < AT_ONCE ? k - start : AT_ONCE;
+        memset(sums, 0, sizeof sums);
+        for (int64_t first = 0; first < m; first += PART) {
+            const int64_t last = m - first < PART ? m : first + PART;
+            memset(part, 0, sizeof part);
+            if (sum_of_sizes)
+                NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, 1);
+            else
+                NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, 0);
+            for (int64_t j = 0; j < n; j++)
+                sums[j] += part[j];
+        }
+        for (int64_t j = 0; j < n; j++)
+            out[start + j] = sum_of_sizes ? sums[j] : ROOT(sums[j]);
+    }
+}
+
+/* Below the diagonal of a square matrix, in these rows, what is above it. */
+static void NAME(mirror)(REAL *square, int64_t n, int64_t begin, int64_t end) {
+    for (int64_t column = 0; column < end; column += MIRRORED)
+        for (int64_t i = begin > column ? begin : column + 1; i < end; i++)
+            for (int64_t j = column; j < column + MIRRORED && j < i; j++)
+                square[i * n + j] = square[j * n + i];
+}
+
+/* out[c] = the sum over j of weights[j] times the derivative of distance j by x[c], 0 where vectors coincide. */
+static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REAL *weights, const REAL *distances,
+                                    REAL *out, int64_t k, int64_t m, int sum_of_sizes) {
+    REAL shares[AT_ONCE], terms[AT_ONCE];
+    memset(out, 0, m * sizeof(REAL));
+    for (int64_t start = 0; start < k; start += AT_ONCE) {
+        const int64_t n = k - start < AT_ONCE ? k - start : AT_ONCE;
+        for (int64_t j = 0; j < n; j++)
+            shares[j] = sum_of_sizes ? weights[start + j]
+                                     : distances[start + j] == 0 ? 0 : weights[start + j] / distances[start + j];
+        for (int64_t c = 0; c < m; c++) {
+            const REAL *y = turned + c * k + start, own = x[c];
+            if (sum_of_sizes)
+                for (int64_t j = 0; j < n; j++) {
+                    const REAL difference = own - y[j];
+                    terms[j] = difference > 0 ? shares[j] : difference < 0 ? -shares[j] : difference;
+                }
+            else
+                for (int64_t j = 0; j < n; j++)
+                    terms[j] = shares[j] == 0 ? 0 : shares[j] * (own - y[j]);
+            out[c] += (REAL)NAME(sum_of)(terms, NULL, n);
+        }
+    }
+}

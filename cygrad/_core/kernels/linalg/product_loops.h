@@ -1,0 +1,209 @@
+/* Sums of products for one type of real numbers and one instruction set; see product_blocks.h.
+
+   A block of results stays in registers: some rows of numbers times vectors of neighbors. Each sum is taken in order,
+   product by product, and rounded once for each where the processor can: its bits do not depend on its block. */
+
+#if defined(__AVX512F__)
+#define BYTES 64
+#define DOWN 8
+#define ACROSS 3
+#if DOUBLE
+#define FUSE(a, b, c) (NAME(lanes))_mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c))
+#else
+#define FUSE(a, b, c) (NAME(lanes))_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
+#endif
+#elif defined(__AVX2__)
+#define BYTES 32
+#define DOWN 4
+#define ACROSS 3
+#if DOUBLE
+#define FUSE(a, b, c) (NAME(lanes))_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c))
+#else
+#define FUSE(a, b, c) (NAME(lanes))_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
+#endif
+#else
+#define BYTES 16
+#define DOWN 4
+#define ACROSS 2
+#define FUSE(a, b, c) ((a) * (b) + (c))
+#endif
+#define LANES ((int64_t)(BYTES / sizeof(REAL)))
+
+typedef REAL NAME(lanes) __attribute__((vector_size(BYTES)));                               /* in registers */
+typedef REAL NAME(wide) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));          /* in memory */
+
+/* `rows` results of `across` vectors each: the sum of a[row][step] * source[step], where a source is a line of its own
+   or, if there are no `sources`, a row of the matrix b. Sums begin with `addend`, which may be c, or with `start`, a
+   number for each row, or with zero. */
+INLINE void NAME(block)(const int rows, const int across, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
+                        REAL *const *sources, const REAL *b, int64_t b_row, int64_t at, const REAL *start,
+                        const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row) {
+    NAME(lanes) sums[DOWN][4];
+    for (int row = 0; row < rows; row++)
+        for (int k = 0; k < across; k++) {
+            if (addend)
+                sums[row][k] = *((const NAME(wide) *)(addend + row * addend_row + at) + k);
+            else
+                sums[row][k] = (NAME(lanes)){0} + (start ? start[row] : 0);
+        }
+    b += at;
+    for (int64_t step = 0; step < steps; step++) {
+        const NAME(wide) *source = (const NAME(wide) *)(sources ? sources[step] + at : b);
+        NAME(lanes) line[4];
+        for (int k = 0; k < across; k++)
+            line[k] = source[k];
+        for (int row = 0; row < rows; row++) {
+            const NAME(lanes) factor = a[row * a_row] - (NAME(lanes)){0};      /* in all lanes */
+            for (int k = 0; k < across; k++)
+                sums[row][k] = FUSE(factor, line[k], sums[row][k]);
+        }
+        a += a_step;
+        b += b_row;
+    }
+    for (int row = 0; row < rows; row++)
+        for (int k = 0; k < across; k++)
+            *((NAME(wide) *)(c + row * c_row + at) + k) = sums[row][k];
+}
+
+/* All rows of `across` vectors. */
+INLINE void NAME(column)(const int across, int64_t rows, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
+                         REAL *const *sources, const REAL *b, int64_t b_row, int64_t at, const REAL *start,
+                         const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row) {
+#define ROWS_OF(n) { \
+        NAME(block)(n, across, steps, a, a_row, a_step, sources, b, b_row, at, start, addend, addend_row, c, c_row); \
+        a += n * a_row; \
+        c += n * c_row; \
+        start += start ? n : 0; \
+        addend += addend ? n * addend_row : 0; \
+        rows -= n; \
+    }
+    while (rows >= DOWN)
+        ROWS_OF(DOWN)
+    if (DOWN > 4 && rows >= 4)
+        ROWS_OF(4)
+    if (rows >= 2)
+        ROWS_OF(2)
+    if (rows >= 1)
+        ROWS_OF(1)
+#undef ROWS_OF
+}
+
+/* Lines of results from lines of sources: result[row] = start[row] + sum of weights[row][tap] * sources[tap]. Less than
+   a vector more may be read and written. */
+static void NAME(correlate)(int64_t rows, int64_t flat, int64_t taps, REAL **sources, const REAL *weights,
+                            int64_t weight_step, const REAL *start, REAL *result, int64_t result_step) {
+    int64_t at = 0;
+    if (rows == 1) {            /* sums of one row alone wait for each other */
+        for (; at + 4 * LANES <= flat; at += 4 * LANES)
+            NAME(block)(1, 4, taps, weights, 0, 1, sources, NULL, 0, at, start, NULL, 0, result, 0);
+        for (; at < flat; at += LANES)
+            NAME(block)(1, 1, taps, weights, 0, 1, sources, NULL, 0, at, start, NULL, 0, result, 0);
+        return;
+    }
+    for (; at + ACROSS * LANES <= flat; at += ACROSS * LANES)
+        NAME(column)(ACROSS, rows, taps, weights, weight_step, 1, sources, NULL, 0, at, start, NULL, 0, result,
+                     result_step);
+    for (; at + 2 * LANES <= flat; at += 2 * LANES)
+        NAME(column)(2, rows, taps, weights, weight_step, 1, sources, NULL, 0, at, start, NULL, 0, result, result_step);
+    for (; at < flat; at += LANES)
+        NAME(column)(1, rows, taps, weights, weight_step, 1, sources, NULL, 0, at, start, NULL, 0, result, result_step);
+}
+
+/* c = a @ b, added to `addend`, if there is one, which may be c: of m x k elements, which have any steps, and k x n,
+   whose columns are neighbors. Columns beyond the last whole vector go through `room`, of (k + m) vectors. */
+static void NAME(multiply)(int64_t m, int64_t n, int64_t k, const REAL *a, int64_t a_row, int64_t a_step, const REAL *b,
+                           int64_t b_row, const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row, REAL *room) {
+    int64_t at = 0;
+    const int64_t whole = n / LANES * LANES, left = n - whole;
+    for (; at + ACROSS * LANES <= whole; at += ACROSS * LANES)
+        NAME(column)(ACROSS, m, k, a, a_row, a_step, NULL, b, b_row, at, NULL, addend, addend_row, c, c_row);
+    for (; at + 2 * LANES <= whole; at += 2 * LANES)
+        NAME(column)(2, m, k, a, a_row, a_step, NULL, b, b_row, at, NULL, addend, addend_row, c, c_row);
+    for (; at < whole; at += LANES)
+        NAME(column)(1, m, k, a, a_row, a_step, NULL, b, b_row, at, NULL, addend, addend_row, c, c_row);
+    if (left) {
+        REAL *results = room + k * LANES;
+        memset(room, 0, (k + m) * BYTES);
+        for (int64_t step = 0; step < k; step++)
+            memcpy(room + step * LANES, b + step * b_row + whole, left * sizeof(REAL));
+        for (int64_t row = 0; addend && row < m; row++)
+            memcpy(results + row * LANES, addend + row * addend_row + whole, left * sizeof(REAL));
+        NAME(column)(1, m, k, a, a_row, a_step, NULL, room, LANES, 0, NULL, addend ? results : NULL, LANES, results,
+                     LANES);
+        for (int64_t row = 0; row < m; row++)
+            for (int64_t i = 0; i < left; i++)
+                c[row * c_row + whole + i] = results[row * LANES + i];
+    }
+}
+
+/* Products of `rows` lines with `taps` sources, summed over `count` vectors and added to `sums`. */
+INLINE void NAME(dots_block)(const int rows, const int taps, int64_t count, const REAL *grad, int64_t grad_step,
+                             REAL **sources, int64_t at, double *sums, int64_t sum_step) {
+    typedef REAL four __attribute__((vector_size(4 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
+    NAME(lanes) totals[4][9];
+    for (int row = 0; row < rows; row++)
+        for (int tap = 0; tap < taps; tap++)
+            totals[row][tap] = (NAME(lanes)){0};
+    for (int64_t i = 0; i < count; i++)
+        for (int tap = 0; tap < taps; tap++) {
+            const NAME(lanes) source = *(const NAME(wide) *)(sources[tap] + at + i * LANES);
+            for (int row = 0; row < rows; row++)
+                totals[row][tap] = FUSE(*(const NAME(wide) *)(grad + row * grad_step + at + i * LANES), source,
+                                        totals[row][tap]);
+        }
+    for (int row = 0; row < rows; row++)
+        for (int tap = 0; tap < taps; tap++) {
+            double total = 0;
+            if (LANES >= 4) {
+                const four *parts = (const four *)&totals[row][tap];
+                four sum = parts[0];
+                for (int part = 1; part < LANES / 4; part++)
+                    sum += parts[part];
+                total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+            } else {
+                for (int lane = 0; lane < LANES; lane++)
+                    total += totals[row][tap][lane];
+            }
+            sums[row * sum_step + tap] += total;
+        }
+}
+
+INLINE void NAME(dots_rows)(const int rows, int64_t count, int64_t taps, const REAL *grad, int64_t grad_step,
+                            REAL **sources, int64_t at, double *sums, int64_t sum_step) {
+    enum { MOST = BYTES == 64 && DOWN == 8 ? 6 : 3 };
+#define TAPS_OF(n) { \
+        NAME(dots_block)(rows, n, count, grad, grad_step, sources, at, sums, sum_step); \
+        taps -= n; \
+        sources += n; \
+        sums += n; \
+    }
+    while (taps >= 9 && rows == 1)
+        TAPS_OF(9)
+    while (taps >= MOST)
+        TAPS_OF(MOST)
+    while (taps >= 3)
+        TAPS_OF(3)
+    while (taps > 0)
+        TAPS_OF(1)
+#undef TAPS_OF
+}
+
+/* sums[row][tap] += <line `row` of the gradient, source `tap`>. What lies between lines of the gradient is zero. `flat`
+   is a multiple of 16; runs of `run` elements are summed before they are added in double precision. */
+static void NAME(dots)(int64_t rows, int64_t flat, int64_t taps, int64_t run, const REAL *grad, int64_t grad_step,
+                       REAL **sources, double *sums) {
+    for (int64_t at = 0; at < flat; at += run) {
+        const int64_t count = (flat - at < run ? flat - at : run) / LANES;
+        int64_t row = 0;
+        for (; row + 4 <= rows; row += 4)
+            NAME(dots_rows)(4, count, taps, grad + row * grad_step, grad_step, sources, at, sums + row * taps, taps);
+        for (; row < rows; row++)
+            NAME(dots_rows)(1, count, taps, grad + row * grad_step, grad_step, sources, at, sums + row * taps, taps);
+    }
+}
+
+#undef BYTES
+#undef DOWN
+#undef ACROSS
+#undef FUSE
+#undef LANES

@@ -1,0 +1,5 @@
+"""
+Kernels of neural networks: pooling, normalization, attention, losses, recurrent cells, resampling, padding.
+
+Read any; each file is one subject.
+"""

@@ -1,0 +1,478 @@
+"""Losses of class indices: negative log likelihood and cross entropy, and their derivatives.
+
+Input (C), (N, C) or (N, C, d1, ...), targets without the C. A sample is one target; those equal to
+`ignore_index` count for nothing. Losses of samples are summed by the reduction engine, so with the same bits
+for any number of threads.
+"""
+
+from libc.math cimport NAN
+from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
+from libc.string cimport memset, strcmp
+from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_empty_like, array_t, release, retain, shape_text
+from cygrad._core.arrays.dtype cimport FLOAT32, INT64, dtype_name, is_floating
+from cygrad._core.arrays.value cimport NOTHING, as_real, register_kernel, set_array, value_t
+from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.kernels.arguments cimport (
+    array_argument, integer_argument, integers_argument, list_text, new_array, text_argument,
+)
+from cygrad._core.kernels.reduction.reduce_engine cimport SUM, reduce_array, row_sum
+from cygrad._core.kernels.reduction.softmax cimport log_softmax_into, rows_along, rows_t, scaled_exponentials
+from cygrad._core.memory.errors cimport (
+    INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, VALUE_ERROR, message,
+)
+from cygrad._core.threads.parallel cimport parallel_for
+
+cdef enum:
+    PIECE = 16384          # elements worth a thread
+    TILE = 256             # neighboring samples taken at once
+
+ctypedef fused floating:
+    float
+    double
+
+ctypedef enum reduce_t:
+    NONE
+    MEAN_OF
+    SUM_OF
+
+ctypedef struct loss_t:
+    const char *name
+    array_t *input             # log probabilities, contiguous
+    array_t *target            # contiguous
+    array_t *weight            # contiguous, or NULL
+    int64_t ignore
+    reduce_t reduction
+    double smoothing
+    rows_t rows
+    int dtype
+    int ndim                   # of the input
+    int64_t *shape
+    array_t *losses            # of samples
+    array_t *weights           # of samples
+    array_t *grad              # contiguous: of the loss
+    double scale               # of each sample's gradient
+    array_t *out               # gradient of the input
+    bint through_softmax       # the gradient goes on to the logits
+
+
+cdef void _close(loss_t *loss) noexcept nogil:
+    release(loss.input)
+    release(loss.target)
+    release(loss.weight)
+    release(loss.losses)
+    release(loss.weights)
+    release(loss.grad)
+    release(loss.out)
+
+
+cdef int _read_reduction(loss_t *loss, const value_t *value) noexcept nogil:
+    cdef const char *text
+    cdef int status = text_argument(loss.name, b"reduction", value, &text)
+    if status != OK:
+        return status
+    if strcmp(text, b"none") == 0:
+        loss.reduction = NONE
+    elif strcmp(text, b"mean") == 0:
+        loss.reduction = MEAN_OF
+    elif strcmp(text, b"sum") == 0:
+        loss.reduction = SUM_OF
+    else:
+        snprintf(message(), MESSAGE, b"%s: not a valid value for reduction (got '%s', expected 'none', "
+                 b"'mean' or "
+                 b"'sum').", loss.name, text)
+        return VALUE_ERROR
+    return OK
+
+
+cdef int _read_target(loss_t *loss, const value_t *target, const value_t *weight) noexcept nogil:
+    """Target and weight, checked against the shape of the input."""
+    cdef array_t *array
+    cdef int64_t[MAX_DIMS] expected
+    cdef int i, n = 0, dim = 1 if loss.ndim > 1 else 0
+    cdef bint same
+    cdef int status = array_argument(loss.name, b"target", target, &array)
+    if status != OK:
+        return status
+    if loss.ndim == 0:
+        snprintf(message(), MESSAGE, b"%s: input needs a dimension of classes (got shape ()).", loss.name)
+        return VALUE_ERROR
+    if array.dtype != INT64:
+        snprintf(message(), MESSAGE, b"%s: target must have dtype int64 (got %s). Convert it with .long().",
+                 loss.name, dtype_name(array.dtype))
+        return RUNTIME_ERROR
+    for i in range(loss.ndim):
+        if i != dim:
+            expected[n] = loss.shape[i]
+            n += 1
+    same = array.ndim == n
+    if same:
+        for i in range(n):
+            same = same and array.shape[i] == expected[i]
+    if not same:
+        snprintf(message(), MESSAGE, b"%s: target has the wrong shape for input %s (got %s, expected %s).",
+                 loss.name,
+                 list_text(loss.ndim, loss.shape), shape_text(array), list_text(n, expected))
+        return VALUE_ERROR
+    loss.target = as_contiguous(array, -1)
+    if loss.target == NULL:
+        return MEMORY_ERROR
+    if weight.kind == NOTHING:
+        return OK
+    status = array_argument(loss.name, b"weight", weight, &array)
+    if status != OK:
+        return status
+    if array.ndim != 1 or array.shape[0] != loss.shape[dim] or array.dtype != loss.dtype:
+        snprintf(message(), MESSAGE, b"%s: weight should be defined for all %lld classes or none (got shape "
+                 b"%s of %s, "
+                 b"expected (%lld,) of %s).", loss.name, <long long>loss.shape[dim], shape_text(array),
+                 dtype_name(array.dtype), <long long>loss.shape[dim], dtype_name(loss.dtype))
+        return RUNTIME_ERROR
+    loss.weight = as_contiguous(array, -1)
+    return OK if loss.weight != NULL else MEMORY_ERROR
+
+
+cdef int _check_targets(loss_t *loss) noexcept nogil:
+    cdef const int64_t *targets = <int64_t *>loss.target.data
+    cdef int64_t i
+    for i in range(loss.target.size):
+        if (targets[i] < 0 or targets[i] >= loss.rows.n) and targets[i] != loss.ignore:
+            snprintf(message(), MESSAGE, b"%s: target %lld is out of bounds (got it at element %lld, "
+                     b"expected 0 to "
+                     b"%lld for %lld classes, or ignore_index %lld).", loss.name, <long long>targets[i],
+                     <long long>i,
+                     <long long>(loss.rows.n - 1), <long long>loss.rows.n, <long long>loss.ignore)
+            return INDEX_ERROR
+    return OK
+
+
+cdef int _open(loss_t *loss, const char *name, int dtype, int ndim, int64_t *shape, const value_t *target,
+               const value_t *weight, const value_t *ignore, const value_t *reduction) noexcept nogil:
+    """What all four kernels share; on failure the caller closes."""
+    cdef array_t like
+    cdef int status
+    loss.name, loss.dtype, loss.ndim, loss.shape = name, dtype, ndim, shape
+    if not is_floating(dtype):
+        snprintf(message(), MESSAGE, b"%s: input must be float32 or float64 (got %s).", name,
+                 dtype_name(dtype))
+        return RUNTIME_ERROR
+    like.ndim, like.shape = ndim, shape
+    rows_along(&like, 1 if ndim > 1 else 0, &loss.rows)
+    status = _read_target(loss, target, weight)
+    if status == OK:
+        status = integer_argument(name, b"ignore_index", ignore, &loss.ignore)
+    if status == OK:
+        status = _read_reduction(loss, reduction)
+    if status == OK:
+        status = _check_targets(loss)
+    return status
+
+
+# ---------------------------------------------------------------- forward
+
+cdef void _sample_losses(loss_t *loss, floating *input, floating *weight, floating *losses, floating *weights,
+                         int64_t begin, int64_t end) noexcept nogil:
+    cdef const int64_t *targets = <int64_t *>loss.target.data
+    cdef double[TILE] smooth
+    cdef int64_t first = begin, width, k, at, c, target, n = loss.rows.n, inner = loss.rows.inner
+    cdef double value, w
+    while first < end:
+        # Neighboring samples, whose elements of a class are neighbors.
+        width = min(min(<int64_t>TILE, end - first), inner - first % inner)
+        at = first // inner * n * inner + first % inner
+        if loss.smoothing != 0 and weight == NULL and inner == 1:
+            smooth[0] = -row_sum(loss.dtype, <char *>(input + at), n)
+        elif loss.smoothing != 0:
+            for k in range(width):
+                smooth[k] = 0
+            for c in range(n):
+                w = weight[c] if weight != NULL else 1
+                for k in range(width):
+                    smooth[k] -= input[at + c * inner + k] * w
+        for k in range(width):
+            target = targets[first + k]
+            if target == loss.ignore:
+                losses[first + k] = 0
+                weights[first + k] = 0
+                continue
+            w = weight[target] if weight != NULL else 1
+            weights[first + k] = <floating>w
+            value = -w * input[at + target * inner + k]
+            if loss.smoothing != 0:
+                value = (1 - loss.smoothing) * value + loss.smoothing / n * smooth[k]
+            losses[first + k] = <floating>value
+        first += width
+
+
+cdef void _losses_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef loss_t *loss = <loss_t *>context
+    cdef char *weight = loss.weight.data if loss.weight != NULL else NULL
+    if loss.dtype == FLOAT32:
+        _sample_losses(loss, <float *>loss.input.data, <float *>weight, <float *>loss.losses.data,
+                       <float *>loss.weights.data, begin, end)
+    else:
+        _sample_losses(loss, <double *>loss.input.data, <double *>weight, <double *>loss.losses.data,
+                       <double *>loss.weights.data, begin, end)
+
+
+cdef double _number(const array_t *array) noexcept nogil:
+    return (<float *>array.data)[0] if array.dtype == FLOAT32 else (<double *>array.data)[0]
+
+
+cdef int _total(array_t *array, array_t **total) noexcept nogil:
+    """The sum of all elements, 0-dim."""
+    cdef bint[MAX_DIMS] reduced
+    cdef int i, status
+    for i in range(array.ndim):
+        reduced[i] = True
+    total[0] = array_empty(array.dtype, 0, NULL)
+    if total[0] == NULL:
+        return MEMORY_ERROR
+    status = reduce_array(SUM, 0, array, reduced, total[0], NULL)
+    if status != OK:
+        release(total[0])
+        total[0] = NULL
+    return status
+
+
+cdef int _losses(loss_t *loss, array_t **result, array_t **total_weight) noexcept nogil:
+    """The loss and the sum of the weights of all samples."""
+    cdef int64_t work = loss.rows.n if loss.smoothing != 0 else 16
+    cdef double mean
+    cdef int status
+    loss.losses = array_empty_like(loss.target, loss.dtype)
+    loss.weights = array_empty_like(loss.target, loss.dtype)
+    if loss.losses == NULL or loss.weights == NULL:
+        return MEMORY_ERROR
+    parallel_for(_losses_body, loss, loss.target.size, max(1, PIECE // max(work, 1)))
+    status = _total(loss.weights, total_weight)
+    if status != OK:
+        return status
+    if loss.reduction == NONE:
+        result[0] = retain(loss.losses)
+        return OK
+    status = _total(loss.losses, result)
+    if status != OK:
+        release(total_weight[0])
+    elif loss.reduction == MEAN_OF:
+        mean = _number(total_weight[0])
+        mean = _number(result[0]) / mean if mean != 0 else NAN
+        if loss.dtype == FLOAT32:
+            (<float *>result[0].data)[0] = <float>mean
+        else:
+            (<double *>result[0].data)[0] = mean
+    return status
+
+
+cdef int nll_loss_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """nll_loss(input, target, weight, ignore_index, reduction) -> result, total_weight."""
+    cdef loss_t loss
+    cdef array_t *input
+    cdef array_t *result
+    cdef array_t *total
+    cdef int status = array_argument(b"nll_loss", b"input", &arguments[0], &input)
+    if status != OK:
+        return status
+    memset(&loss, 0, sizeof(loss))
+    status = _open(&loss, b"nll_loss", input.dtype, input.ndim, input.shape, &arguments[1], &arguments[2],
+                   &arguments[3], &arguments[4])
+    if status == OK:
+        loss.input = as_contiguous(input, -1)
+        status = _losses(&loss, &result, &total) if loss.input != NULL else MEMORY_ERROR
+    _close(&loss)
+    if status == OK:
+        set_array(&results[0], result)
+        set_array(&results[1], total)
+    return status
+
+
+cdef int cross_entropy_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    -> loss, log_probabilities, total_weight."""
+    cdef loss_t loss
+    cdef array_t *input
+    cdef array_t *logits
+    cdef array_t *result
+    cdef array_t *total
+    cdef int status = array_argument(b"cross_entropy", b"input", &arguments[0], &input)
+    if status != OK:
+        return status
+    memset(&loss, 0, sizeof(loss))
+    status = _open(&loss, b"cross_entropy", input.dtype, input.ndim, input.shape, &arguments[1],
+                   &arguments[2],
+                   &arguments[3], &arguments[4])
+    if status == OK:
+        loss.smoothing = as_real(&arguments[5]) if arguments[5].kind != NOTHING else 0
+        if not (0 <= loss.smoothing <= 1):
+            snprintf(message(), MESSAGE, b"cross_entropy: label_smoothing must be between 0.0 and 1.0 (got "
+                     b"%g).",
+                     loss.smoothing)
+            status = RUNTIME_ERROR
+    if status == OK:
+        logits = as_contiguous(input, -1)
+        loss.input = array_empty_like(input, -1)
+        if logits != NULL and loss.input != NULL:
+            log_softmax_into(logits, 1 if input.ndim > 1 else 0, loss.input)
+            status = _losses(&loss, &result, &total)
+        else:
+            status = MEMORY_ERROR
+        release(logits)
+    if status == OK:
+        set_array(&results[0], result)
+        set_array(&results[1], retain(loss.input))
+        set_array(&results[2], total)
+    _close(&loss)
+    return status
+
+
+# ---------------------------------------------------------------- backward
+
+cdef void _sample_gradients(loss_t *loss, floating *input, floating *weight, floating *grad, floating *out,
+                            int64_t begin, int64_t end) noexcept nogil:
+    """Gradients of samples: of one at a time, or of a tile of neighbors, so that memory is read in order."""
+    cdef const int64_t *targets = <int64_t *>loss.target.data
+    cdef floating[TILE] along
+    cdef floating[TILE] smooth
+    cdef floating[TILE] scale
+    cdef int64_t item, tile, at, c, k, sample, width, n = loss.rows.n, inner = loss.rows.inner
+    cdef int64_t tiles = (inner + TILE - 1) // TILE
+    cdef floating g, w, s, all_weights = <floating>n
+    if weight != NULL:
+        all_weights = 0
+        for c in range(n):
+            all_weights += weight[c]
+    for item in range(begin, end):
+        tile = item % tiles * TILE
+        width = min(<int64_t>TILE, inner - tile)
+        sample = item // tiles * inner + tile
+        at = item // tiles * n * inner + tile
+        for k in range(width):
+            along[k] = smooth[k] = 0
+            if targets[sample + k] != loss.ignore:
+                g = <floating>loss.scale * (grad[sample + k] if loss.reduction == NONE else grad[0])
+                w = weight[targets[sample + k]] if weight != NULL else <floating>1
+                along[k] = <floating>(1 - loss.smoothing) * g * w
+                smooth[k] = <floating>(loss.smoothing / n) * g
+            scale[k] = along[k] + smooth[k] * all_weights
+        if loss.through_softmax and inner == 1:
+            s = smooth[0]
+            scaled_exponentials(loss.dtype, <char *>(input + at), scale[0], 0 if weight != NULL else s,
+                                <char *>(out + at), n)
+            if weight != NULL and s != 0:
+                for c in range(n):
+                    out[at + c] = out[at + c] - s * weight[c]
+        else:
+            for c in range(n):
+                if loss.through_softmax:
+                    w = weight[c] if weight != NULL else <floating>1
+                    scaled_exponentials(loss.dtype, <char *>(input + at + c * inner), 1, 0,
+                                        <char *>(out + at + c * inner), width)
+                    for k in range(width):
+                        out[at + c * inner + k] = out[at + c * inner + k] * scale[k] - smooth[k] * w
+                else:
+                    for k in range(width):
+                        out[at + c * inner + k] = 0
+        for k in range(width):
+            if targets[sample + k] != loss.ignore:
+                c = at + targets[sample + k] * inner + k
+                out[c] = out[c] - along[k]
+
+
+cdef void _gradients_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef loss_t *loss = <loss_t *>context
+    cdef char *weight = loss.weight.data if loss.weight != NULL else NULL
+    cdef char *input = loss.input.data if loss.input != NULL else NULL
+    if loss.dtype == FLOAT32:
+        _sample_gradients(loss, <float *>input, <float *>weight, <float *>loss.grad.data,
+                          <float *>loss.out.data,
+                          begin, end)
+    else:
+        _sample_gradients(loss, <double *>input, <double *>weight, <double *>loss.grad.data,
+                          <double *>loss.out.data,
+                          begin, end)
+
+
+cdef int _gradients(loss_t *loss, const value_t *grad_value, const value_t *total_value,
+                    value_t *results) noexcept nogil:
+    cdef array_t *grad
+    cdef array_t *total
+    cdef double total_weight
+    cdef int64_t tiles
+    cdef int status = array_argument(loss.name, b"grad", grad_value, &grad)
+    if status == OK:
+        status = array_argument(loss.name, b"total_weight", total_value, &total)
+    if status == OK and grad.size != (loss.target.size if loss.reduction == NONE else 1):
+        snprintf(message(), MESSAGE, b"%s: grad has the wrong shape (got %s, expected that of the loss).",
+                 loss.name,
+                 shape_text(grad))
+        status = RUNTIME_ERROR
+    if status == OK and (total.dtype != loss.dtype or total.size != 1):
+        snprintf(message(), MESSAGE, b"%s: total_weight is not that of the forward (got shape %s of %s).",
+                 loss.name,
+                 shape_text(total), dtype_name(total.dtype))
+        status = RUNTIME_ERROR
+    if status == OK:
+        status = new_array(loss.name, loss.dtype, loss.ndim, loss.shape, &loss.out)
+    if status != OK:
+        return status
+    loss.grad = as_contiguous(grad, loss.dtype)
+    if loss.grad == NULL:
+        return MEMORY_ERROR
+    total_weight = _number(total)
+    loss.scale = 1
+    if loss.reduction == MEAN_OF:
+        loss.scale = 1 / total_weight if total_weight != 0 else NAN
+    if loss.out.size:
+        tiles = loss.rows.outer * ((loss.rows.inner + TILE - 1) // TILE)
+        parallel_for(_gradients_body, loss, tiles, max(1, PIECE // (loss.rows.n * min(<int64_t>TILE,
+                                                                                      loss.rows.inner))))
+    set_array(results, retain(loss.out))
+    return OK
+
+
+cdef int nll_loss_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """nll_loss_backward(grad, target, weight, total_weight, ignore_index, reduction, shape)."""
+    cdef loss_t loss
+    cdef array_t *total
+    cdef const int64_t *shape
+    cdef int count, status = array_argument(b"nll_loss_backward", b"total_weight", &arguments[3], &total)
+    if status == OK:
+        status = integers_argument(b"nll_loss_backward", b"shape", &arguments[6], &count, &shape)
+    if status != OK:
+        return status
+    memset(&loss, 0, sizeof(loss))
+    status = _open(&loss, b"nll_loss_backward", total.dtype, count, <int64_t *>shape, &arguments[1],
+                   &arguments[2],
+                   &arguments[4], &arguments[5])
+    if status == OK:
+        status = _gradients(&loss, &arguments[0], &arguments[3], results)
+    _close(&loss)
+    return status
+
+
+cdef int cross_entropy_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """cross_entropy_backward(grad, log_probabilities, target, weight, total_weight, ignore_index, reduction,
+    label_smoothing)."""
+    cdef loss_t loss
+    cdef array_t *input
+    cdef int status = array_argument(b"cross_entropy_backward", b"log_probabilities", &arguments[1], &input)
+    if status != OK:
+        return status
+    memset(&loss, 0, sizeof(loss))
+    status = _open(&loss, b"cross_entropy_backward", input.dtype, input.ndim, input.shape, &arguments[2],
+                   &arguments[3],
+                   &arguments[5], &arguments[6])
+    if status == OK:
+        loss.smoothing = as_real(&arguments[7]) if arguments[7].kind != NOTHING else 0
+        loss.through_softmax = True
+        loss.input = as_contiguous(input, -1)
+        status = _gradients(&loss, &arguments[0], &arguments[4],
+                            results) if loss.input != NULL else MEMORY_ERROR
+    _close(&loss)
+    return status
+
+
+register_kernel("nll_loss", nll_loss_kernel)
+register_kernel("nll_loss_backward", nll_loss_backward_kernel)
+register_kernel("cross_entropy", cross_entropy_kernel)
+register_kernel("cross_entropy_backward", cross_entropy_backward_kernel)

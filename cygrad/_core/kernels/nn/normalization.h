@@ -1,0 +1,84 @@
+/* Normalization of channels by their mean and deviation, for float32 and float64.
+ *
+ * A channel is `outer` lines of `inner` neighbors, channels * inner apart. Weight and bias have one element for each
+ * channel, or one for each of `inner`, or one for each of `segments` of a line in each of `groups` channels that follow
+ * each other.
+ */
+#ifndef CYGRAD_NORMALIZATION_H
+#define CYGRAD_NORMALIZATION_H
+
+#include <stdint.h>
+
+typedef struct {
+    int64_t outer, channels, inner;
+    int64_t segments, groups;        /* 0: no segments */
+    int by_channel;                  /* one weight for each channel */
+    int centered;                    /* the mean is subtracted; else it counts as 0 (only of rows) */
+    double eps;
+} channels_t;
+
+enum {
+    COLUMNS = 256,                   /* of a tile of channels with short lines, at most */
+    SHORT_LINE = 32,                 /* elements from which a line is not short */
+    LINES = 64                       /* that are summed in the precision of the type */
+};
+
+#define LOOPS "kernels/nn/normalization_loops.h"
+#include "simd/each_set.h"
+#undef LOOPS
+
+/* Channels of a tile, 0 if lines are not short. */
+static int64_t tile_of(const channels_t *c) {
+    return c->by_channel && c->inner > 0 && c->inner < SHORT_LINE && c->outer > 1 ? COLUMNS / c->inner : 0;
+}
+
+#define CALL(function, signature, ...) do { \
+        static void (*const variants[SETS][2])signature = VARIANTS(function); \
+        variants[instruction_set()][double_precision](__VA_ARGS__); \
+    } while (0)
+#define P const void *
+#define W void *
+
+/* x[0..2], out[0..3] = input, weight, bias -> result, mean, 1 / deviation, variance */
+static void normalize(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
+                      void *const *out) {
+    if (tile_of(c))
+        CALL(normalize_tile, (const channels_t *, int64_t, int64_t, P, P, P, W, W, W, W), c, first, n, x[0], x[1], x[2],
+             out[0], out[1], out[2], out[3]);
+    else
+        CALL(normalize, (const channels_t *, int64_t, P, P, P, W, W, W, W), c, first, x[0], x[1], x[2], out[0], out[1],
+             out[2], out[3]);
+}
+
+/* gradient, input, nothing, mean, 1 / deviation -> sums along normal elements, sums */
+static void normalize_sums(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
+                           void *const *out) {
+    if (tile_of(c))
+        CALL(normalize_sums_tile, (const channels_t *, int64_t, int64_t, P, P, P, P, W, W), c, first, n, x[0], x[1], x[3],
+             x[4], out[0], out[1]);
+    else
+        CALL(normalize_sums, (const channels_t *, int64_t, P, P, P, P, W, W), c, first, x[0], x[1], x[3], x[4], out[0],
+             out[1]);
+}
+
+/* gradient, input, weight, mean, 1 / deviation -> gradient of the input, sums along normal elements, sums: of channels
+ * [first, first + n) of a tile, or of the rows of a piece; NULL where not wanted */
+static void normalize_backward(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
+                               void *const *out) {
+    if (tile_of(c))
+        CALL(normalize_backward_tile, (const channels_t *, int64_t, int64_t, P, P, P, P, P, W, W, W), c, first, n, x[0],
+             x[1], x[2], x[3], x[4], out[0], out[1], out[2]);
+    else if (c->by_channel || c->segments)
+        for (int64_t k = first; k < first + n; k++)
+            CALL(normalize_backward, (const channels_t *, int64_t, P, P, P, P, P, W, W, W), c, k, x[0], x[1], x[2], x[3],
+                 x[4], out[0], out[1], out[2]);
+    else
+        CALL(normalize_backward_rows, (const channels_t *, int64_t, int64_t, P, P, P, P, P, W, W, W), c, first, first + n,
+             x[0], x[1], x[2], x[3], x[4], out[0], out[1], out[2]);
+}
+
+#undef CALL
+#undef P
+#undef W
+
+#endif

@@ -1,0 +1,464 @@
+"""
+Pooling: the largest element or the average of each of a grid of windows, and what goes back to their elements.
+
+An array is a stack of planes: its last one to three dimensions, made three. Which elements a window holds is worked
+out once for each dimension (pooling_windows.h); ordinary pooling and the adaptive kind differ in nothing else.
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
+from libc.string cimport memset
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release
+from cygrad._core.arrays.dtype cimport (
+    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, dtype_name, is_complex, is_floating, itemsize,
+)
+from cygrad._core.arrays.value cimport NOTHING, as_real, is_true, register_kernel, value_t
+from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.kernels.arguments cimport (
+    array_argument, array_result, check_same_shape, integers_argument, list_text, new_array,
+)
+from cygrad._core.kernels.convolution.convolution_geometry cimport read_sizes
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
+from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
+from cygrad._core.threads.parallel cimport parallel_for
+
+cdef extern from "kernels/nn/pooling_windows.h" nogil:
+    ctypedef struct window_t:
+        int64_t begin
+        int64_t count
+        int64_t full
+    ctypedef struct pooling_t:
+        int64_t size[3]
+        int64_t out[3]
+        int64_t step[3]
+        window_t *windows[3]
+        int64_t inner_first
+        int64_t inner_last
+        int64_t inner_stride
+        double divisor
+        int with_padding
+    void maxima_float(const pooling_t *pooling, const float *plane, float *values, int64_t *indices)
+    void maxima_double(const pooling_t *pooling, const double *plane, double *values, int64_t *indices)
+    void maxima_int64(const pooling_t *pooling, const int64_t *plane, int64_t *values, int64_t *indices)
+    void maxima_int32(const pooling_t *pooling, const void *plane, void *values, int64_t *indices)
+    void maxima_int16(const pooling_t *pooling, const void *plane, void *values, int64_t *indices)
+    void maxima_int8(const pooling_t *pooling, const void *plane, void *values, int64_t *indices)
+    void maxima_uint8(const pooling_t *pooling, const void *plane, void *values, int64_t *indices)
+    void averages_float(const pooling_t *pooling, const float *plane, float *values)
+    void averages_double(const pooling_t *pooling, const double *plane, double *values)
+    void averages_int64(const pooling_t *pooling, const int64_t *plane, int64_t *values)
+    void shares_float(const pooling_t *pooling, const float *grad, float *plane)
+    void shares_double(const pooling_t *pooling, const double *grad, double *plane)
+    void shares_int64(const pooling_t *pooling, const int64_t *grad, int64_t *plane)
+
+cdef enum:
+    PIECE = 1 << 14            # elements of windows worth a thread
+
+ctypedef enum pool_t:
+    MAXIMA
+    ADAPTIVE_MAXIMA
+    AVERAGES
+    ADAPTIVE_AVERAGES
+
+ctypedef struct work_t:
+    const char *name
+    pooling_t pooling
+    storage_t *memory          # of the windows
+    int n                      # spatial dimensions
+    int dtype
+    int64_t planes
+    int64_t in_plane           # elements of one plane
+    int64_t out_plane
+    int64_t window             # elements of the largest window
+    char *input
+    char *output
+    int64_t *indices
+
+
+# ---------------------------------------------------------------- windows
+
+cdef int _check_planes(const char *name, int ndim, const int64_t *shape, int n, int first) noexcept nogil:
+    """One or two dimensions in front of `n` spatial ones; those from `first` on must not be empty."""
+    cdef int i
+    if not 1 <= n <= 3:
+        snprintf(message(), MESSAGE, b"%s: pools one to three dimensions (got %d).", name, n)
+        return RUNTIME_ERROR
+    if ndim != n + 1 and ndim != n + 2:
+        snprintf(message(), MESSAGE, b"%s: expected %dD (unbatched) or %dD (batched) input (got shape %s).", name,
+                 n + 1, n + 2, list_text(ndim, shape))
+        return RUNTIME_ERROR
+    for i in range(first, ndim):
+        if shape[i] == 0:
+            snprintf(message(), MESSAGE, b"%s: expected input with non-zero sizes except for the batch (got shape "
+                     b"%s).", name, list_text(ndim, shape))
+            return RUNTIME_ERROR
+    return OK
+
+
+cdef int _open(work_t *work, const char *name, int n, int ndim, const int64_t *shape, bint adaptive) noexcept nogil:
+    """Sizes of planes; the caller sets `out` and asks for the windows. `adaptive`: also of no channels."""
+    cdef int i, status = _check_planes(name, ndim, shape, n, 1 if adaptive else ndim - n - 1)
+    work.name, work.n, work.memory = name, n, NULL
+    if status != OK:
+        return status
+    work.planes = work.in_plane = 1
+    for i in range(ndim - n):
+        work.planes *= shape[i]
+    for i in range(3):
+        work.pooling.size[i] = 1 if i < 3 - n else shape[ndim - 3 + i]
+        work.pooling.out[i] = work.pooling.step[i] = 1
+        work.in_plane *= work.pooling.size[i]
+    work.pooling.inner_first = work.pooling.inner_last = work.pooling.inner_stride = 0
+    work.pooling.divisor = 0
+    work.pooling.with_padding = False
+    return OK
+
+
+cdef int _allocate(work_t *work) noexcept nogil:
+    """Memory for the windows of `out` outputs."""
+    cdef pooling_t *p = &work.pooling
+    cdef int i
+    work.memory = storage_new((p.out[0] + p.out[1] + p.out[2]) * sizeof(window_t))
+    if work.memory == NULL:
+        return MEMORY_ERROR
+    p.windows[0] = <window_t *>work.memory.data
+    p.windows[1] = p.windows[0] + p.out[0]
+    p.windows[2] = p.windows[1] + p.out[1]
+    work.out_plane = work.window = 1
+    for i in range(3):
+        work.out_plane *= p.out[i]
+    return OK
+
+
+cdef int _sliding(work_t *work, const value_t *arguments, bint dilated, bint ceil_mode) noexcept nogil:
+    """Windows of a kernel that moves: kernel_size, stride, padding and, if `dilated`, dilation."""
+    cdef pooling_t *p = &work.pooling
+    cdef int64_t[3] kernel
+    cdef int64_t[3] stride
+    cdef int64_t[3] padding
+    cdef int64_t out, begin, end, least
+    cdef window_t *window
+    cdef int i, status = read_sizes(work.name, b"kernel_size", &arguments[0], work.n, 1, 1, kernel)
+    if status == OK:
+        status = read_sizes(work.name, b"stride", &arguments[1], work.n, 1, 1, stride)
+    if status == OK:
+        status = read_sizes(work.name, b"padding", &arguments[2], work.n, 0, 0, padding)
+    if status == OK and dilated:
+        status = read_sizes(work.name, b"dilation", &arguments[3], work.n, 1, 1, p.step)
+    if status != OK:
+        return status
+    for i in range(3):
+        least = p.step[i] * (kernel[i] - 1) + 1
+        if padding[i] > kernel[i] // 2:
+            snprintf(message(), MESSAGE, b"%s: padding should be at most half of the kernel size (got padding %lld "
+                     b"and kernel size %lld). Pad the input first.", work.name, <long long>padding[i],
+                     <long long>kernel[i])
+            return RUNTIME_ERROR
+        out = p.size[i] + 2 * padding[i] - least + (stride[i] - 1 if ceil_mode else 0)
+        out = out // stride[i] + 1 if out >= 0 else 0
+        # The last window starts inside of the image or of the padding before it.
+        if ceil_mode and (out - 1) * stride[i] >= p.size[i] + padding[i]:
+            out -= 1
+        if out < 1:
+            snprintf(message(), MESSAGE, b"%s: the output size is too small (got input size %lld, padding %lld, "
+                     b"kernel size %lld and dilation %lld in spatial dimension %d, expected an output of at least "
+                     b"1). Use a smaller kernel.", work.name, <long long>p.size[i], <long long>padding[i],
+                     <long long>kernel[i], <long long>p.step[i], i - (3 - work.n))
+            return RUNTIME_ERROR
+        p.out[i] = out
+    status = _allocate(work)
+    if status != OK:
+        return status
+    for i in range(3):
+        for out in range(p.out[i]):
+            window = &p.windows[i][out]
+            begin = out * stride[i] - padding[i]
+            end = min(begin + (kernel[i] - 1) * p.step[i] + 1, p.size[i] + padding[i])
+            window.full = end - begin
+            if begin < 0:
+                begin += (-begin + p.step[i] - 1) // p.step[i] * p.step[i]
+            end = min(end, p.size[i])
+            window.begin = begin
+            window.count = max(0, (end - begin + p.step[i] - 1) // p.step[i])
+        work.window *= min(kernel[i], p.size[i])
+    if work.in_plane < (<int64_t>1 << 31):
+        p.inner_stride, p.inner_last = stride[2], p.out[2]
+        while p.inner_first < p.inner_last and p.windows[2][p.inner_first].count < kernel[2]:
+            p.inner_first += 1
+        while p.inner_last > p.inner_first and p.windows[2][p.inner_last - 1].count < kernel[2]:
+            p.inner_last -= 1
+    return OK
+
+
+cdef int _adaptive(work_t *work, const value_t *sizes) noexcept nogil:
+    """Windows that divide the image into so many nearly equal parts."""
+    cdef pooling_t *p = &work.pooling
+    cdef int64_t out, end, largest
+    cdef window_t *window
+    cdef int i, status = read_sizes(work.name, b"output_size", sizes, work.n, 0, 1, p.out)
+    if status == OK:
+        status = _allocate(work)
+    if status != OK:
+        return status
+    for i in range(3):
+        largest = 1
+        for out in range(p.out[i]):
+            window = &p.windows[i][out]
+            window.begin = out * p.size[i] // p.out[i]
+            end = ((out + 1) * p.size[i] + p.out[i] - 1) // p.out[i]
+            window.count = window.full = end - window.begin
+            largest = max(largest, window.count)
+        work.window *= largest
+    return OK
+
+
+cdef int _new_output(work_t *work, const array_t *like, int dtype, array_t **output) noexcept nogil:
+    """An array with the planes of the output."""
+    cdef int64_t[MAX_DIMS] shape
+    cdef int i
+    for i in range(like.ndim):
+        shape[i] = like.shape[i] if i < like.ndim - work.n else work.pooling.out[3 - like.ndim + i]
+    return new_array(work.name, dtype, like.ndim, shape, output)
+
+
+cdef int64_t _grain(work_t *work) noexcept nogil:
+    return max(1, PIECE // max(work.out_plane * work.window, 1))
+
+
+# ---------------------------------------------------------------- maxima
+
+cdef void _maxima_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef work_t *work = <work_t *>context
+    cdef pooling_t *p = &work.pooling
+    cdef int64_t plane, bytes = itemsize(work.dtype)
+    cdef char *input
+    cdef char *output
+    cdef int64_t *indices
+    for plane in range(begin, end):
+        input = work.input + plane * work.in_plane * bytes
+        output = work.output + plane * work.out_plane * bytes
+        indices = work.indices + plane * work.out_plane
+        if work.dtype == FLOAT32:
+            maxima_float(p, <float *>input, <float *>output, indices)
+        elif work.dtype == FLOAT64:
+            maxima_double(p, <double *>input, <double *>output, indices)
+        elif work.dtype == INT64:
+            maxima_int64(p, <int64_t *>input, <int64_t *>output, indices)
+        elif work.dtype == INT32:
+            maxima_int32(p, <const void *>input, <void *>output, indices)
+        elif work.dtype == INT16:
+            maxima_int16(p, <const void *>input, <void *>output, indices)
+        elif work.dtype == INT8:
+            maxima_int8(p, <const void *>input, <void *>output, indices)
+        else:
+            maxima_uint8(p, <const void *>input, <void *>output, indices)
+
+
+cdef int _maxima(work_t *work, array_t *self, value_t *results) noexcept nogil:
+    """Values and where in their plane they are."""
+    cdef array_t *values = NULL
+    cdef array_t *indices = NULL
+    cdef array_t *input = as_contiguous(self, -1)
+    cdef int status = OK if input != NULL else MEMORY_ERROR
+    if status == OK:
+        status = _new_output(work, self, self.dtype, &values)
+    if status == OK:
+        status = _new_output(work, self, INT64, &indices)
+    if status == OK and values.size:
+        work.dtype = self.dtype
+        work.input, work.output, work.indices = input.data, values.data, <int64_t *>indices.data
+        parallel_for(_maxima_body, work, work.planes, _grain(work))
+    release(input)
+    if status != OK:
+        release(values)
+        release(indices)
+        return status
+    array_result(values, &results[0])
+    return array_result(indices, &results[1])
+
+
+# ---------------------------------------------------------------- averages
+
+cdef void _averages_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef work_t *work = <work_t *>context
+    cdef pooling_t *p = &work.pooling
+    cdef int64_t plane, i = work.in_plane, o = work.out_plane
+    for plane in range(begin, end):
+        if work.dtype == FLOAT32:
+            averages_float(p, <float *>work.input + plane * i, <float *>work.output + plane * o)
+        elif work.dtype == FLOAT64:
+            averages_double(p, <double *>work.input + plane * i, <double *>work.output + plane * o)
+        else:
+            averages_int64(p, <int64_t *>work.input + plane * i, <int64_t *>work.output + plane * o)
+
+
+cdef void _shares_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef work_t *work = <work_t *>context
+    cdef pooling_t *p = &work.pooling
+    cdef int64_t plane, i = work.in_plane, o = work.out_plane, bytes = itemsize(work.dtype)
+    for plane in range(begin, end):
+        memset(work.input + plane * i * bytes, 0, i * bytes)
+        if work.dtype == FLOAT32:
+            shares_float(p, <float *>work.output + plane * o, <float *>work.input + plane * i)
+        elif work.dtype == FLOAT64:
+            shares_double(p, <double *>work.output + plane * o, <double *>work.input + plane * i)
+        else:
+            shares_int64(p, <int64_t *>work.output + plane * o, <int64_t *>work.input + plane * i)
+
+
+cdef int _averages(work_t *work, array_t *self, value_t *result) noexcept nogil:
+    cdef array_t *output = NULL
+    cdef array_t *input = as_contiguous(self, -1)
+    cdef int status = OK if input != NULL else MEMORY_ERROR
+    if status == OK:
+        status = _new_output(work, self, self.dtype, &output)
+    if status == OK and output.size:
+        work.dtype = self.dtype
+        work.input, work.output = input.data, output.data
+        parallel_for(_averages_body, work, work.planes, _grain(work))
+    release(input)
+    if status != OK:
+        release(output)
+        return status
+    return array_result(output, result)
+
+
+cdef int _shares(work_t *work, array_t *grad, int ndim, const int64_t *shape, value_t *result) noexcept nogil:
+    """The transpose: the shape is that of the input."""
+    cdef int64_t[MAX_DIMS] expected
+    cdef array_t *output = NULL
+    cdef array_t *values = NULL
+    cdef int i, status
+    for i in range(ndim):
+        expected[i] = shape[i] if i < ndim - work.n else work.pooling.out[3 - ndim + i]
+    status = check_same_shape(work.name, b"grad", grad, ndim, expected)
+    if status == OK:
+        values = as_contiguous(grad, -1)
+        status = new_array(work.name, grad.dtype, ndim, shape, &output) if values != NULL else MEMORY_ERROR
+    if status == OK and output.size:
+        work.dtype = grad.dtype
+        work.input, work.output = output.data, values.data
+        parallel_for(_shares_body, work, work.planes, _grain(work))
+    release(values)
+    if status != OK:
+        release(output)
+        return status
+    return array_result(output, result)
+
+
+# ---------------------------------------------------------------- kernels
+
+cdef int _read(pool_t pool, const char *name, const value_t *value, array_t **array) noexcept nogil:
+    """An array of a dtype whose elements can be compared, or of which averages are taken."""
+    cdef int dtype, status = array_argument(name, b"input", value, array)
+    cdef bint fits
+    if status != OK:
+        return status
+    dtype = array[0].dtype
+    if pool == MAXIMA or pool == ADAPTIVE_MAXIMA:
+        fits = dtype != BOOL and not is_complex(dtype)
+    else:
+        fits = is_floating(dtype) or (pool == AVERAGES and dtype == INT64)
+    if fits:
+        return OK
+    snprintf(message(), MESSAGE, b"%s: %s %s%s. Convert with to() first.", name,
+             b"needs float32 or float64 (got" if pool == ADAPTIVE_AVERAGES else b"not implemented for",
+             dtype_name(dtype), b")" if pool == ADAPTIVE_AVERAGES else b"")
+    return NOT_IMPLEMENTED
+
+
+cdef const char *_numbered(pool_t pool, bint back, int n, const char *name) noexcept nogil:
+    """The function that users know."""
+    if pool == MAXIMA:
+        return b"max_pool1d" if n == 1 else b"max_pool2d" if n == 2 else b"max_pool3d"
+    if pool == AVERAGES and not back:
+        return b"avg_pool1d" if n == 1 else b"avg_pool2d" if n == 2 else b"avg_pool3d"
+    return name
+
+
+cdef int _find_windows(work_t *work, pool_t pool, const value_t *arguments) noexcept nogil:
+    """Sizes, which are the first of the arguments, and what follows them."""
+    if pool == ADAPTIVE_MAXIMA or pool == ADAPTIVE_AVERAGES:
+        return _adaptive(work, arguments)
+    if pool == MAXIMA:
+        return _sliding(work, arguments, True, is_true(&arguments[4]))
+    # kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    work.pooling.with_padding = is_true(&arguments[4])
+    if arguments[5].kind != NOTHING:
+        work.pooling.divisor = as_real(&arguments[5])
+        if work.pooling.divisor == 0:
+            snprintf(message(), MESSAGE, b"%s: divisor_override must not be zero. Pass None for the size of the "
+                     b"window.", work.name)
+            return RUNTIME_ERROR
+    return _sliding(work, arguments, False, is_true(&arguments[3]))
+
+
+cdef int _pool(const char *name, pool_t pool, bint back, const value_t *arguments, value_t *results) noexcept nogil:
+    """The array, for what goes `back` also the shape of the input, a size for each spatial dimension, and options."""
+    cdef work_t work
+    cdef array_t *array
+    cdef const int64_t *shape
+    cdef const int64_t *sizes
+    cdef int n, ndim, status = _read(pool, name, &arguments[0], &array)
+    if status != OK:
+        return status
+    shape, ndim = array.shape, array.ndim
+    if back:
+        arguments += 1
+        status = integers_argument(name, b"shape", &arguments[0], &ndim, &shape)
+    if status == OK:
+        status = integers_argument(name, b"sizes", &arguments[1], &n, &sizes)
+    if status == OK:
+        status = _open(&work, _numbered(pool, back, n, name), n, ndim, shape,
+                       pool == ADAPTIVE_AVERAGES or pool == ADAPTIVE_MAXIMA)
+    if status != OK:
+        return status
+    status = _find_windows(&work, pool, &arguments[1])
+    if status == OK:
+        if back:
+            status = _shares(&work, array, ndim, shape, &results[0])
+        elif pool == AVERAGES or pool == ADAPTIVE_AVERAGES:
+            status = _averages(&work, array, &results[0])
+        else:
+            status = _maxima(&work, array, results)
+    if work.memory != NULL:
+        storage_release(work.memory)
+    return status
+
+
+cdef int max_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """max_pool(self, kernel_size, stride, padding, dilation, ceil_mode): as many sizes as spatial dimensions."""
+    return _pool(b"max_pool", MAXIMA, False, arguments, results)
+
+
+cdef int adaptive_max_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """adaptive_max_pool(self, output_size)."""
+    return _pool(b"adaptive_max_pool", ADAPTIVE_MAXIMA, False, arguments, results)
+
+
+cdef int avg_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)."""
+    return _pool(b"avg_pool", AVERAGES, False, arguments, results)
+
+
+cdef int avg_pool_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """avg_pool_backward(grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)."""
+    return _pool(b"avg_pool_backward", AVERAGES, True, arguments, results)
+
+
+cdef int adaptive_avg_pool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """adaptive_avg_pool(self, output_size)."""
+    return _pool(b"adaptive_avg_pool", ADAPTIVE_AVERAGES, False, arguments, results)
+
+
+cdef int adaptive_avg_pool_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """adaptive_avg_pool_backward(grad, shape, output_size)."""
+    return _pool(b"adaptive_avg_pool_backward", ADAPTIVE_AVERAGES, True, arguments, results)
+
+
+register_kernel("max_pool", max_pool_kernel)
+register_kernel("adaptive_max_pool", adaptive_max_pool_kernel)
+register_kernel("avg_pool", avg_pool_kernel)
+register_kernel("avg_pool_backward", avg_pool_backward_kernel)
+register_kernel("adaptive_avg_pool", adaptive_avg_pool_kernel)
+register_kernel("adaptive_avg_pool_backward", adaptive_avg_pool_backward_kernel)

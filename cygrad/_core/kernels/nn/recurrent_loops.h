@@ -1,0 +1,82 @@
+/* Gates of recurrent cells, some rows of n units; see recurrent_cells.h.
+
+   A row of logits is one block of n for each gate; activations are one block of all rows for each gate, `step` elements
+   apart. The hyperbolic tangent is taken between these loops, by the primitive. What is written overlaps nothing. */
+#include "simd/vector_functions.h"
+
+/* Logits -> input, forget and output gate, and what tanh of the candidate is taken of. */
+static void NAME(lstm_begin)(const REAL *gates, REAL *a, int64_t rows, int64_t n, int64_t step) {
+    for (int64_t row = 0; row < rows; row++, gates += 4 * n, a += n) {
+        INDEPENDENT
+        for (int64_t k = 0; k < n; k++) {
+            a[k] = NAME(sigmoid)(gates[k]);
+            a[step + k] = NAME(sigmoid)(gates[n + k]);
+            a[2 * step + k] = gates[2 * n + k];
+            a[3 * step + k] = NAME(sigmoid)(gates[3 * n + k]);
+        }
+    }
+}
+
+/* The new cell, and a copy of it for tanh. */
+static void NAME(lstm_cell)(REAL *a, const REAL *cell, REAL *next, int64_t size, int64_t step) {
+    INDEPENDENT
+    for (int64_t k = 0; k < size; k++)
+        a[4 * step + k] = next[k] = a[step + k] * cell[k] + a[k] * a[2 * step + k];
+}
+
+static void NAME(lstm_hidden)(const REAL *a, REAL *hidden, int64_t size, int64_t step) {
+    INDEPENDENT
+    for (int64_t k = 0; k < size; k++)
+        hidden[k] = a[3 * step + k] * a[4 * step + k];
+}
+
+/* Gradient of the four logits. */
+static void NAME(lstm_backward)(const REAL *a, const REAL *cell, const REAL *grad_hidden, const REAL *grad_cell,
+                                REAL *result, int64_t rows, int64_t n, int64_t step) {
+    for (int64_t row = 0; row < rows; row++, a += n, cell += n, grad_hidden += n, grad_cell += n, result += 4 * n) {
+        INDEPENDENT
+        for (int64_t k = 0; k < n; k++) {
+            const REAL i = a[k], f = a[step + k], g = a[2 * step + k], o = a[3 * step + k], t = a[4 * step + k];
+            const REAL total = grad_cell[k] + grad_hidden[k] * o * (1 - t * t);
+            result[k] = total * g * i * (1 - i);
+            result[n + k] = total * cell[k] * f * (1 - f);
+            result[2 * n + k] = total * i * (1 - g * g);
+            result[3 * n + k] = grad_hidden[k] * t * o * (1 - o);
+        }
+    }
+}
+
+/* Logits -> reset and update gate, and what tanh of the candidate is taken of. */
+static void NAME(gru_begin)(const REAL *gates, const REAL *hidden_gates, REAL *a, int64_t rows, int64_t n,
+                            int64_t step) {
+    for (int64_t row = 0; row < rows; row++, gates += 3 * n, hidden_gates += 3 * n, a += n) {
+        INDEPENDENT
+        for (int64_t k = 0; k < n; k++) {
+            const REAL reset = NAME(sigmoid)(gates[k] + hidden_gates[k]);
+            a[k] = reset;
+            a[step + k] = NAME(sigmoid)(gates[n + k] + hidden_gates[n + k]);
+            a[2 * step + k] = gates[2 * n + k] + reset * hidden_gates[2 * n + k];
+        }
+    }
+}
+
+static void NAME(gru_hidden)(const REAL *a, const REAL *hidden, REAL *next, int64_t size, int64_t step) {
+    INDEPENDENT
+    for (int64_t k = 0; k < size; k++)
+        next[k] = a[2 * step + k] + a[step + k] * (hidden[k] - a[2 * step + k]);
+}
+
+/* Gradient of the three logits that come from the input, or of those that come from the hidden state. */
+static void NAME(gru_backward)(const REAL *a, const REAL *hidden_gates, const REAL *hidden, const REAL *grad,
+                               REAL *result, int64_t rows, int64_t n, int64_t step, int of_hidden) {
+    for (int64_t row = 0; row < rows; row++, a += n, hidden_gates += 3 * n, hidden += n, grad += n, result += 3 * n) {
+        INDEPENDENT
+        for (int64_t k = 0; k < n; k++) {
+            const REAL r = a[k], z = a[step + k], c = a[2 * step + k];
+            const REAL candidate = grad[k] * (1 - z) * (1 - c * c);
+            result[k] = candidate * hidden_gates[2 * n + k] * r * (1 - r);
+            result[n + k] = grad[k] * (hidden[k] - c) * z * (1 - z);
+            result[2 * n + k] = of_hidden ? candidate * r : candidate;
+        }
+    }
+}

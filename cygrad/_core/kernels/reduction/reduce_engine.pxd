@@ -1,0 +1,57 @@
+"""The engine of all reductions: one plan of loops for any operation, dtype and layout."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport array_t
+
+ctypedef enum operation_t:
+    SUM
+    MEAN
+    PROD
+    MAXIMUM
+    MINIMUM
+    ANY
+    ALL
+    VARIANCE         # `parameter`: the correction
+    DEVIATION
+    NORM_0
+    NORM_1
+    NORM_2
+    NORM_P           # `parameter`: the order
+    NORM_MAX
+    NORM_MIN
+    ARGMAX           # two results: values (may be NULL) and indices
+    ARGMIN
+    LOGSUMEXP
+
+# Reduce the dimensions of `self` for which `reduced` is true into `result`: contiguous, of the loops' result
+# dtype,
+# with as many elements as the other dimensions have. At most one dimension may be reduced by ARGMAX and
+# ARGMIN.
+# Any strides; nothing is copied; the same bits for any number of threads.
+cdef int reduce_array(int operation, double parameter, const array_t *self, const bint *reduced,
+                      array_t *result, array_t *second) noexcept nogil
+
+# Where elements come from that lie nowhere yet: compute `n` of them, from number `start` on as in a contiguous array,
+# one after the other into `to`. Called by several threads at once.
+ctypedef struct source_t:
+    void (*produce)(void *context, int64_t start, int64_t n, char *to) noexcept nogil
+    void *context
+
+# The same, bit for bit, of an array that would be contiguous, of which only shape, strides and dtype exist: its
+# elements are computed just before they are reduced, in pieces that stay in the first-level cache.
+cdef int reduce_computed(int operation, double parameter, const array_t *like, const bint *reduced, array_t *result,
+                         source_t *source) noexcept nogil
+# Is there such a form of this reduction?
+cdef bint can_reduce_computed(int operation, int dtype) noexcept nogil
+
+# For kernels that handle rows themselves: maximum (nan if there is one) and sum of `n` contiguous floats of
+# `dtype`,
+# and of `n` rows of `width` <= COLUMNS neighbors that are `stride` elements apart.
+cdef enum:
+    COLUMNS = 256
+cdef double row_maximum(int dtype, const char *data, int64_t n) noexcept nogil
+cdef double row_sum(int dtype, const char *data, int64_t n) noexcept nogil
+cdef void column_maxima(int dtype, const char *data, int64_t n, int64_t stride, int64_t width,
+                        double *out) noexcept nogil
+cdef void column_sums(int dtype, const char *data, int64_t n, int64_t stride, int64_t width,
+                      double *out) noexcept nogil

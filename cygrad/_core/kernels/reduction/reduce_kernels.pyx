@@ -1,0 +1,321 @@
+"""Kernels of the reductions: arguments, dtypes and errors; the numbers are made in `reduction`."""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, retain, shape_text
+from cygrad._core.arrays.dtype cimport (
+    BOOL, INT64, UINT8, default_float, dtype_name, is_complex, is_differentiable, real_of,
+)
+from cygrad._core.arrays.value cimport NOTHING, as_real, is_number, is_true, register_kernel, set_array, value_t
+from cygrad._core.elementwise.copying cimport as_dtype
+from cygrad._core.kernels.arguments cimport array_argument, integers_argument, new_array, wrap_dims
+from cygrad._core.kernels.reduction.reduce_engine cimport (
+    ALL, ANY, DEVIATION, LOGSUMEXP, MEAN, NORM_0, NORM_1, NORM_2, NORM_MAX, NORM_MIN, NORM_P, PROD, SUM,
+    VARIANCE, reduce_array,
+)
+from cygrad._core.memory.errors cimport (
+    MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, TYPE_ERROR, message, sizes_text,
+)
+
+
+cdef int read_reduction(const char *operation, const value_t *self, const value_t *dims,
+                        const value_t *keepdim, reduction_t *reduction) noexcept nogil:
+    cdef int[MAX_DIMS] wrapped
+    cdef const int64_t *given
+    cdef int i, count, status = array_argument(operation, b"self", self, &reduction.self)
+    cdef array_t *array = reduction.self
+    cdef bint keep = is_true(keepdim)
+    if status == OK:
+        status = integers_argument(operation, b"dim", dims, &count, &given)
+    if status == OK:
+        status = wrap_dims(operation, count, given, array.ndim, wrapped)
+    if status != OK:
+        return status
+    reduction.all = count == 0
+    for i in range(array.ndim):
+        reduction.reduced[i] = reduction.all
+    if array.ndim:
+        for i in range(count):
+            reduction.reduced[wrapped[i]] = True
+    reduction.ndim = 0
+    reduction.count = 1
+    for i in range(array.ndim):
+        if reduction.reduced[i]:
+            reduction.count *= array.shape[i]
+        if keep or not reduction.reduced[i]:
+            reduction.shape[reduction.ndim] = 1 if reduction.reduced[i] else array.shape[i]
+            reduction.ndim += 1
+    return OK
+
+
+cdef int reduced_result(const char *name, int operation, double parameter, int dtype, int result_dtype,
+                        reduction_t *reduction, value_t *result) noexcept nogil:
+    cdef array_t *out
+    cdef array_t *source = as_dtype(reduction.self, dtype)
+    cdef int status
+    if source == NULL:
+        return MEMORY_ERROR
+    status = new_array(name, result_dtype, reduction.ndim, reduction.shape, &out)
+    if status == OK:
+        status = reduce_array(operation, parameter, source, reduction.reduced, out, NULL)
+        if status == OK:
+            set_array(result, out)
+        else:
+            release(out)
+    release(source)
+    return status
+
+
+cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments,
+                      value_t *results) noexcept nogil:
+    """sum, prod(self, dims, keepdim, dtype): integers and bool give int64 unless a dtype is asked for."""
+    cdef reduction_t reduction
+    cdef value_t wide
+    cdef array_t *cast
+    cdef int dtype, wanted, status = read_reduction(name, &arguments[0], &arguments[1], &arguments[2],
+                                                    &reduction)
+    if status != OK:
+        return status
+    dtype = reduction.self.dtype
+    wanted = dtype if is_differentiable(dtype) else INT64
+    if arguments[3].kind != NOTHING:
+        wanted = <int>arguments[3].of.integer
+    if is_differentiable(wanted):
+        return reduced_result(name, operation, 0, wanted, wanted, &reduction, results)
+    # Integers wrap around: the cast may come after the sum in 64 bits; but bool, like floats, is cast before.
+    if wanted == BOOL or is_differentiable(dtype):
+        cast = as_dtype(reduction.self, wanted)
+        if cast == NULL:
+            return MEMORY_ERROR
+        reduction.self = cast
+        status = reduced_result(name, operation, 0, wanted, INT64, &reduction, &wide)
+        release(cast)
+    else:
+        status = reduced_result(name, operation, 0, dtype, INT64, &reduction, &wide)
+    if status != OK:
+        return status
+    cast = as_dtype(wide.of.array, wanted)
+    release(wide.of.array)
+    if cast == NULL:
+        return MEMORY_ERROR
+    set_array(results, cast)
+    return OK
+
+
+cdef int sum_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """sum(self, dims, keepdim, dtype)."""
+    return _sum_or_prod(b"sum", SUM, arguments, results)
+
+
+cdef int prod_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """prod(self, dims, keepdim, dtype)."""
+    return _sum_or_prod(b"prod", PROD, arguments, results)
+
+
+cdef int mean_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """mean(self, dims, keepdim, dtype) of floating and complex numbers."""
+    cdef reduction_t reduction
+    cdef int dtype, status = read_reduction(b"mean", &arguments[0], &arguments[1], &arguments[2], &reduction)
+    if status != OK:
+        return status
+    dtype = <int>arguments[3].of.integer if arguments[3].kind != NOTHING else reduction.self.dtype
+    if not is_differentiable(dtype):
+        snprintf(message(), MESSAGE, b"mean: needs a floating or complex dtype (got %s). Convert self or "
+                 b"pass "
+                 b"dtype=float32.", dtype_name(dtype))
+        return RUNTIME_ERROR
+    return reduced_result(b"mean", MEAN, 0, dtype, dtype, &reduction, results)
+
+
+cdef int _spread(const char *name, int operation, const value_t *arguments, value_t *results) noexcept nogil:
+    """var, std(self, dims, correction, keepdim)."""
+    cdef reduction_t reduction
+    cdef double correction = 1
+    cdef int status = read_reduction(name, &arguments[0], &arguments[1], &arguments[3], &reduction)
+    if status != OK:
+        return status
+    if arguments[2].kind != NOTHING:
+        if not is_number(&arguments[2]):
+            snprintf(message(), MESSAGE, b"%s: correction must be a number.", name)
+            return TYPE_ERROR
+        correction = as_real(&arguments[2])
+    if not is_differentiable(reduction.self.dtype):
+        snprintf(message(), MESSAGE, b"%s: only supports floating point and complex dtypes (got %s). "
+                 b"Convert self "
+                 b"first.", name, dtype_name(reduction.self.dtype))
+        return RUNTIME_ERROR
+    return reduced_result(name, operation, correction, reduction.self.dtype, real_of(reduction.self.dtype),
+                          &reduction, results)
+
+
+cdef int var_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """var(self, dims, correction, keepdim)."""
+    return _spread(b"var", VARIANCE, arguments, results)
+
+
+cdef int std_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """std(self, dims, correction, keepdim)."""
+    return _spread(b"std", DEVIATION, arguments, results)
+
+
+cdef int _truth(const char *name, int operation, const value_t *arguments, value_t *results) noexcept nogil:
+    """all, any(self, dims, keepdim): bool, but uint8 stays uint8."""
+    cdef reduction_t reduction
+    cdef int i, dtype, status = read_reduction(name, &arguments[0], &arguments[1], &arguments[2], &reduction)
+    if status != OK:
+        return status
+    if reduction.all and arguments[1].kind != NOTHING:
+        # An empty list of dimensions names none here, as in the reference.
+        reduction.ndim = reduction.self.ndim
+        for i in range(reduction.ndim):
+            reduction.reduced[i] = False
+            reduction.shape[i] = reduction.self.shape[i]
+    dtype = reduction.self.dtype
+    return reduced_result(name, operation, 0, dtype, UINT8 if dtype == UINT8 else BOOL, &reduction, results)
+
+
+cdef int all_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """all(self, dims, keepdim)."""
+    return _truth(b"all", ALL, arguments, results)
+
+
+cdef int any_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """any(self, dims, keepdim)."""
+    return _truth(b"any", ANY, arguments, results)
+
+
+cdef int _norm_dtype(const value_t *given, int dtype, int *chosen) noexcept nogil:
+    """The dtype to compute a norm in, which may not lose anything of self."""
+    chosen[0] = <int>given.of.integer if given.kind != NOTHING else dtype
+    if not is_differentiable(dtype) or not is_differentiable(chosen[0]):
+        snprintf(message(), MESSAGE, b"norm: expected a floating point or complex dtype (got %s). Convert "
+                 b"self first.",
+                 dtype_name(chosen[0] if is_differentiable(dtype) else dtype))
+        return RUNTIME_ERROR
+    if is_complex(chosen[0]) != is_complex(dtype):
+        snprintf(message(), MESSAGE, b"norm: dtype should be %s for %s inputs (got %s).",
+                 b"complex" if is_complex(dtype) else b"real", dtype_name(dtype), dtype_name(chosen[0]))
+        return RUNTIME_ERROR
+    if chosen[0] < dtype:
+        snprintf(message(), MESSAGE, b"norm: dtype should not be narrower than that of self (got %s, "
+                 b"expected %s).",
+                 dtype_name(chosen[0]), dtype_name(dtype))
+        return RUNTIME_ERROR
+    return OK
+
+
+cdef int norm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """norm(self, p, dims, keepdim, dtype): the vector norm of any order."""
+    cdef reduction_t reduction
+    cdef double p = as_real(&arguments[1]) if arguments[1].kind != NOTHING else 2
+    cdef int operation = NORM_P
+    cdef int dtype, status = read_reduction(b"norm", &arguments[0], &arguments[2], &arguments[3], &reduction)
+    if status == OK:
+        status = _norm_dtype(&arguments[4], reduction.self.dtype, &dtype)
+    if status != OK:
+        return status
+    if reduction.count == 0 and (p < 0 or p == INFINITY):
+        snprintf(message(), MESSAGE, b"norm: the norm of order %g of nothing is not defined (got shape %s). "
+                 b"Reduce "
+                 b"dimensions of non-zero size, or use an order that is finite and not negative.",
+                 p, shape_text(reduction.self))
+        return RUNTIME_ERROR
+    if p == 0:
+        operation = NORM_0
+    elif p == 1:
+        operation = NORM_1
+    elif p == 2:
+        operation = NORM_2
+    elif p == INFINITY:
+        operation = NORM_MAX
+    elif p == -INFINITY:
+        operation = NORM_MIN
+    return reduced_result(b"norm", operation, p, dtype, real_of(dtype), &reduction, results)
+
+
+cdef int logsumexp_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """logsumexp(self, dims, keepdim), without overflow; integers are taken as the default float."""
+    cdef reduction_t reduction
+    cdef int dtype, status = read_reduction(b"logsumexp", &arguments[0], &arguments[1], &arguments[2],
+                                            &reduction)
+    if status != OK:
+        return status
+    dtype = reduction.self.dtype
+    if is_complex(dtype):
+        snprintf(message(), MESSAGE, b"logsumexp: complex numbers are not supported (got %s). Use "
+                 b"x.exp().sum(dim).log().", dtype_name(dtype))
+        return NOT_IMPLEMENTED
+    if not is_differentiable(dtype):
+        dtype = default_float()
+    return reduced_result(b"logsumexp", LOGSUMEXP, 0, dtype, dtype, &reduction, results)
+
+
+cdef int dimensions_summed(const array_t *self, int ndim, const int64_t *shape, bint *reduced) noexcept nogil:
+    cdef bint any = ndim != self.ndim
+    cdef int i, lead = self.ndim - ndim
+    if lead < 0:
+        return -1
+    for i in range(self.ndim):
+        reduced[i] = i < lead or (shape[i - lead] == 1 and self.shape[i] != 1)
+        any = any or reduced[i]
+        if i >= lead and not reduced[i] and shape[i - lead] != self.shape[i]:
+            return -1
+    return any
+
+
+cdef int summed_to(array_t *self, int ndim, const int64_t *shape, array_t **result) noexcept nogil:
+    cdef bint[MAX_DIMS] reduced
+    cdef int needed = dimensions_summed(self, ndim, shape, reduced), status
+    cdef array_t *source
+    if needed < 0 and ndim > self.ndim:
+        snprintf(message(), MESSAGE, b"sum_to: cannot sum shape %s to more dimensions (got %s).",
+                 shape_text(self), sizes_text(ndim, <const long long *>shape))
+        return RUNTIME_ERROR
+    if needed < 0:
+        snprintf(message(), MESSAGE, b"sum_to: the shape does not broadcast to that of self (got %s, expected one that "
+                 b"broadcasts to %s).", sizes_text(ndim, <const long long *>shape), shape_text(self))
+        return RUNTIME_ERROR
+    if not needed:
+        result[0] = retain(self)
+        return OK
+    # Integers and bool are summed in 64 bits and cast back.
+    status = new_array(b"sum_to", self.dtype if is_differentiable(self.dtype) else INT64, ndim, shape, result)
+    if status == OK:
+        status = reduce_array(SUM, 0, self, reduced, result[0], NULL)
+        if status != OK:
+            release(result[0])
+    if status == OK and result[0].dtype != self.dtype:
+        source = result[0]
+        result[0] = as_dtype(source, self.dtype)
+        release(source)
+        if result[0] == NULL:
+            return MEMORY_ERROR
+    return status
+
+
+cdef int sum_to_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """sum_to(self, shape): what broadcasting repeated is summed."""
+    cdef array_t *self
+    cdef array_t *result
+    cdef const int64_t *shape
+    cdef int count, status = array_argument(b"sum_to", b"self", &arguments[0], &self)
+    if status == OK:
+        status = integers_argument(b"sum_to", b"shape", &arguments[1], &count, &shape)
+    if status == OK:
+        status = summed_to(self, count, shape, &result)
+    if status == OK:
+        set_array(results, result)
+    return status
+
+
+register_kernel("sum", sum_kernel)
+register_kernel("prod", prod_kernel)
+register_kernel("mean", mean_kernel)
+register_kernel("var", var_kernel)
+register_kernel("std", std_kernel)
+register_kernel("all", all_kernel)
+register_kernel("any", any_kernel)
+register_kernel("norm", norm_kernel)
+register_kernel("logsumexp", logsumexp_kernel)
+register_kernel("sum_to", sum_to_kernel)

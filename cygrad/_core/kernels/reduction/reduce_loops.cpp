@@ -1,0 +1,92 @@
+// The reduction loops, compiled for several instruction sets.
+
+#include "kernels/reduction/reduce_types.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#include <limits>
+#include <type_traits>
+
+namespace cygrad_reduce {
+
+template <class T> struct complex_t {
+    T re, im;
+    complex_t() = default;
+    complex_t(T real, T imaginary = 0) : re(real), im(imaginary) {}
+    template <class S> complex_t(const complex_t<S> &z) : re(T(z.re)), im(T(z.im)) {}
+    complex_t &operator+=(const complex_t &z) { re += z.re; im += z.im; return *this; }
+    complex_t &operator*=(const complex_t &z) {
+        T real = re * z.re - im * z.im;
+        im = re * z.im + im * z.re;
+        re = real;
+        return *this;
+    }
+    complex_t operator/(double d) const { return complex_t(T(re / d), T(im / d)); }
+};
+
+template <class T> struct real_of { typedef T type; };
+template <class T> struct real_of<complex_t<T>> { typedef T type; };
+template <class T> struct is_complex : std::false_type {};
+template <class T> struct is_complex<complex_t<T>> : std::true_type {};
+
+}  // namespace cygrad_reduce
+
+// Vectors are passed between inlined functions only: how they would be passed elsewhere does not matter.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+
+#define INSTRUCTION_SET baseline
+#define VECTOR 32
+#include "kernels/reduction/reduce_loops.h"
+#include "kernels/reduction/reduce_statistics.h"
+#undef INSTRUCTION_SET
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define CYGRAD_WIDER
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#define INSTRUCTION_SET avx2
+#include "kernels/reduction/reduce_loops.h"
+#include "kernels/reduction/reduce_statistics.h"
+#undef INSTRUCTION_SET
+#undef VECTOR
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#define INSTRUCTION_SET avx512
+#define VECTOR 64
+#include "kernels/reduction/reduce_loops.h"
+#include "kernels/reduction/reduce_statistics.h"
+#undef INSTRUCTION_SET
+#pragma GCC pop_options
+#endif
+
+using namespace cygrad_reduce;
+
+// The wider sets only for the usual types: it pays little for the others, and compiling takes its time.
+loops_t find_loops(int operation, int dtype) {
+    switch (dtype) {
+        case 0: case 1: return baseline::integral<uint8_t>(operation);
+        case 2: return baseline::integral<int8_t>(operation);
+        case 3: return baseline::integral<int16_t>(operation);
+        case 4: return baseline::integral<int32_t>(operation);
+        case 8: return baseline::floating<complex_t<float>, complex_t<double>, float>(operation);
+        case 9: return baseline::floating<complex_t<double>, complex_t<double>, double>(operation);
+    }
+#ifdef CYGRAD_WIDER
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
+        && __builtin_cpu_supports("avx512vl"))
+        return dtype == 5   ? avx512::integral<int64_t>(operation)
+               : dtype == 6 ? avx512::real<float>(operation)
+                            : avx512::real<double>(operation);
+    if (__builtin_cpu_supports("avx2"))
+        return dtype == 5   ? avx2::integral<int64_t>(operation)
+               : dtype == 6 ? avx2::real<float>(operation)
+                            : avx2::real<double>(operation);
+#endif
+    return dtype == 5   ? baseline::integral<int64_t>(operation)
+           : dtype == 6 ? baseline::real<float>(operation)
+                        : baseline::real<double>(operation);
+}

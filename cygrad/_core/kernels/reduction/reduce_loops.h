@@ -1,0 +1,374 @@
+// Inner loops of the reductions, compiled once per instruction set: INSTRUCTION_SET names the namespace.
+//
+// Floating sums go over a fixed number of independent lanes, because additions may not be reordered by the
+// compiler: as many as fit into some vectors of VECTOR bytes. Partial results within a leaf have the type P,
+// those of whole leaves the type A (double for float32), so that rounding errors do not pile up.
+
+namespace cygrad_reduce {
+namespace INSTRUCTION_SET {
+
+#define INLINE static inline __attribute__((always_inline))
+
+// ---------------------------------------------------------------- what is computed from each element
+
+template <class T_, class P_, class A_, class O_> struct types {
+    typedef T_ T;    // of elements
+    typedef P_ P;    // of partial results
+    typedef A_ A;    // of accumulators
+    typedef O_ O;    // of results
+    // map() of real numbers also works on whole vectors of them
+    enum { vector = std::is_floating_point<P_>::value && !is_complex<T_>::value, extremum = 0 };
+};
+
+template <class T, class P, class A, class O> struct Sum : types<T, P, A, O> {
+    static P identity() { return P(0); }
+    template <class V> INLINE V map(V x) { return x; }
+    INLINE P load(T x, const parameter_t *) { return P(x); }
+    template <class V> INLINE void step(V &a, V x) { a += x; }
+    static O finish(A a, const parameter_t *) { return O(a); }
+};
+
+template <class T, class P, class A, class O> struct Mean : Sum<T, P, A, O> {
+    static O finish(A a, const parameter_t *q) { return O(a / q->count); }
+};
+
+template <class T, class P, class A, class O> struct Prod : types<T, P, A, O> {
+    static P identity() { return P(1); }
+    template <class V> INLINE V map(V x) { return x; }
+    INLINE P load(T x, const parameter_t *) { return P(x); }
+    template <class V> INLINE void step(V &a, V x) { a *= x; }
+    static O finish(A a, const parameter_t *) { return O(a); }
+};
+
+template <class T> struct Maximum : types<T, T, T, T> {
+    enum { extremum = std::is_floating_point<T>::value };
+    template <class V> INLINE V farther(V a, V x) { return a > x ? a : x; }
+    static T identity() {
+        return std::is_floating_point<T>::value ? -std::numeric_limits<T>::infinity()
+                                                : std::numeric_limits<T>::lowest();
+    }
+    template <class V> INLINE V map(V x) { return x; }
+    INLINE T load(T x, const parameter_t *) { return x; }
+    template <class V> INLINE void step(V &a, V x) { a = ((x > a) | (x != x)) ? x : a; }
+    static T finish(T a, const parameter_t *) { return a; }
+};
+
+template <class T> struct Minimum : Maximum<T> {
+    template <class V> INLINE V farther(V a, V x) { return a < x ? a : x; }
+    static T identity() {
+        return std::is_floating_point<T>::value ? std::numeric_limits<T>::infinity()
+                                                : std::numeric_limits<T>::max();
+    }
+    template <class V> INLINE void step(V &a, V x) { a = ((x < a) | (x != x)) ? x : a; }
+};
+
+template <class T> INLINE uint8_t is_nonzero(T x) { return x != T(0); }
+template <class T> INLINE uint8_t is_nonzero(complex_t<T> z) { return (z.re != 0) | (z.im != 0); }
+
+template <class T> struct Any : types<T, uint8_t, uint8_t, uint8_t> {
+    static uint8_t identity() { return 0; }
+    INLINE uint8_t load(T x, const parameter_t *) { return is_nonzero(x); }
+    INLINE void step(uint8_t &a, uint8_t x) { a |= x; }
+    static uint8_t finish(uint8_t a, const parameter_t *) { return a; }
+};
+
+template <class T> struct All : Any<T> {
+    static uint8_t identity() { return 1; }
+    INLINE void step(uint8_t &a, uint8_t x) { a &= x; }
+};
+
+INLINE double magnitude(double x) { return fabs(x); }
+template <class T> INLINE double magnitude(complex_t<T> z) { return hypot(double(z.re), double(z.im)); }
+
+// Norms compute in double: squares of large float32 do not overflow.
+template <class T, class O> struct Norm0 : types<T, double, double, O> {
+    enum { vector = 0 };
+    static double identity() { return 0; }
+    INLINE double load(T x, const parameter_t *) { return is_nonzero(x); }
+    INLINE void step(double &a, double x) { a += x; }
+    static O finish(double a, const parameter_t *) { return O(a); }
+};
+
+template <class T, class O> struct Norm1 : types<T, double, double, O> {
+    static double identity() { return 0; }
+    template <class V> INLINE V map(V x) { return x < V{} ? -x : x; }
+    INLINE double load(T x, const parameter_t *) { return magnitude(x); }
+    template <class V> INLINE void step(V &a, V x) { a += x; }
+    static O finish(double a, const parameter_t *) { return O(a); }
+};
+
+INLINE double square(double x) { return x * x; }
+template <class T> INLINE double square(complex_t<T> z) {
+    return double(z.re) * double(z.re) + double(z.im) * double(z.im);
+}
+
+template <class T, class O> struct Norm2 : types<T, double, double, O> {
+    static double identity() { return 0; }
+    template <class V> INLINE V map(V x) { return x * x; }
+    INLINE double load(T x, const parameter_t *) { return square(x); }
+    template <class V> INLINE void step(V &a, V x) { a += x; }
+    static O finish(double a, const parameter_t *) { return O(sqrt(a)); }
+};
+
+template <class T, class O> struct NormP : types<T, double, double, O> {
+    enum { vector = 0 };
+    static double identity() { return 0; }
+    INLINE double load(T x, const parameter_t *q) { return pow(magnitude(x), q->p); }
+    INLINE void step(double &a, double x) { a += x; }
+    static O finish(double a, const parameter_t *q) { return O(pow(a, 1 / q->p)); }
+};
+
+template <class T, class O> struct NormMax : types<T, double, double, O> {
+    static double identity() { return 0; }
+    template <class V> INLINE V map(V x) { return x < V{} ? -x : x; }
+    INLINE double load(T x, const parameter_t *) { return magnitude(x); }
+    template <class V> INLINE void step(V &a, V x) { a = ((x > a) | (x != x)) ? x : a; }
+    static O finish(double a, const parameter_t *) { return O(a); }
+};
+
+template <class T, class O> struct NormMin : NormMax<T, O> {
+    static double identity() { return std::numeric_limits<double>::infinity(); }
+    template <class V> INLINE void step(V &a, V x) { a = ((x < a) | (x != x)) ? x : a; }
+};
+
+// ---------------------------------------------------------------- one run of elements
+
+template <class T, int K> struct vector_of {
+    typedef T type __attribute__((vector_size(K * sizeof(T))));
+};
+
+// What comes a page later: leaves are too short for the processor to run ahead of them by itself.
+INLINE void fetch_ahead(const void *p) { __builtin_prefetch((const char *)p + 4096); }
+
+// Vectors of elements, converted to the type of partial results.
+template <class Op, class V, int K> INLINE V load_vector(const typename Op::T *p) {
+    typedef typename vector_of<typename Op::T, K>::type source_t;
+    source_t x;
+    memcpy(&x, p, sizeof x);
+    return Op::map(__builtin_convertvector(x, V));
+}
+
+template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, int64_t n,
+                                                     const parameter_t *q) {
+    typedef typename Op::P P;
+    enum { K = VECTOR / sizeof(P) };
+    typedef typename vector_of<P, K>::type V;
+    V a, b, c, d;
+    for (int k = 0; k < K; k++) a[k] = Op::identity();
+    b = c = d = a;
+    int64_t i = 0;
+    for (; i + 4 * K <= n; i += 4 * K) {
+        for (int64_t at = 0; at < 4 * K; at += 64 / sizeof(*p)) fetch_ahead(p + i + at);
+        Op::step(a, load_vector<Op, V, K>(p + i));
+        Op::step(b, load_vector<Op, V, K>(p + i + K));
+        Op::step(c, load_vector<Op, V, K>(p + i + 2 * K));
+        Op::step(d, load_vector<Op, V, K>(p + i + 3 * K));
+    }
+    for (; i + K <= n; i += K) Op::step(a, load_vector<Op, V, K>(p + i));
+    Op::step(a, b);
+    Op::step(c, d);
+    Op::step(a, c);
+    P lanes[K], rest = Op::identity();
+    memcpy(lanes, &a, sizeof a);
+    for (; i < n; i++) Op::step(rest, Op::load(p[i], q));
+    for (int w = K / 2; w >= 1; w /= 2)
+        for (int k = 0; k < w; k++) Op::step(lanes[k], lanes[k + w]);
+    Op::step(lanes[0], rest);
+    return lanes[0];
+}
+
+// The same for extrema: whether there is a nan is found beside, so that a step is one instruction.
+template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, int64_t n) {
+    typedef typename Op::T T;
+    enum { K = VECTOR / sizeof(T) };
+    typedef typename vector_of<T, K>::type V;
+    typedef decltype(V{} != V{}) mask_t;
+    T lanes[K], last = Op::identity();
+    V best[4], x;
+    best[0] = V{} + last;
+    best[1] = best[2] = best[3] = best[0];
+    mask_t unordered = best[0] != best[0];
+    int64_t i = 0;
+    for (; i + 4 * K <= n; i += 4 * K)
+        for (int j = 0; j < 4; j++) {
+            memcpy(&x, p + i + j * K, sizeof x);
+            fetch_ahead(p + i + j * K);
+            best[j] = Op::farther(best[j], x);
+            unordered |= x != x;
+        }
+    for (; i + K <= n; i += K) {
+        memcpy(&x, p + i, sizeof x);
+        best[0] = Op::farther(best[0], x);
+        unordered |= x != x;
+    }
+    for (int j = 1; j < 4; j++) best[0] = Op::farther(best[0], best[j]);
+    memcpy(lanes, &best[0], sizeof lanes);
+    for (; i < n; i++) Op::step(last, p[i]);
+    for (int w = K / 2; w >= 1; w /= 2)
+        for (int k = 0; k < w; k++) lanes[k] = Op::farther(lanes[k], lanes[k + w]);
+    Op::step(last, lanes[0]);
+    memcpy(lanes, &unordered, sizeof lanes);
+    decltype(mask_t{}[0] | 0) any = 0, lane;
+    for (int k = 0; k < K; k++) {
+        memcpy(&lane, &lanes[k], sizeof lane);
+        any |= lane;
+    }
+    return any ? std::numeric_limits<T>::quiet_NaN() : last;
+}
+
+template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n, int64_t stride,
+                                              const parameter_t *q) {
+    typedef typename Op::P P;
+    if constexpr (Op::vector && Op::extremum) {
+        if (stride == 1 && n >= 16) return run_extremum<Op>(p, n);
+    } else if constexpr (Op::vector) {
+        if (stride == 1 && n >= 16) return run_vector<Op>(p, n, q);
+    }
+    if constexpr (std::is_integral<P>::value) {
+        // The compiler may reorder these itself.
+        if (stride == 1) {
+            P a = Op::identity();
+            for (int64_t i = 0; i < n; i++) Op::step(a, Op::load(p[i], q));
+            return a;
+        }
+    }
+    P a = Op::identity(), b = a, c = a, d = a;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4, p += 4 * stride) {
+        Op::step(a, Op::load(p[0], q));
+        Op::step(b, Op::load(p[stride], q));
+        Op::step(c, Op::load(p[2 * stride], q));
+        Op::step(d, Op::load(p[3 * stride], q));
+    }
+    for (; i < n; i++, p += stride) Op::step(a, Op::load(*p, q));
+    Op::step(a, b);
+    Op::step(c, d);
+    Op::step(a, c);
+    return a;
+}
+
+// ---------------------------------------------------------------- rows of neighbors
+
+// Neighbors without gaps, a vector at a time; -> how many of them are done.
+template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int64_t n, int64_t stride,
+                                                   int64_t width,
+                                                   typename Op::P *tile) {
+    typedef typename Op::P P;
+    enum { K = VECTOR / sizeof(P) };
+    typedef typename vector_of<P, K>::type V;
+    int64_t row = 0, c = 0;
+    V total;
+    for (; row + 4 <= n; row += 4, p += 4 * stride) {
+        for (c = 0; c + K <= width; c += K) {
+            V x = load_vector<Op, V, K>(p + c), y = load_vector<Op, V, K>(p + 2 * stride + c);
+            Op::step(x, load_vector<Op, V, K>(p + stride + c));
+            Op::step(y, load_vector<Op, V, K>(p + 3 * stride + c));
+            Op::step(x, y);
+            memcpy(&total, tile + c, sizeof total);
+            Op::step(total, x);
+            memcpy(tile + c, &total, sizeof total);
+        }
+    }
+    for (; row < n; row++, p += stride) {
+        for (c = 0; c + K <= width; c += K) {
+            memcpy(&total, tile + c, sizeof total);
+            Op::step(total, load_vector<Op, V, K>(p + c));
+            memcpy(tile + c, &total, sizeof total);
+        }
+    }
+    return c;
+}
+
+template <class Op> __attribute__((noinline)) void add_rows(const typename Op::T *p, int64_t n,
+                                                            int64_t stride, int64_t width,
+                                         int64_t step, typename Op::P *__restrict tile,
+                                         const parameter_t *q) {
+    typedef typename Op::P P;
+    int64_t row = 0;
+    if constexpr (Op::vector) {
+        if (step == 1) {
+            int64_t done = add_rows_vector<Op>(p, n, stride, width, tile);
+            if (done == width) return;
+            p += done;
+            tile += done;
+            width -= done;
+        }
+    }
+    for (; row + 4 <= n; row += 4, p += 4 * stride) {
+        const typename Op::T *p1 = p + stride, *p2 = p1 + stride, *p3 = p2 + stride;
+        for (int64_t c = 0; c < width; c++) {
+            P x = Op::load(p[c * step], q), y = Op::load(p2[c * step], q);
+            Op::step(x, Op::load(p1[c * step], q));
+            Op::step(y, Op::load(p3[c * step], q));
+            Op::step(x, y);
+            Op::step(tile[c], x);
+        }
+    }
+    for (; row < n; row++, p += stride)
+        for (int64_t c = 0; c < width; c++) Op::step(tile[c], Op::load(p[c * step], q));
+}
+
+// tile[width] = reduction of `n` rows.
+template <class Op> __attribute__((noinline)) void columns(const typename Op::T *p, int64_t n, int64_t stride,
+                                                           int64_t width,
+                                        int64_t column_stride, typename Op::P *tile, const parameter_t *q) {
+    for (int64_t c = 0; c < width; c++) tile[c] = Op::identity();
+    if (column_stride != 1) {
+        add_rows<Op>(p, n, stride, width, column_stride, tile, q);
+    } else if (FOLDS(n, stride, width)) {
+        // Narrow rows without gaps: several make a wide one, folded at the end.
+        typename Op::P wide[128];
+        int64_t fold = 128 / width, rows = n / fold, used = rows * fold;
+        for (int64_t c = 0; c < fold * width; c++) wide[c] = Op::identity();
+        add_rows<Op>(p, rows, fold * width, fold * width, 1, wide, q);
+        for (int64_t f = 0; f < fold; f++)
+            for (int64_t c = 0; c < width; c++) Op::step(tile[c], wide[f * width + c]);
+        add_rows<Op>(p + used * width, n - used, width, width, 1, tile, q);
+    } else {
+        add_rows<Op>(p, n, stride, width, 1, tile, q);
+    }
+}
+
+template <class Op> void leaf(const char *data, int64_t n, int64_t stride, int64_t width,
+                              int64_t column_stride,
+                              int by_columns, char *accumulators, const parameter_t *q) {
+    const typename Op::T *p = (const typename Op::T *)data;
+    typename Op::A *a = (typename Op::A *)accumulators;
+    if (by_columns) {
+        typename Op::P tile[TILE];
+        columns<Op>(p, n, stride, width, column_stride, tile, q);
+        for (int64_t c = 0; c < width; c++) a[c] = typename Op::A(tile[c]);
+    } else {
+        for (int64_t c = 0; c < width; c++) a[c] = typename Op::A(run<Op>(p + c * column_stride, n, stride,
+                                                                          q));
+    }
+}
+
+template <class Op> void rows(const char *data, int64_t n, int64_t stride, int64_t width, int begin, int end,
+                              char *partial, char *accumulators, const parameter_t *q) {
+    typename Op::P *tile = (typename Op::P *)partial;
+    typename Op::A *a = (typename Op::A *)accumulators;
+    for (int64_t c = 0; begin && c < width; c++) tile[c] = Op::identity();
+    add_rows<Op>((const typename Op::T *)data, n, stride, width, 1, tile, q);
+    for (int64_t c = 0; end && c < width; c++) a[c] = typename Op::A(tile[c]);
+}
+
+template <class Op> void combine(char *accumulators, const char *other, int64_t width, int64_t, int64_t) {
+    typename Op::A *a = (typename Op::A *)accumulators;
+    const typename Op::A *b = (const typename Op::A *)other;
+    for (int64_t c = 0; c < width; c++) Op::step(a[c], b[c]);
+}
+
+template <class Op> void finish(const char *accumulators, int64_t width, char *result, char *, int64_t stride,
+                                const parameter_t *q) {
+    const typename Op::A *a = (const typename Op::A *)accumulators;
+    typename Op::O *out = (typename Op::O *)result;
+    for (int64_t c = 0; c < width; c++) out[c * stride] = Op::finish(a[c], q);
+}
+
+template <class Op> loops_t loops() {
+    return loops_t{leaf<Op>, combine<Op>, finish<Op>, sizeof(typename Op::A), rows<Op>};
+}
+
+}  // namespace INSTRUCTION_SET
+}  // namespace cygrad_reduce

@@ -1,0 +1,19 @@
+"""Softmax for kernels that build on it."""
+
+from cygrad._core.arrays.array cimport array_t
+
+# An array seen as rows along one dimension: element (o, i, k) lies at (o * n + i) * inner + k.
+ctypedef struct rows_t:
+    long long outer
+    long long n
+    long long inner
+
+cdef void rows_along(const array_t *array, int dim, rows_t *rows) noexcept nogil
+# exp of n contiguous floats, in place.
+cdef void exponentiate(int dtype, char *data, long long n) noexcept nogil
+# exp(x) * factor - less of n contiguous floats; `out` may be `x`.
+cdef void scaled_exponentials(int dtype, const char *x, double factor, double less, char *out,
+                              long long n) noexcept nogil
+# log_softmax along a wrapped dimension of a contiguous floating array, into `out` of the same shape and
+# dtype.
+cdef void log_softmax_into(array_t *self, int dim, array_t *out) noexcept nogil

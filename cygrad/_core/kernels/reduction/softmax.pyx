@@ -1,0 +1,186 @@
+"""Softmax, its logarithm, and their derivatives, a row at a time while it is in the cache.
+
+Rows that lie along the last dimension are taken one by one; along another dimension, a tile of neighboring
+rows is taken at once, so that memory is read in order. Rows are independent: threads do not change a bit.
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
+from cygrad._core.arrays.array cimport array_empty_like, array_t, release
+from cygrad._core.arrays.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
+from cygrad._core.arrays.value cimport NOTHING, register_kernel, set_array, value_t
+from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.kernels.arguments cimport array_argument, check_same_shape, integer_argument, wrap_dim
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
+from cygrad._core.threads.parallel cimport parallel_for
+
+cdef extern from "kernels/reduction/softmax_rows.h" nogil:
+    enum:
+        COLUMNS
+    ctypedef enum softmax_operation_t:
+        SOFTMAX
+        LOG_SOFTMAX
+        SOFTMAX_BACKWARD
+        LOG_SOFTMAX_BACKWARD
+    ctypedef void (*softmax_rows_t)(const void *x, const void *result, void *out, int64_t n,
+                                    int64_t rows) noexcept nogil
+    ctypedef void (*softmax_columns_t)(const void *x, const void *result, void *out, int64_t n, int64_t stride,
+                                       int64_t width) noexcept nogil
+    ctypedef void (*scaled_exponentials_t)(const void *x, double factor, double less, void *out,
+                                           int64_t n) noexcept nogil
+    softmax_rows_t rows_of_softmax(int operation, bint double_precision)
+    softmax_columns_t columns_of_softmax(int operation, bint double_precision)
+    scaled_exponentials_t scaled_exponentials_for(bint double_precision)
+
+cdef enum:
+    PIECE = 16384         # elements worth a thread
+
+ctypedef struct work_t:
+    softmax_rows_t along  # for rows of neighbors
+    softmax_columns_t columns
+    int64_t item          # bytes of an element
+    rows_t rows
+    int64_t width         # of a tile of neighboring rows
+    int64_t tiles         # of one outer index
+    char *self            # or grad
+    char *result          # of the forward
+    char *out
+
+
+cdef void rows_along(const array_t *array, int dim, rows_t *rows) noexcept nogil:
+    cdef int i
+    rows.outer = rows.inner = rows.n = 1
+    for i in range(array.ndim):
+        if i < dim:
+            rows.outer *= array.shape[i]
+        elif i > dim:
+            rows.inner *= array.shape[i]
+        else:
+            rows.n = array.shape[i]
+
+
+cdef void exponentiate(int dtype, char *data, long long n) noexcept nogil:
+    scaled_exponentials(dtype, data, 1, 0, data, n)
+
+
+cdef void scaled_exponentials(int dtype, const char *x, double factor, double less, char *out,
+                              long long n) noexcept nogil:
+    scaled_exponentials_for(dtype != FLOAT32)(x, factor, less, out, n)
+
+
+cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Rows, or tiles of neighboring ones."""
+    cdef work_t *work = <work_t *>context
+    cdef int64_t item, at, column, n = work.rows.n, inner = work.rows.inner
+    if inner == 1:
+        at = begin * n * work.item
+        work.along(work.self + at, work.result + at, work.out + at, n, end - begin)
+        return
+    for item in range(begin, end):
+        column = item % work.tiles * work.width
+        at = (item // work.tiles * n * inner + column) * work.item
+        work.columns(work.self + at, work.result + at, work.out + at, n, inner, min(work.width, inner - column))
+
+
+cdef void _run(softmax_operation_t operation, array_t *self, array_t *result, int dim, array_t *out) noexcept nogil:
+    """The operation on contiguous arrays of one floating dtype and shape."""
+    cdef work_t work
+    if out.size == 0:
+        return
+    work.along = rows_of_softmax(operation, out.dtype != FLOAT32)
+    work.columns = columns_of_softmax(operation, out.dtype != FLOAT32)
+    work.item = itemsize(out.dtype)
+    rows_along(out, dim, &work.rows)
+    work.width = min(work.rows.inner, <int64_t>COLUMNS)
+    work.tiles = (work.rows.inner + work.width - 1) // work.width
+    work.self = self.data
+    work.result = result.data if result != NULL else self.data    # which operations without it do not read
+    work.out = out.data
+    parallel_for(_body, &work, work.rows.outer * work.tiles, max(1, PIECE // (work.rows.n * work.width)))
+
+
+cdef void log_softmax_into(array_t *self, int dim, array_t *out) noexcept nogil:
+    _run(LOG_SOFTMAX, self, NULL, dim, out)
+
+
+cdef int _new_result(softmax_operation_t operation, array_t *self, array_t *result, int dim,
+                     value_t *results) noexcept nogil:
+    """Takes over both references."""
+    cdef array_t *out = NULL
+    if self != NULL and (result != NULL or operation <= LOG_SOFTMAX):
+        out = array_empty_like(self, -1)
+    if out != NULL:
+        _run(operation, self, result, dim, out)
+        set_array(results, out)
+    release(self)
+    release(result)
+    return OK if out != NULL else MEMORY_ERROR
+
+
+cdef int _forward(const char *name, softmax_operation_t operation, const value_t *arguments,
+                  value_t *results) noexcept nogil:
+    cdef array_t *self
+    cdef int64_t given
+    cdef int dim, dtype, status = array_argument(name, b"self", &arguments[0], &self)
+    if status == OK:
+        status = integer_argument(name, b"dim", &arguments[1], &given)
+    if status == OK:
+        status = wrap_dim(name, given, self.ndim, &dim)
+    if status != OK:
+        return status
+    dtype = <int>arguments[2].of.integer if arguments[2].kind != NOTHING else self.dtype
+    if not is_floating(dtype):
+        snprintf(message(), MESSAGE, b"%s: needs float32 or float64 (got %s). Pass dtype=float32 or convert "
+                 b"self.",
+                 name, dtype_name(dtype))
+        return NOT_IMPLEMENTED
+    return _new_result(operation, as_contiguous(self, dtype), NULL, dim, results)
+
+
+cdef int softmax_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """softmax(self, dim, dtype)."""
+    return _forward(b"softmax", SOFTMAX, arguments, results)
+
+
+cdef int log_softmax_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """log_softmax(self, dim, dtype)."""
+    return _forward(b"log_softmax", LOG_SOFTMAX, arguments, results)
+
+
+cdef int _backward(const char *name, softmax_operation_t operation, const value_t *arguments,
+                   value_t *results) noexcept nogil:
+    cdef array_t *grad
+    cdef array_t *result
+    cdef int64_t given
+    cdef int dim, status = array_argument(name, b"grad", &arguments[0], &grad)
+    if status == OK:
+        status = array_argument(name, b"result", &arguments[1], &result)
+    if status == OK:
+        status = integer_argument(name, b"dim", &arguments[2], &given)
+    if status == OK:
+        status = wrap_dim(name, given, result.ndim, &dim)
+    if status == OK:
+        status = check_same_shape(name, b"grad", grad, result.ndim, result.shape)
+    if status != OK:
+        return status
+    if not is_floating(result.dtype):
+        snprintf(message(), MESSAGE, b"%s: needs float32 or float64 (got %s).", name,
+                 dtype_name(result.dtype))
+        return RUNTIME_ERROR
+    return _new_result(operation, as_contiguous(grad, result.dtype), as_contiguous(result, -1), dim, results)
+
+
+cdef int softmax_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """softmax_backward(grad, result, dim)."""
+    return _backward(b"softmax_backward", SOFTMAX_BACKWARD, arguments, results)
+
+
+cdef int log_softmax_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """log_softmax_backward(grad, result, dim)."""
+    return _backward(b"log_softmax_backward", LOG_SOFTMAX_BACKWARD, arguments, results)
+
+
+register_kernel("softmax", softmax_kernel)
+register_kernel("log_softmax", log_softmax_kernel)
+register_kernel("softmax_backward", softmax_backward_kernel)
+register_kernel("log_softmax_backward", log_softmax_backward_kernel)

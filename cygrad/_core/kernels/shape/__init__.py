@@ -1,0 +1,5 @@
+"""
+Kernels that change shapes: views, permutations, slices, splitting and joining.
+
+Read ``shape.pyx`` first.
+"""

@@ -1,0 +1,5 @@
+"""
+Kernels that put elements into order: sort, topk, medians, quantiles.
+
+Read ``sort.pyx`` first.
+"""

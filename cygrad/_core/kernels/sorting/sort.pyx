@@ -1,0 +1,438 @@
+"""Kernels that order: sort, argsort, topk, unique, searchsorted. nan counts as greater than everything."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdio cimport snprintf
+from libc.string cimport memcpy
+from cygrad._core.arrays.array cimport (
+    MAX_DIMS, array_empty, array_empty_like, array_t, array_view, release, shape_text,
+)
+from cygrad._core.arrays.dtype cimport FLOAT32, INT32, INT64, dtype_name, is_complex, is_floating, itemsize
+from cygrad._core.arrays.value cimport NOTHING, is_true, register_kernel, set_array, value_t
+from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
+from cygrad._core.kernels.arguments cimport array_argument, integer_argument, new_array, optional_integer, wrap_dim
+from cygrad._core.kernels.reduction.softmax cimport rows_along, rows_t
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.memory.storage cimport allocate, deallocate
+from cygrad._core.threads.parallel cimport parallel_for
+
+cdef extern from "kernels/sorting/sort_loops.h" nogil:
+    ctypedef struct entry_t:
+        uint64_t key
+        int64_t index
+    void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending,
+                      entry_t *entries)
+    void sort_entries(entry_t *entries, entry_t *spare, int64_t n)
+    void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,
+                        entry_t *entries)
+    int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right)
+
+cdef enum:
+    PIECE = 4096           # elements worth a thread
+
+ctypedef struct work_t:
+    int dtype
+    int64_t item
+    rows_t rows
+    int64_t k              # how many of each row are wanted
+    bint descending
+    char *self
+    char *values           # or NULL
+    int64_t *indices
+    int status
+
+
+cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Order rows begin..end-1 and write the first k of each."""
+    cdef work_t *work = <work_t *>context
+    cdef int64_t row, i, at, to, n = work.rows.n, inner = work.rows.inner
+    cdef int64_t nbytes = 2 * n * <int64_t>sizeof(entry_t)
+    cdef entry_t *entries = <entry_t *>allocate(nbytes)
+    if entries == NULL:
+        work.status = MEMORY_ERROR
+        return
+    for row in range(begin, end):
+        at = row // inner * n * inner + row % inner
+        to = row // inner * work.k * inner + row % inner
+        if work.k < n:
+            select_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, work.k, entries)
+        else:
+            make_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, entries)
+            sort_entries(entries, entries + n, n)
+        for i in range(work.k):
+            work.indices[to + i * inner] = entries[i].index
+            if work.values != NULL:
+                memcpy(work.values + (to + i * inner) * work.item,
+                       work.self + (at + entries[i].index * inner) * work.item, work.item)
+    deallocate(entries, nbytes)
+
+
+cdef int _refuse_complex(const char *name, const array_t *array) noexcept nogil:
+    if is_complex(array.dtype):
+        snprintf(message(), MESSAGE, b"%s: complex numbers have no order (got %s). Sort the real part or "
+                 b"the absolute "
+                 b"value.", name, dtype_name(array.dtype))
+        return RUNTIME_ERROR
+    return OK
+
+
+cdef int _ordered(const char *name, array_t *self, int dim, int64_t k, bint descending,
+                  value_t *values_result, value_t *indices_result) noexcept nogil:
+    """The first k along a wrapped dimension, with (values_result may be NULL) or without their values."""
+    cdef work_t work
+    cdef int64_t[MAX_DIMS] shape
+    cdef array_t *values = NULL
+    cdef array_t *indices = NULL
+    cdef array_t *source
+    cdef int i, status
+    for i in range(self.ndim):
+        shape[i] = k if i == dim else self.shape[i]
+    status = new_array(name, INT64, self.ndim, shape, &indices)
+    if status == OK and values_result != NULL:
+        status = new_array(name, self.dtype, self.ndim, shape, &values)
+    source = as_contiguous(self, -1) if status == OK else NULL
+    if source == NULL:
+        release(values)
+        release(indices)
+        return status if status != OK else MEMORY_ERROR
+    work.dtype, work.item = self.dtype, itemsize(self.dtype)
+    rows_along(self, dim, &work.rows)
+    work.k, work.descending, work.status = k, descending, OK
+    work.self = source.data
+    work.values = values.data if values != NULL else NULL
+    work.indices = <int64_t *>indices.data
+    if indices.size:
+        parallel_for(_rows_body, &work, work.rows.outer * work.rows.inner, max(1, PIECE // work.rows.n))
+    release(source)
+    if work.status != OK:
+        snprintf(message(), MESSAGE, b"%s: out of memory", name)
+        release(values)
+        release(indices)
+        return work.status
+    if values_result != NULL:
+        set_array(values_result, values)
+    set_array(indices_result, indices)
+    return OK
+
+
+cdef int _read(const char *name, const value_t *self_value, const value_t *dim_value, array_t **self,
+               int *dim) noexcept nogil:
+    cdef int64_t given
+    cdef int status = array_argument(name, b"self", self_value, self)
+    if status == OK:
+        status = optional_integer(name, b"dim", dim_value, -1, &given)
+    if status == OK:
+        status = wrap_dim(name, given, self[0].ndim, dim)
+    return _refuse_complex(name, self[0]) if status == OK else status
+
+
+cdef int sort_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """sort(self, dim, descending, stable) -> values, indices; always stable."""
+    cdef array_t *self
+    cdef int dim, status = _read(b"sort", &arguments[0], &arguments[1], &self, &dim)
+    if status != OK:
+        return status
+    return _ordered(b"sort", self, dim, self.shape[dim] if self.ndim else 1, is_true(&arguments[2]),
+                    &results[0], &results[1])
+
+
+cdef int argsort_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """argsort(self, dim, descending)."""
+    cdef array_t *self
+    cdef int dim, status = _read(b"argsort", &arguments[0], &arguments[1], &self, &dim)
+    if status != OK:
+        return status
+    return _ordered(b"argsort", self, dim, self.shape[dim] if self.ndim else 1, is_true(&arguments[2]),
+                    NULL, &results[0])
+
+
+cdef int topk_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """topk(self, k, dim, largest, sorted) -> values, indices; always sorted, equals by index."""
+    cdef array_t *self
+    cdef int64_t k, n
+    cdef int dim, status = _read(b"topk", &arguments[0], &arguments[2], &self, &dim)
+    if status == OK:
+        status = integer_argument(b"topk", b"k", &arguments[1], &k)
+    if status != OK:
+        return status
+    n = self.shape[dim] if self.ndim else 1
+    if k < 0 or k > n:
+        snprintf(message(), MESSAGE, b"topk: selected index k out of range (got %lld, expected 0 to %lld).",
+                 <long long>k, <long long>n)
+        return RUNTIME_ERROR
+    return _ordered(b"topk", self, dim, k, is_true(&arguments[3]) or arguments[3].kind == NOTHING,
+                    &results[0], &results[1])
+
+
+# ---------------------------------------------------------------- unique
+
+cdef bint _is_nan(int dtype, const char *data) noexcept nogil:
+    if dtype == FLOAT32:
+        return (<float *>data)[0] != (<float *>data)[0]
+    return is_floating(dtype) and (<double *>data)[0] != (<double *>data)[0]
+
+
+cdef int unique_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """unique(self, sorted, return_inverse, return_counts) of the flattened array -> values, inverse, counts
+    (NOTHING where not asked for); every nan is one of its own."""
+    cdef array_t *self
+    cdef array_t *source
+    cdef array_t *values = NULL
+    cdef array_t *inverse = NULL
+    cdef array_t *counts = NULL
+    cdef entry_t *entries
+    cdef int64_t i, n, nbytes, item, after, groups = 0
+    cdef int status = array_argument(b"unique", b"self", &arguments[0], &self)
+    if status == OK:
+        status = _refuse_complex(b"unique", self)
+    if status != OK:
+        return status
+    n, item = self.size, itemsize(self.dtype)
+    nbytes = max(1, 2 * n) * <int64_t>sizeof(entry_t)
+    source = as_contiguous(self, -1)
+    inverse = array_empty_like(self, INT64)
+    entries = <entry_t *>allocate(nbytes)
+    if source != NULL and inverse != NULL and entries != NULL:
+        make_entries(self.dtype, source.data, 1, n, False, entries)
+        if n:
+            sort_entries(entries, entries + n, n)
+        for i in range(n):
+            if (i == 0 or entries[i].key != entries[i - 1].key
+                    or _is_nan(self.dtype, source.data + entries[i].index * item)):
+                # The key is not needed any more: it becomes the place of the group's first entry.
+                entries[n + groups].index = i
+                groups += 1
+            (<int64_t *>inverse.data)[entries[i].index] = groups - 1
+        values = array_empty(self.dtype, 1, &groups)
+        counts = array_empty(INT64, 1, &groups)
+    if values != NULL and counts != NULL:
+        for i in range(groups):
+            memcpy(values.data + i * item, source.data + entries[entries[n + i].index].index * item, item)
+            after = entries[n + i + 1].index if i + 1 < groups else n
+            (<int64_t *>counts.data)[i] = after - entries[n + i].index
+        set_array(&results[0], values)
+        if is_true(&arguments[2]):
+            set_array(&results[1], inverse)
+            inverse = NULL
+        if is_true(&arguments[3]):
+            set_array(&results[2], counts)
+            counts = NULL
+    else:
+        release(values)
+        status = MEMORY_ERROR
+    if entries != NULL:
+        deallocate(entries, nbytes)
+    release(source)
+    release(inverse)
+    release(counts)
+    return status
+
+
+cdef array_t *_dim_first(array_t *array, int dim) noexcept nogil:
+    """A view with one dimension in front of the others."""
+    cdef int64_t[MAX_DIMS] shape
+    cdef int64_t[MAX_DIMS] strides
+    cdef int i, n = 1
+    shape[0], strides[0] = array.shape[dim], array.strides[dim]
+    for i in range(array.ndim):
+        if i != dim:
+            shape[n], strides[n] = array.shape[i], array.strides[i]
+            n += 1
+    return array_view(array, array.dtype, array.ndim, shape, strides, 0)
+
+
+cdef void _sort_slices(int dtype, const char *rows, int64_t n, int64_t m, entry_t *entries) noexcept nogil:
+    """Order n rows of m elements: by the last element, then stably by those before; behind 2 n entries, n
+    more."""
+    cdef int64_t i, column = m - 1, item = itemsize(dtype)
+    cdef entry_t *order = entries + 2 * n
+    for i in range(n):
+        order[i].index = i
+    while column >= 0:
+        for i in range(n):
+            make_entries(dtype, rows + (order[i].index * m + column) * item, 1, 1, False, &entries[i])
+            entries[i].index = i
+        sort_entries(entries, entries + n, n)
+        for i in range(n):
+            entries[i].index = order[entries[i].index].index
+        memcpy(order, entries, n * sizeof(entry_t))
+        column -= 1
+
+
+cdef bint _same_slice(int dtype, const char *a, const char *b, int64_t m) noexcept nogil:
+    cdef entry_t x, y
+    cdef int64_t i, item = itemsize(dtype)
+    for i in range(m):
+        make_entries(dtype, a + i * item, 1, 1, False, &x)
+        make_entries(dtype, b + i * item, 1, 1, False, &y)
+        if x.key != y.key or _is_nan(dtype, a + i * item):
+            return False
+    return True
+
+
+cdef int unique_dim_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """unique_dim(self, dim) -> values, inverse, counts of the slices along dim, which are sorted by their
+    elements."""
+    cdef array_t *self
+    cdef array_t *view = NULL
+    cdef array_t *source = NULL
+    cdef array_t *values = NULL
+    cdef array_t *inverse = NULL
+    cdef array_t *counts = NULL
+    cdef array_t *target = NULL
+    cdef array_t *part = NULL
+    cdef entry_t *entries
+    cdef entry_t *order
+    cdef int64_t[MAX_DIMS] shape
+    cdef int64_t i, n, m, nbytes, width, groups = 0
+    cdef int dim, status = _read(b"unique_dim", &arguments[0], &arguments[1], &self, &dim)
+    if status == OK and self.ndim == 0:
+        snprintf(message(), MESSAGE, b"unique_dim: a 0-dim tensor has no slices (got shape ()). Use unique "
+                 b"without dim.")
+        status = RUNTIME_ERROR
+    if status != OK:
+        return status
+    n = self.shape[dim]
+    m = self.size // n if n else 0
+    if n and not self.size:
+        snprintf(message(), MESSAGE, b"unique_dim: slices without elements cannot be compared (got shape "
+                 b"%s).",
+                 shape_text(self))
+        return RUNTIME_ERROR
+    nbytes = max(1, 3 * n) * <int64_t>sizeof(entry_t)
+    width = m * itemsize(self.dtype)
+    entries = <entry_t *>allocate(nbytes)
+    view = _dim_first(self, dim)
+    source = as_contiguous(view, -1) if view != NULL else NULL
+    inverse = array_empty(INT64, 1, &n)
+    if entries != NULL and source != NULL and inverse != NULL:
+        order = entries + 2 * n
+        _sort_slices(self.dtype, source.data, n, m, entries)
+        for i in range(n):
+            if i == 0 or not _same_slice(self.dtype, source.data + order[i].index * width,
+                                         source.data + order[i - 1].index * width, m):
+                entries[groups].index = i
+                groups += 1
+            (<int64_t *>inverse.data)[order[i].index] = groups - 1
+        for i in range(self.ndim):
+            shape[i] = groups if i == dim else self.shape[i]
+        values = array_empty(self.dtype, self.ndim, shape)
+        counts = array_empty(INT64, 1, &groups)
+        target = _dim_first(values, dim) if values != NULL else NULL
+        part = array_empty_like(target, -1) if target != NULL else NULL
+    status = MEMORY_ERROR
+    if part != NULL and counts != NULL:
+        for i in range(groups):
+            memcpy(part.data + i * width, source.data + order[entries[i].index].index * width, width)
+            (<int64_t *>counts.data)[i] = (entries[i + 1].index if i + 1 < groups else n) - entries[i].index
+        status = copy_into(target, part)
+    if entries != NULL:
+        deallocate(entries, nbytes)
+    release(view)
+    release(source)
+    release(target)
+    release(part)
+    if status == OK:
+        set_array(&results[0], values)
+        set_array(&results[1], inverse)
+        set_array(&results[2], counts)
+    else:
+        release(values)
+        release(inverse)
+        release(counts)
+    return status
+
+
+# ---------------------------------------------------------------- searchsorted
+
+ctypedef struct search_t:
+    int dtype
+    int64_t item
+    int64_t n              # length of a sorted row
+    int64_t m              # values that belong to one row
+    bint single            # one row for all
+    bint right
+    char *rows
+    char *values
+    int64_t *wide          # the result: one of these
+    int32_t *narrow
+
+
+cdef void _search_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef search_t *search = <search_t *>context
+    cdef int64_t i, found, row
+    for i in range(begin, end):
+        row = 0 if search.single else i // search.m
+        found = insertion_point(search.dtype, search.rows + row * search.n * search.item, search.n,
+                                search.values + i * search.item, search.right)
+        if search.wide != NULL:
+            search.wide[i] = found
+        else:
+            search.narrow[i] = <int32_t>found
+
+
+cdef int _check_search(const array_t *rows, const array_t *values, bint narrow) noexcept nogil:
+    cdef int i
+    cdef bint fits = rows.ndim >= 1 and (rows.ndim == 1 or rows.ndim == values.ndim)
+    if fits and rows.ndim > 1:
+        for i in range(rows.ndim - 1):
+            fits = fits and rows.shape[i] == values.shape[i]
+    if not fits:
+        snprintf(message(), MESSAGE, b"searchsorted: sorted_sequence must be 1-dimensional, or agree with "
+                 b"the values in "
+                 b"all but the last dimension (got %s and %s).", shape_text(rows), shape_text(values))
+        return RUNTIME_ERROR
+    if rows.dtype != values.dtype:
+        snprintf(message(), MESSAGE, b"searchsorted: sorted_sequence and values should have the same dtype "
+                 b"(got %s and "
+                 b"%s). Convert one of them.", dtype_name(rows.dtype), dtype_name(values.dtype))
+        return RUNTIME_ERROR
+    if narrow and rows.shape[rows.ndim - 1] >= 2147483647:
+        snprintf(message(), MESSAGE, b"searchsorted: the sorted row is too long for out_int32 (got %lld "
+                 b"elements).",
+                 <long long>rows.shape[rows.ndim - 1])
+        return RUNTIME_ERROR
+    return _refuse_complex(b"searchsorted", rows)
+
+
+cdef int searchsorted_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """searchsorted(sorted_sequence, values, right, out_int32)."""
+    cdef search_t search
+    cdef array_t *rows
+    cdef array_t *values
+    cdef array_t *out
+    cdef bint narrow = is_true(&arguments[3])
+    cdef int status = array_argument(b"searchsorted", b"sorted_sequence", &arguments[0], &rows)
+    if status == OK:
+        status = array_argument(b"searchsorted", b"values", &arguments[1], &values)
+    if status == OK:
+        status = _check_search(rows, values, narrow)
+    if status != OK:
+        return status
+    rows = as_contiguous(rows, -1)
+    values = as_contiguous(values, -1)
+    out = array_empty_like(values, INT32 if narrow else INT64) if values != NULL else NULL
+    if rows == NULL or out == NULL:
+        release(out)
+        status = MEMORY_ERROR
+    else:
+        search.dtype, search.item = rows.dtype, itemsize(rows.dtype)
+        search.n = rows.shape[rows.ndim - 1]
+        search.m = values.shape[values.ndim - 1] if values.ndim else 1
+        search.single = rows.ndim == 1
+        search.right = is_true(&arguments[2])
+        search.rows, search.values = rows.data, values.data
+        search.wide = NULL if narrow else <int64_t *>out.data
+        search.narrow = <int32_t *>out.data if narrow else NULL
+        parallel_for(_search_body, &search, out.size, PIECE)
+        set_array(results, out)
+    release(rows)
+    release(values)
+    return status
+
+
+register_kernel("sort", sort_kernel)
+register_kernel("argsort", argsort_kernel)
+register_kernel("topk", topk_kernel)
+register_kernel("unique", unique_kernel)
+register_kernel("unique_dim", unique_dim_kernel)
+register_kernel("searchsorted", searchsorted_kernel)

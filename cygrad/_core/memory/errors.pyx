@@ -1,0 +1,60 @@
+"""Status codes: how code without the GIL reports an error, and the one place that raises it."""
+
+from libc.stdio cimport snprintf
+from libc.string cimport strncmp
+
+cdef extern from * nogil:
+    """
+    static __thread char message_text[1024];
+    static __thread char sizes_texts[8][256];
+    static __thread unsigned sizes_next;
+    """
+    char message_text[1024]
+    char sizes_texts[8][256]
+    unsigned sizes_next
+
+
+cdef char *message() noexcept nogil:
+    return message_text
+
+
+cdef const char *sizes_text(int n, const long long *values) noexcept nogil:
+    global sizes_next
+    cdef char *text = sizes_texts[sizes_next % 8]
+    cdef int i, used = snprintf(text, SHAPE_TEXT, b"(")
+    sizes_next += 1
+    for i in range(n):
+        if used > SHAPE_TEXT - 32:      # too long to print whole
+            used += snprintf(text + used, SHAPE_TEXT - used, b"...")
+            break
+        used += snprintf(text + used, SHAPE_TEXT - used, b"%s%lld", b", " if i else b"", values[i])
+    snprintf(text + used, SHAPE_TEXT - used, b",)" if n == 1 else b")")
+    return text
+
+
+class IntegerDivisionError(RuntimeError, ZeroDivisionError):
+    """Division by zero where there is no inf: as Python has it, and as users of tensors know it."""
+
+
+_exceptions = {
+    RUNTIME_ERROR: RuntimeError,
+    TYPE_ERROR: TypeError,
+    VALUE_ERROR: ValueError,
+    INDEX_ERROR: IndexError,
+    MEMORY_ERROR: MemoryError,
+    NOT_IMPLEMENTED: NotImplementedError,
+    ZERO_DIVISION: IntegerDivisionError,
+}
+
+
+cdef const char *_too_large = b"sizes: too many elements "        # what a message of `sizes.elements_of` begins with
+
+
+cdef int check(int status) except -1:
+    if status == OK:
+        return 0
+    # Who cannot make an array returns MEMORY_ERROR. The message goes the same way from thread to thread as the status,
+    # and tells whether memory is what lacks.
+    if status == MEMORY_ERROR and strncmp(message_text, _too_large, 25) == 0:
+        status = RUNTIME_ERROR
+    raise _exceptions[status](message_text.decode("utf-8", "replace"))

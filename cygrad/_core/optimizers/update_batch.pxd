@@ -1,0 +1,66 @@
+"""The updates of one step of an optimizer, and the state that it keeps for each parameter."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.graph.tensor cimport Tensor
+
+cdef extern from "optimizers/optimize_options.h" nogil:
+    enum:
+        SGD_RULE
+        ADAM_RULE
+        NADAM_RULE
+        RADAM_RULE
+        ADAMAX_RULE
+        ADAGRAD_RULE
+        ADADELTA_RULE
+        RMSPROP_RULE
+        RPROP_RULE
+        ASGD_RULE
+    ctypedef struct rule_t:
+        int kind
+        int maximize
+        int nesterov
+        int decoupled
+        int amsgrad
+        int centered
+        double rate
+        double weight_decay
+        double momentum
+        double dampening
+        double beta1
+        double beta2
+        double eps
+        double schedule[4]
+    ctypedef struct update_range_t:
+        char *memory[5]
+        int64_t n
+        int double_precision
+        int first
+        double factor[3]
+
+cdef enum:
+    ROLES = 5                 # parameter, gradient, three of state: the places of update_range_t.memory
+
+# What happens to one parameter.
+cdef struct update_t:
+    array_t *given[ROLES]     # as the user has them; NULL where there is none
+    array_t *work[ROLES]      # the same, contiguous and of the parameter's dtype
+    update_range_t range      # the whole of it, in real numbers
+    int64_t end               # elements of this update and of all before it
+
+# Puts the state of a parameter and the factors of its step into the update.
+ctypedef int (*prepare_t)(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1
+
+# The options that all rules have; the others are zero.
+cdef rule_t rule_of(int kind, double lr, double weight_decay, bint maximize) noexcept
+# One step for all parameters that have a gradient; `prepare` may be NULL for a rule without state.
+cdef int run_step(list parameters, object state, const rule_t *rule, prepare_t prepare, str operation) except -1
+
+# The array of state[name], a new reference; a tensor full of `start` is made if there is none.
+cdef array_t *state_array(dict state, str name, Tensor parameter, double start, bint *made) except NULL
+# The tensor without dimensions state[name] as a number; one that holds `start` is made if there is none.
+cdef Tensor state_number(dict state, str name, double start)
+cdef double read_number(Tensor tensor) noexcept
+cdef void write_number(Tensor tensor, double value) noexcept
+# Raise state["step"] by one and return it.
+cdef double count_step(dict state) except -1

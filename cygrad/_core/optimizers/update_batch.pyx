@@ -1,0 +1,281 @@
+"""
+The updates of one step of an optimizer: all parameters of a group in one pass over memory, without the GIL.
+
+Under the GIL a `Batch` collects what the step works on: memory of the parameters, their gradients (taken from the
+gradient slots, no Tensor is made for them) and their state. Then the arithmetic runs, see optimize_rules.h.
+Arrays that are not contiguous or have another dtype go through contiguous copies, so there is one arithmetic.
+
+Every array is held while the step runs, so any number of threads may step, or run backward for, the same parameters
+at the same time. They race on values then, as Hogwild training intends: an update may be lost, memory stays sound.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+from cygrad._core.arrays.array cimport array_empty, array_empty_like, array_t, release, retain, same_shape, shape_text
+from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, default_float, is_complex, is_differentiable, itemsize, real_of
+from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
+from cygrad._core.graph.inplace cimport check_inplace
+from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.tensor cimport Tensor, describe, wrap
+from cygrad._core.graph.version_errors cimport remember_place
+from cygrad._core.memory.atomic cimport atomic_increment, lock_patiently, unlock
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
+from cygrad._core.threads.parallel cimport parallel_for
+
+cdef extern from "optimizers/optimize_rules.h" nogil:
+    void apply_rule(const update_range_t *range, const rule_t *rule)
+
+cdef enum:
+    STEP_GRAIN = 1 << 18      # elements of one piece of a parallel step; a helper comes late for less
+    LARGE = 1 << 14           # elements from which the GIL is given up: getting it back takes a while
+
+
+cdef class Batch:
+    """The updates of one step; holds all their arrays."""
+    cdef update_t *updates
+    cdef int n
+    cdef int capacity
+    cdef rule_t rule
+
+    def __cinit__(self, int capacity):
+        self.capacity = capacity
+        self.updates = <update_t *>calloc(max(capacity, 1), sizeof(update_t))
+        if self.updates == NULL:
+            raise MemoryError("step: no memory for the list of updates")
+
+    def __dealloc__(self):
+        cdef int i, role
+        if self.updates == NULL:
+            return
+        for i in range(self.n):
+            for role in range(ROLES):
+                release(self.updates[i].given[role])
+                release(self.updates[i].work[role])
+        free(self.updates)
+
+    cdef update_t *add(self, Tensor parameter, str operation) except? NULL:
+        """An update for the parameter; NULL if it has no gradient."""
+        cdef array_t *gradient
+        cdef update_t *update
+        if parameter.gradient == NULL:
+            return NULL
+        lock_patiently(&parameter.gradient.lock)
+        gradient = parameter.gradient.value
+        if gradient != NULL:
+            retain(gradient)
+        unlock(&parameter.gradient.lock)
+        if gradient == NULL:
+            return NULL
+        if self.n == self.capacity:
+            release(gradient)
+            raise RuntimeError(f"{operation}: the list of parameters changed during the step.")
+        update = &self.updates[self.n]
+        self.n += 1
+        update.given[0] = retain(parameter.array)
+        update.given[1] = gradient
+        if not is_differentiable(parameter.array.dtype) or not is_differentiable(gradient.dtype):
+            raise RuntimeError(f"{operation}: parameters must be floating point or complex "
+                               f"(got a {describe(parameter)}).")
+        if is_complex(gradient.dtype) and not is_complex(parameter.array.dtype):
+            raise RuntimeError(f"{operation}: a complex gradient cannot change a real parameter "
+                               f"(got a {describe(parameter)}). Set its .grad to None first.")
+        if not same_shape(parameter.array, gradient):
+            raise RuntimeError(f"{operation}: the gradient must have the shape of its parameter (got "
+                               f"{shape_text(gradient).decode()}, expected {shape_text(parameter.array).decode()}). "
+                               "Set .grad to None after changing .data.")
+        check_inplace(parameter, operation, False)
+        return update
+
+    cdef int run(self) except -1:
+        """Do all updates."""
+        cdef int i, status
+        cdef int64_t total = 0
+        for i in range(self.n):
+            total += self.updates[i].given[0].size
+        if total < LARGE:
+            status = run_updates(self.updates, self.n, &self.rule)
+        else:
+            with nogil:
+                status = run_updates(self.updates, self.n, &self.rule)
+        check(status)
+        for i in range(self.n):
+            if self.updates[i].given[0].version != NULL:
+                remember_place(self.updates[i].given[0].version)     # for the message to those who need the old values
+        return 0
+
+
+# ---- the arithmetic, without the GIL
+
+cdef struct run_t:
+    update_t *updates
+    int n
+    const rule_t *rule
+
+
+cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogil:
+    """Contiguous arrays first, then the rule over all elements, then what has to be copied back or counted."""
+    cdef run_t run
+    cdef int i, role, status
+    cdef int64_t total = 0
+    for i in range(n):
+        status = prepare(&updates[i])
+        if status != OK:
+            return status
+        total += updates[i].range.n
+        updates[i].end = total
+    run.updates, run.n, run.rule = updates, n, rule
+    parallel_for(run_piece, &run, total, STEP_GRAIN)
+    for i in range(n):
+        for role in range(ROLES):
+            if role != 1 and updates[i].work[role] != updates[i].given[role]:
+                status = copy_into(updates[i].given[role], updates[i].work[role])
+                if status != OK:
+                    return status
+        if updates[i].given[0].version != NULL:
+            atomic_increment(&updates[i].given[0].version.value)
+    return OK
+
+
+cdef int prepare(update_t *update) noexcept nogil:
+    """Make every array contiguous and of the parameter's dtype; complex ones are twice as many reals."""
+    cdef int role, dtype = update.given[0].dtype
+    update.range.n = update.given[0].size * (2 if is_complex(dtype) else 1)
+    update.range.double_precision = real_of(dtype) != FLOAT32
+    for role in range(ROLES):
+        if update.given[role] == NULL:
+            continue
+        if not same_shape(update.given[role], update.given[0]):
+            snprintf(message(), MESSAGE, b"step: the optimizer's state does not fit its parameter (got shape %s, "
+                     b"expected %s). Make a new optimizer.",
+                     shape_text(update.given[role]), shape_text(update.given[0]))
+            return RUNTIME_ERROR
+        update.work[role] = as_contiguous(update.given[role], dtype)
+        if update.work[role] == NULL:
+            return MEMORY_ERROR
+        update.range.memory[role] = update.work[role].data
+    return OK
+
+
+cdef void run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """The rule on elements begin..end of all parameters laid end to end."""
+    cdef run_t *run = <run_t *>context
+    cdef int low = 0, high = run.n - 1, middle, role
+    cdef int64_t start, size
+    cdef update_range_t range_
+    while low < high:
+        middle = (low + high) // 2
+        if run.updates[middle].end > begin:
+            high = middle
+        else:
+            low = middle + 1
+    while begin < end:
+        range_ = run.updates[low].range
+        size = 8 if range_.double_precision else 4
+        start = begin - (run.updates[low].end - range_.n)
+        range_.n = min(end, run.updates[low].end) - begin
+        for role in range(ROLES):
+            if range_.memory[role] != NULL:
+                range_.memory[role] += start * size
+        if range_.n > 0:
+            apply_rule(&range_, run.rule)
+        begin += range_.n
+        low += 1
+
+
+cdef rule_t rule_of(int kind, double lr, double weight_decay, bint maximize) noexcept:
+    """The options that all rules have; the others are zero."""
+    cdef rule_t rule
+    memset(&rule, 0, sizeof(rule))
+    rule.kind, rule.rate, rule.weight_decay, rule.maximize = kind, lr, weight_decay, maximize
+    return rule
+
+
+cdef int run_step(list parameters, object state, const rule_t *rule, prepare_t prepare, str operation) except -1:
+    """One step for all parameters that have a gradient."""
+    cdef Batch batch = Batch(len(parameters))
+    cdef update_t *update
+    cdef Tensor parameter
+    cdef int32_t grad_disabled = thread_state().grad_disabled
+    batch.rule = rule[0]
+    thread_state().grad_disabled = 1
+    try:
+        for parameter in parameters:
+            update = batch.add(parameter, operation)
+            if update != NULL and prepare != NULL:
+                prepare(update, state[parameter], parameter, rule)
+        batch.run()
+    finally:
+        thread_state().grad_disabled = grad_disabled
+    return 0
+
+
+# ---- state, under the GIL
+
+cdef array_t *state_array(dict state, str name, Tensor parameter, double start, bint *made) except NULL:
+    """The array of state[name], a new reference; a tensor full of `start` is made if there is none."""
+    cdef array_t *array
+    cdef Tensor tensor
+    cdef int64_t i, n
+    value = state.get(name)
+    if made != NULL:
+        made[0] = value is None
+    if value is None:
+        array = array_empty_like(parameter.array, -1)
+        tensor = wrap(array)
+        if start == 0:
+            memset(array.data, 0, array.size * itemsize(array.dtype))
+        else:                                   # complex numbers get it in both parts, which are scaled apart
+            n = array.size * (2 if is_complex(array.dtype) else 1)
+            for i in range(n):
+                if real_of(array.dtype) == FLOAT32:
+                    (<float *>array.data)[i] = <float>start
+                else:
+                    (<double *>array.data)[i] = start
+        state[name] = tensor
+    elif isinstance(value, Tensor):
+        tensor = <Tensor>value
+        check_inplace(tensor, "step", False)
+    else:
+        raise TypeError(f"step: state {name!r} must be a Tensor (got {type(value).__name__}).")
+    return retain(tensor.array)
+
+
+cdef Tensor state_number(dict state, str name, double start):
+    """The tensor without dimensions state[name]; one of the default dtype that holds `start` if there is none."""
+    cdef Tensor tensor
+    cdef int dtype
+    value = state.get(name)
+    if isinstance(value, Tensor):
+        tensor = <Tensor>value
+        dtype = tensor.array.dtype
+        if tensor.array.ndim == 0 and (dtype == FLOAT32 or dtype == FLOAT64):
+            check_inplace(tensor, "step", False)
+            return tensor
+    tensor = wrap(array_empty(default_float(), 0, NULL))
+    write_number(tensor, start if value is None else float(value))
+    state[name] = tensor
+    return tensor
+
+
+cdef double read_number(Tensor tensor) noexcept:
+    """What `state_number` holds."""
+    if tensor.array.dtype == FLOAT32:
+        return (<float *>tensor.array.data)[0]
+    return (<double *>tensor.array.data)[0]
+
+
+cdef void write_number(Tensor tensor, double value) noexcept:
+    """Change what `state_number` holds."""
+    if tensor.array.dtype == FLOAT32:
+        (<float *>tensor.array.data)[0] = <float>value
+    else:
+        (<double *>tensor.array.data)[0] = value
+
+
+cdef double count_step(dict state) except -1:
+    """Raise state["step"] by one and return it."""
+    cdef Tensor tensor = state_number(state, "step", 0)
+    write_number(tensor, read_number(tensor) + 1)
+    return read_number(tensor)

@@ -1,0 +1,198 @@
+/* Derivatives of the logarithm of gamma, Hurwitz's zeta function, incomplete gamma functions. */
+#ifndef CYGRAD_GAMMA_FUNCTIONS_H
+#define CYGRAD_GAMMA_FUNCTIONS_H
+
+#include <math.h>
+#include "primitives/piecewise.h"
+
+double lgamma_r(double x, int *sign);
+
+/* digamma(x) / (x - its root) over [1, 2] */
+static const double digamma_table[] = {
+    0.983570260441567, -0.2270640863346444, 0.03336889902393011, -0.005320077271596548, 0.0008788656937820505,
+    -0.00014773492650606044, 2.5060543468359146e-05, -4.2721034029993324e-06, 7.302769272465923e-07,
+    -1.2502886813559594e-07, 2.1425009322359472e-08, -3.673295918565179e-09, 6.299717236108931e-10,
+    -1.080593028883266e-10, 1.853735192053638e-11, -3.18023536582553e-12, 5.456147570322795e-13,
+    -9.360993131036438e-14, 1.606064636295075e-14, -2.7555431377438815e-15, 4.727736178601912e-16,
+    -8.11148420346509e-17, 1.391707769474154e-17, -2.3877901082188625e-18};
+#define DIGAMMA_ROOT 1.4616321449683622
+#define DIGAMMA_ROOT_REST 9.549995429965697e-17
+
+/* From [1, 2] by recurrence (Abramowitz and Stegun 6.3.5), large ones by Stirling's series (6.3.18), negative ones by
+ * reflection (6.3.7). */
+static int reduce_digamma(double x, double *t, double *rest) {
+    double sum = 0, z;
+    *rest = x == 0 ? copysign(INFINITY, -x) : NAN;
+    if (x <= 0) {
+        double nearest = nearbyint(x);
+        if (x == nearest) return -1;
+        sum = -M_PI / tan(M_PI * (x - nearest));
+        x = 1 - x;
+    }
+    if (x >= 10) {
+        z = 1 / (x * x);
+        *rest = isinf(x) ? x : sum + (log(x) - 0.5 / x - z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240
+            - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12 - z * 3617.0 / 8160))))))));
+        return -1;
+    }
+    for (; x > 2; sum += 1 / x) x -= 1;
+    if (x < 1) {
+        sum -= 1 / x;
+        x += 1;
+    }
+    *t = 2 * x - 3;
+    *rest = sum;
+    return 0;
+}
+
+static double finish_digamma(double x, double sum, double t, double rest, int piece) {
+    return rest + (((t + 3) / 2 - DIGAMMA_ROOT) - DIGAMMA_ROOT_REST) * sum;
+}
+
+static const piecewise_t digamma_function = {reduce_digamma, finish_digamma, {TABLE(digamma_table)}};
+
+/* Sum of (q + k)^-s over k >= 0, q > 0, s > 1, by the formula of Euler and Maclaurin: terms up to a large a, an
+ * integral for the rest, and corrections with the Bernoulli numbers. */
+static double hurwitz_zeta(double s, double q) {
+    static const double bernoulli[] = {              /* B_2j / (2j)! */
+        1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0,
+        1.0 / 74724249600.0, -3617.0 / 10670622842880000.0, 43867.0 / 5109094217170944000.0,
+        -174611.0 / 802857662698291200000.0};
+    double a = q, sum = 0, term, factor;
+    int j, k = 0;
+    if (isinf(q)) return 0;
+    while (k < 10 || a < s / 3) {
+        term = pow(a, -s);
+        sum += term;
+        if (term <= 1e-17 * sum || isinf(sum)) return sum;
+        a += 1;
+        k++;
+    }
+    term = pow(a, -s);
+    sum += a * term / (s - 1) + term / 2;
+    factor = s * term / a;
+    for (j = 0; j < 10; j++) {
+        term = bernoulli[j] * factor;
+        sum += term;
+        if (fabs(term) <= 1e-17 * fabs(sum)) break;
+        factor *= (s + 2 * j + 1) / a * ((s + 2 * j + 2) / a);
+    }
+    return sum;
+}
+
+/* zeta(s, q); for negative q the terms left and right of zero are two sums of their own. */
+static double zeta_function(double s, double q) {
+    double left, first, sign;
+    if (isnan(s) || isnan(q)) return s + q;
+    if (s == 1) return INFINITY;
+    if (s < 1) return NAN;
+    if (q > 0) return hurwitz_zeta(s, q);
+    if (q == floor(q)) return INFINITY;
+    if (s != floor(s)) return NAN;
+    first = -q - floor(-q);                          /* -q, -q - 1, ..., first */
+    left = hurwitz_zeta(s, first) - hurwitz_zeta(s, 1 - q);
+    sign = fmod(s, 2) == 0 ? 1 : -1;
+    return sign * left + hurwitz_zeta(s, 1 - first);
+}
+
+/* (-1)^(n+1) n! zeta(n + 1, x) (Abramowitz and Stegun 6.4.10) */
+static double polygamma_function(double n, double x) {
+    double sign = fmod(n, 2) == 0 ? -1 : 1, sum;
+    int unused;
+    if (n == 0) return piecewise_value(&digamma_function, x);
+    sum = zeta_function(n + 1, x);
+    if (n <= 170) return sign * tgamma(n + 1) * sum;
+    return sum > 0 ? sign * exp(lgamma_r(n + 1, &unused) + log(sum)) : sign * sum;
+}
+
+/* ---- incomplete gamma functions */
+
+/* log(gamma(a + 1)) minus Stirling's formula, and a log(a/x) + x - a without cancellation: both of Loader, "Fast and
+ * accurate computation of binomial probabilities" (2000). */
+static double stirling_error(double a) {
+    double z = 1 / (a * a);
+    int unused;
+    if (a < 16) return lgamma_r(a + 1, &unused) - (a + 0.5) * log(a) + a - 0.918938533204672741780;
+    return (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z * (1.0 / 1188 - z * 691.0 / 360360))))) / a;
+}
+
+static double deviance(double a, double x) {
+    double d = (a - x) / (a + x), power, sum, next;
+    int j;
+    if (fabs(d) >= 0.1) return a * log(a / x) + x - a;
+    sum = (a - x) * d;
+    power = 2 * a * d;
+    for (j = 1; j < 1000; j++) {
+        power *= d * d;
+        next = sum + power / (2 * j + 1);
+        if (next == sum) break;
+        sum = next;
+    }
+    return sum;
+}
+
+/* x^a exp(-x) / gamma(a + 1) */
+static double gamma_density(double a, double x) {
+    int unused;
+    if (a < 1) return exp(a * log(x) - x - lgamma_r(a + 1, &unused));
+    return exp(-stirling_error(a) - deviance(a, x)) / sqrt(2 * M_PI * a);
+}
+
+/* Temme's uniform expansion for large a ("The asymptotic expansion of the incomplete gamma functions", 1979): the upper
+ * tail, or the lower one. Its coefficients are series in eta, which is small wherever neither is 0. */
+static double large_gamma(double a, double x, int upper) {
+    double half = deviance(a, x);                    /* a eta^2 / 2 */
+    double side = x < a ? -1 : 1, eta = side * sqrt(2 * half / a), value;
+    double first = -1.0 / 3 + eta * (1.0 / 12 + eta * (-2.0 / 135 + eta * (1.0 / 864 + eta * (1.0 / 2835))));
+    double second = -1.0 / 540 + eta * (-1.0 / 288 + eta * (1.0 / 378));
+    double rest = exp(-half) / sqrt(2 * M_PI * a) * (first + second / a);
+    value = upper ? 0.5 * erfc(side * sqrt(half)) + rest : 0.5 * erfc(-side * sqrt(half)) - rest;
+    return value < 0 ? 0 : value;
+}
+
+/* The lower tail by its power series (Abramowitz and Stegun 6.5.29) */
+static double gamma_series(double a, double x) {
+    double term = 1, sum = 1;
+    int k;
+    for (k = 1; k < 200000; k++) {
+        term *= x / (a + k);
+        sum += term;
+        if (term <= 1e-17 * sum) break;
+    }
+    return gamma_density(a, x) * sum;
+}
+
+/* The upper tail by its continued fraction (6.5.31), from the front (Lentz) */
+static double gamma_fraction(double a, double x) {
+    double b = x + 1 - a, c = 1e300, d = 1 / b, value = d, step, n;
+    int k;
+    for (k = 1; k < 200000; k++) {
+        n = -k * (k - a);
+        b += 2;
+        d = n * d + b;
+        d = 1 / (fabs(d) < 1e-300 ? 1e-300 : d);
+        c = b + n / c;
+        c = fabs(c) < 1e-300 ? 1e-300 : c;
+        step = c * d;
+        value *= step;
+        if (fabs(step - 1) <= 1e-16) break;
+    }
+    return gamma_density(a, x) * a * value;
+}
+
+static double regularized_gamma(double a, double x, int upper) {
+    double part;
+    int lower_found;
+    if (!(a >= 0) || !(x >= 0) || (a == 0 && x == 0) || (isinf(a) && isinf(x))) return NAN;
+    if (a == 0 || isinf(x)) return upper ? 0 : 1;
+    if (x == 0 || isinf(a)) return upper ? 1 : 0;
+    if (a >= 1e6) return large_gamma(a, x, upper);
+    lower_found = x < a + 1 || (x < 1 && a < 1);
+    part = lower_found ? gamma_series(a, x) : gamma_fraction(a, x);
+    return lower_found == !upper ? part : 1 - part;
+}
+
+static double gamma_lower(double a, double x) { return regularized_gamma(a, x, 0); }
+static double gamma_upper(double a, double x) { return regularized_gamma(a, x, 1); }
+
+#endif

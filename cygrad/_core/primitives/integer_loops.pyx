@@ -1,0 +1,184 @@
+"""
+Integer arithmetic as the reference has it: division that refuses zero, powers, sign bits.
+
+Importing this module enters its loops in the table of `loops`. The last parameter of a loop is the `data`
+of loop_t; its pointer type tells the compiler which element type is meant.
+"""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdio cimport snprintf
+from cygrad._core.arrays.dtype cimport BOOL, INT8, INT16, INT32, INT64, UINT8
+from cygrad._core.memory.errors cimport MESSAGE, ZERO_DIVISION, message
+from cygrad._core.primitives.primitive_table cimport SAME, define, loop_t, primitives, set_entry, set_loop_status
+
+ctypedef fused integer_t:
+    uint8_t
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+
+
+# The smallest integer divided by -1 wraps around.
+
+cdef inline integer_t divided(integer_t a, integer_t b) noexcept nogil:
+    """Towards zero; the negation of the smallest integer is itself."""
+    if b == <integer_t>-1 and integer_t is not uint8_t:
+        return <integer_t>(0 - <uint64_t>a)
+    return a // b
+
+
+cdef inline integer_t rest(integer_t a, integer_t b) noexcept nogil:
+    """a - divided(a, b) * b: has the sign of a."""
+    if b == <integer_t>-1 and integer_t is not uint8_t:
+        return 0
+    return a % b
+
+
+cdef inline integer_t floor_divided(integer_t a, integer_t b) noexcept nogil:
+    cdef integer_t quotient = divided(a, b)
+    if integer_t is not uint8_t:
+        if rest(a, b) != 0 and (a < 0) != (b < 0):
+            quotient -= 1
+    return quotient
+
+
+cdef inline integer_t modulo(integer_t a, integer_t b) noexcept nogil:
+    """a - floor_divided(a, b) * b: has the sign of b."""
+    cdef integer_t left = rest(a, b)
+    if integer_t is not uint8_t:
+        if left != 0 and (left < 0) != (b < 0):
+            left += b
+    return left
+
+
+cdef inline integer_t raised(integer_t base, integer_t exponent) noexcept nogil:
+    """base ** exponent, wrapping around; a negative exponent gives the integer part of the inverse."""
+    cdef uint64_t result = 1, square = <uint64_t>base
+    if integer_t is not uint8_t:
+        if exponent < 0:
+            if base == 1:
+                return 1
+            if base == -1:
+                return -1 if exponent & 1 else 1
+            return 0
+    while exponent:
+        if exponent & 1:
+            result *= square
+        square *= square
+        exponent >>= 1
+    return <integer_t>result
+
+
+cdef void zero_division(const char *name) noexcept nogil:
+    snprintf(message(), MESSAGE, b"%s: integer division by zero (got 0 in the divisor, expected other "
+             b"numbers). Divide floating tensors to get inf or nan.", name)
+    set_loop_status(ZERO_DIVISION)
+
+
+cdef void trunc_divide_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                            integer_t *tag) noexcept nogil:
+    cdef int64_t i
+    cdef integer_t b
+    for i in range(n[0]):
+        b = (<integer_t *>(arguments[1] + i * steps[1]))[0]
+        if b == 0:
+            zero_division(b"div")
+            return
+        (<integer_t *>(arguments[2] + i * steps[2]))[0] = divided(
+            (<integer_t *>(arguments[0] + i * steps[0]))[0], b)
+
+
+cdef void floor_divide_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                            integer_t *tag) noexcept nogil:
+    cdef int64_t i
+    cdef integer_t b
+    for i in range(n[0]):
+        b = (<integer_t *>(arguments[1] + i * steps[1]))[0]
+        if b == 0:
+            zero_division(b"floor_divide")
+            return
+        (<integer_t *>(arguments[2] + i * steps[2]))[0] = floor_divided(
+            (<integer_t *>(arguments[0] + i * steps[0]))[0], b)
+
+
+cdef void remainder_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                         integer_t *tag) noexcept nogil:
+    cdef int64_t i
+    cdef integer_t b
+    for i in range(n[0]):
+        b = (<integer_t *>(arguments[1] + i * steps[1]))[0]
+        if b == 0:
+            zero_division(b"remainder")
+            return
+        (<integer_t *>(arguments[2] + i * steps[2]))[0] = modulo(
+            (<integer_t *>(arguments[0] + i * steps[0]))[0], b)
+
+
+cdef void fmod_loop(char **arguments, const int64_t *n, const int64_t *steps, integer_t *tag) noexcept nogil:
+    cdef int64_t i
+    cdef integer_t b
+    for i in range(n[0]):
+        b = (<integer_t *>(arguments[1] + i * steps[1]))[0]
+        if b == 0:
+            zero_division(b"fmod")
+            return
+        (<integer_t *>(arguments[2] + i * steps[2]))[0] = rest(
+            (<integer_t *>(arguments[0] + i * steps[0]))[0], b)
+
+
+cdef void pow_loop(char **arguments, const int64_t *n, const int64_t *steps, integer_t *tag) noexcept nogil:
+    cdef int64_t i
+    for i in range(n[0]):
+        (<integer_t *>(arguments[2] + i * steps[2]))[0] = raised(
+            (<integer_t *>(arguments[0] + i * steps[0]))[0], (<integer_t *>(arguments[1] + i * steps[1]))[0])
+
+
+cdef void signbit_loop(char **arguments, const int64_t *n, const int64_t *steps,
+                       integer_t *tag) noexcept nogil:
+    cdef int64_t i
+    for i in range(n[0]):
+        arguments[1][i * steps[1]] = (<integer_t *>(arguments[0] + i * steps[0]))[0] < 0
+
+
+# The table
+
+cdef int enter_integers(str name, int arity, int cost, loop_t u8, loop_t i8, loop_t i16, loop_t i32,
+                        loop_t i64,
+                        bint to_bool) except -1:
+    cdef int index = define(name, arity, SAME, cost, True, -1)
+    set_entry(index, UINT8, u8, NULL, BOOL if to_bool else UINT8)
+    set_entry(index, INT8, i8, NULL, BOOL if to_bool else INT8)
+    set_entry(index, INT16, i16, NULL, BOOL if to_bool else INT16)
+    set_entry(index, INT32, i32, NULL, BOOL if to_bool else INT32)
+    set_entry(index, INT64, i64, NULL, BOOL if to_bool else INT64)
+    return index
+
+
+def _initialize():
+    enter_integers("floor_divide", 2, 8, <loop_t>floor_divide_loop[uint8_t],
+                   <loop_t>floor_divide_loop[int8_t],
+                   <loop_t>floor_divide_loop[int16_t], <loop_t>floor_divide_loop[int32_t],
+                   <loop_t>floor_divide_loop[int64_t], False)
+    enter_integers("remainder", 2, 8, <loop_t>remainder_loop[uint8_t], <loop_t>remainder_loop[int8_t],
+                   <loop_t>remainder_loop[int16_t], <loop_t>remainder_loop[int32_t],
+                   <loop_t>remainder_loop[int64_t], False)
+    enter_integers("fmod", 2, 8, <loop_t>fmod_loop[uint8_t], <loop_t>fmod_loop[int8_t],
+                   <loop_t>fmod_loop[int16_t], <loop_t>fmod_loop[int32_t], <loop_t>fmod_loop[int64_t], False)
+    enter_integers("trunc_divide", 2, 8, <loop_t>trunc_divide_loop[uint8_t],
+                   <loop_t>trunc_divide_loop[int8_t],
+                   <loop_t>trunc_divide_loop[int16_t], <loop_t>trunc_divide_loop[int32_t],
+                   <loop_t>trunc_divide_loop[int64_t], False)
+    for name in ("floor_divide", "remainder", "fmod", "trunc_divide"):
+        primitives[define(name, 2, SAME, 8, True, -1)].partial = True
+    enter_integers("pow", 2, 8, <loop_t>pow_loop[uint8_t], <loop_t>pow_loop[int8_t],
+                   <loop_t>pow_loop[int16_t],
+                   <loop_t>pow_loop[int32_t], <loop_t>pow_loop[int64_t], False)
+    enter_integers("signbit", 1, 1, <loop_t>signbit_loop[uint8_t], <loop_t>signbit_loop[int8_t],
+                   <loop_t>signbit_loop[int16_t], <loop_t>signbit_loop[int32_t],
+                   <loop_t>signbit_loop[int64_t],
+                   True)
+    set_entry(define("signbit", 1, SAME, 1, True, -1), BOOL, <loop_t>signbit_loop[uint8_t], NULL, BOOL)
+
+
+_initialize()

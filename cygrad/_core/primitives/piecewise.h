@@ -1,0 +1,73 @@
+/* Functions that are interpolated by Chebyshev polynomials, piece by piece.
+ *
+ * Such a function reduces its argument to a place t in one of its pieces, sums the polynomial of that piece, and finishes
+ * with what the reduction took away. Elements are taken in blocks: where all are in one piece the sums run side by side
+ * in vector registers. Each sum has the same operations in the same order as one alone, so that no element depends on its
+ * neighbors. All tables are interpolations at Chebyshev nodes, computed with 45 digits.
+ */
+#ifndef CYGRAD_PIECEWISE_H
+#define CYGRAD_PIECEWISE_H
+
+#include <stdint.h>
+#include "simd/each_cpu.h"
+
+#define PIECEWISE_BLOCK 64
+#define TABLE(table) {table, sizeof(table) / sizeof(table[0])}
+
+typedef struct {
+    const double *coefficients;
+    int n;
+} table_t;
+
+typedef struct {
+    /* -> the piece and -1 <= t <= 1 in it; or -1, and the value itself in rest */
+    int (*reduce)(double x, double *t, double *rest);
+    double (*finish)(double x, double sum, double t, double rest, int piece);
+    table_t tables[4];
+} piecewise_t;
+
+/* sums of c[k] T_k(t) for each t, by Clenshaw's recurrence */
+FOR_EACH_CPU
+static void chebyshev_sums(const double *c, int n, const double *t, double *sums, int count) {
+    double before[PIECEWISE_BLOCK], last[PIECEWISE_BLOCK];
+    int i, k;
+    for (i = 0; i < count; i++) before[i] = last[i] = 0;
+    for (k = n - 1; k > 0; k--) {
+        for (i = 0; i < count; i++) {
+            double next = 2 * t[i] * last[i] - before[i] + c[k];
+            before[i] = last[i];
+            last[i] = next;
+        }
+    }
+    for (i = 0; i < count; i++) sums[i] = t[i] * last[i] - before[i] + c[0];
+}
+
+/* At most a block of elements; `out` may be `x`. */
+static inline void piecewise_block(const piecewise_t *f, const double *x, double *out, int count) {
+    double t[PIECEWISE_BLOCK], rest[PIECEWISE_BLOCK], sums[PIECEWISE_BLOCK];
+    int piece[PIECEWISE_BLOCK], i, common = -1, mixed = 0;
+    for (i = 0; i < count; i++) {
+        t[i] = 0;
+        piece[i] = f->reduce(x[i], &t[i], &rest[i]);
+        if (piece[i] >= 0) {
+            mixed |= common >= 0 && piece[i] != common;
+            common = piece[i];
+        }
+    }
+    if (mixed) {
+        for (i = 0; i < count; i++)
+            if (piece[i] >= 0)
+                chebyshev_sums(f->tables[piece[i]].coefficients, f->tables[piece[i]].n, &t[i], &sums[i], 1);
+    } else if (common >= 0) {
+        chebyshev_sums(f->tables[common].coefficients, f->tables[common].n, t, sums, count);
+    }
+    for (i = 0; i < count; i++) out[i] = piece[i] < 0 ? rest[i] : f->finish(x[i], sums[i], t[i], rest[i], piece[i]);
+}
+
+static inline double piecewise_value(const piecewise_t *f, double x) {
+    double value;
+    piecewise_block(f, &x, &value, 1);
+    return value;
+}
+
+#endif

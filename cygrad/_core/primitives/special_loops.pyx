@@ -1,0 +1,236 @@
+"""
+Primitives for special functions: gamma, error and Bessel functions and their relatives.
+
+The functions themselves are in C headers and of doubles; float32 is computed in double and rounded. Those which are
+interpolated come in blocks (piecewise.h), the others one by one; the function is the `data` of the loop. Importing
+this module enters them in the table of `loops`.
+"""
+
+cimport numpy as np
+import numpy
+from libc.math cimport frexp, isfinite
+from libc.stdint cimport int32_t, int64_t
+from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT32, INT64, UINT8, code_of_typenum
+from cygrad._core.primitives.primitive_table cimport FLOAT, SAME, define, loop_t, rule_t, set_entry
+
+ctypedef double (*function_t)(double) noexcept nogil
+ctypedef double (*function_of_two_t)(double, double) noexcept nogil
+
+cdef extern from "primitives/piecewise.h" nogil:
+    ctypedef struct piecewise_t:
+        pass
+    void piecewise_block(const piecewise_t *f, const double *x, double *out, int count)
+
+cdef extern from "primitives/bessel_functions.h" nogil:
+    const piecewise_t bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e
+    double bessel_j0(double)
+    double bessel_j1(double)
+    double bessel_y0(double)
+    double bessel_y1(double)
+    double spherical_j0(double)
+
+cdef extern from "primitives/error_functions.h" nogil:
+    const piecewise_t scaled_erfc, inverse_normal
+
+cdef extern from "primitives/gamma_functions.h" nogil:
+    const piecewise_t digamma_function
+    double zeta_function(double, double)
+    double polygamma_function(double, double)
+    double gamma_lower(double, double)
+    double gamma_upper(double, double)
+
+cdef extern from "primitives/polynomial_functions.h" nogil:
+    double chebyshev_t(double, double)
+    double chebyshev_u(double, double)
+    double chebyshev_v(double, double)
+    double chebyshev_w(double, double)
+    double shifted_chebyshev_t(double, double)
+    double shifted_chebyshev_u(double, double)
+    double shifted_chebyshev_v(double, double)
+    double shifted_chebyshev_w(double, double)
+    double hermite_h(double, double)
+    double hermite_he(double, double)
+    double laguerre_l(double, double)
+    double legendre_p(double, double)
+
+ctypedef fused real_t:
+    float
+    double
+
+cdef enum:
+    BLOCK = 64             # as PIECEWISE_BLOCK
+
+
+cdef void piecewise_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    """Of doubles."""
+    cdef double[BLOCK] values
+    cdef int64_t done = 0
+    cdef int count, k
+    cdef char *x
+    cdef char *out
+    while done < n[0]:
+        count = <int>min(n[0] - done, <int64_t>BLOCK)
+        x, out = arguments[0] + done * steps[0], arguments[1] + done * steps[1]
+        for k in range(count):
+            values[k] = (<double *>(x + k * steps[0]))[0]
+        piecewise_block(<const piecewise_t *>data, values, values, count)
+        for k in range(count):
+            (<double *>(out + k * steps[1]))[0] = values[k]
+        done += count
+
+
+cdef void piecewise_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    cdef double[BLOCK] values
+    cdef int64_t done = 0
+    cdef int count, k
+    cdef char *x
+    cdef char *out
+    while done < n[0]:
+        count = <int>min(n[0] - done, <int64_t>BLOCK)
+        x, out = arguments[0] + done * steps[0], arguments[1] + done * steps[1]
+        for k in range(count):
+            values[k] = (<float *>(x + k * steps[0]))[0]
+        piecewise_block(<const piecewise_t *>data, values, values, count)
+        for k in range(count):
+            (<float *>(out + k * steps[1]))[0] = <float>values[k]
+        done += count
+
+
+cdef void unary_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    """Of doubles."""
+    cdef int64_t i
+    cdef function_t function = <function_t>data
+    for i in range(n[0]):
+        (<double *>(arguments[1] + i * steps[1]))[0] = function((<double *>(arguments[0] + i * steps[0]))[0])
+
+
+cdef void unary_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    cdef int64_t i
+    cdef function_t function = <function_t>data
+    for i in range(n[0]):
+        (<float *>(arguments[1] + i * steps[1]))[0] = <float>function((<float *>(arguments[0] + i * steps[0]))[0])
+
+
+cdef void binary_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    """Of doubles."""
+    cdef int64_t i
+    cdef function_of_two_t function = <function_of_two_t>data
+    for i in range(n[0]):
+        (<double *>(arguments[2] + i * steps[2]))[0] = function(
+            (<double *>(arguments[0] + i * steps[0]))[0], (<double *>(arguments[1] + i * steps[1]))[0])
+
+
+cdef void binary_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    cdef int64_t i
+    cdef function_of_two_t function = <function_of_two_t>data
+    for i in range(n[0]):
+        (<float *>(arguments[2] + i * steps[2]))[0] = <float>function(
+            (<float *>(arguments[0] + i * steps[0]))[0], (<float *>(arguments[1] + i * steps[1]))[0])
+
+
+cdef void mantissa_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    """The part of frexp() in [1/2, 1)."""
+    cdef int64_t i
+    cdef int exponent
+    for i in range(n[0]):
+        (<real_t *>(arguments[1] + i * steps[1]))[0] = <real_t>frexp(
+            (<real_t *>(arguments[0] + i * steps[0]))[0], &exponent)
+
+
+cdef void exponent_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    """The exponent that frexp() gives; 0 where there is none."""
+    cdef int64_t i
+    cdef int exponent
+    cdef real_t x
+    for i in range(n[0]):
+        x = (<real_t *>(arguments[0] + i * steps[0]))[0]
+        exponent = 0
+        if isfinite(x):
+            frexp(x, &exponent)
+        (<int32_t *>(arguments[1] + i * steps[1]))[0] = exponent
+
+
+cdef int enter(str name, function_t function, int cost) except -1:
+    cdef int index = define(name, 1, FLOAT, cost, True, -1)
+    set_entry(index, FLOAT32, unary_float_loop, <void *>function, FLOAT32)
+    set_entry(index, FLOAT64, unary_loop, <void *>function, FLOAT64)
+    return 0
+
+
+cdef int enter_piecewise(str name, const piecewise_t *function, int cost) except -1:
+    cdef int index = define(name, 1, FLOAT, cost, True, -1)
+    set_entry(index, FLOAT32, piecewise_float_loop, <void *>function, FLOAT32)
+    set_entry(index, FLOAT64, piecewise_loop, <void *>function, FLOAT64)
+    return 0
+
+
+cdef int enter_binary(str name, function_of_two_t function, int cost) except -1:
+    cdef int index = define(name, 2, FLOAT, cost, True, -1)
+    set_entry(index, FLOAT32, binary_float_loop, <void *>function, FLOAT32)
+    set_entry(index, FLOAT64, binary_loop, <void *>function, FLOAT64)
+    return 0
+
+
+cdef int enter_from_numpy(str name, np.ufunc ufunc, rule_t rule, int lowest, int highest) except -1:
+    """The loops of a ufunc whose inputs have one dtype between two bounds."""
+    cdef int i, k, code, index = define(name, ufunc.nin, rule, 20, True, -1)
+    cdef bint uniform
+    cdef const char *types
+    for i in range(ufunc.ntypes):
+        types = ufunc.types + i * ufunc.nargs
+        code = code_of_typenum(types[0])
+        uniform = lowest <= code <= highest
+        for k in range(1, ufunc.nargs):
+            uniform = uniform and types[k] == types[0]
+        if uniform:
+            set_entry(index, code, <loop_t>ufunc.functions[i], ufunc.data[i], code)
+    return 0
+
+
+def _initialize():
+    cdef int index
+    enter_piecewise("i0", &bessel_i0, 20)
+    enter_piecewise("i0e", &bessel_i0e, 10)
+    enter_piecewise("i1", &bessel_i1, 20)
+    enter_piecewise("i1e", &bessel_i1e, 10)
+    enter_piecewise("modified_bessel_k0", &bessel_k0, 60)
+    enter_piecewise("modified_bessel_k1", &bessel_k1, 60)
+    enter_piecewise("scaled_modified_bessel_k0", &bessel_k0e, 60)
+    enter_piecewise("scaled_modified_bessel_k1", &bessel_k1e, 60)
+    enter("bessel_j0", bessel_j0, 60)
+    enter("bessel_j1", bessel_j1, 60)
+    enter("bessel_y0", bessel_y0, 80)
+    enter("bessel_y1", bessel_y1, 80)
+    enter("spherical_bessel_j0", spherical_j0, 20)
+    enter_piecewise("erfcx", &scaled_erfc, 15)
+    enter_piecewise("ndtri", &inverse_normal, 30)
+    enter_piecewise("digamma", &digamma_function, 30)
+    enter_binary("zeta", zeta_function, 300)
+    enter_binary("polygamma", polygamma_function, 300)
+    enter_binary("igamma", gamma_lower, 400)
+    enter_binary("igammac", gamma_upper, 400)
+    enter_binary("chebyshev_polynomial_t", chebyshev_t, 60)
+    enter_binary("chebyshev_polynomial_u", chebyshev_u, 60)
+    enter_binary("chebyshev_polynomial_v", chebyshev_v, 60)
+    enter_binary("chebyshev_polynomial_w", chebyshev_w, 60)
+    enter_binary("shifted_chebyshev_polynomial_t", shifted_chebyshev_t, 60)
+    enter_binary("shifted_chebyshev_polynomial_u", shifted_chebyshev_u, 60)
+    enter_binary("shifted_chebyshev_polynomial_v", shifted_chebyshev_v, 60)
+    enter_binary("shifted_chebyshev_polynomial_w", shifted_chebyshev_w, 60)
+    enter_binary("hermite_polynomial_h", hermite_h, 60)
+    enter_binary("hermite_polynomial_he", hermite_he, 60)
+    enter_binary("laguerre_polynomial_l", laguerre_l, 60)
+    enter_binary("legendre_polynomial_p", legendre_p, 60)
+    index = define("frexp_mantissa", 1, SAME, 4, True, -1)
+    set_entry(index, FLOAT32, <loop_t>mantissa_loop[float], NULL, FLOAT32)
+    set_entry(index, FLOAT64, <loop_t>mantissa_loop[double], NULL, FLOAT64)
+    index = define("frexp_exponent", 1, SAME, 4, True, -1)
+    set_entry(index, FLOAT32, <loop_t>exponent_loop[float], NULL, INT32)
+    set_entry(index, FLOAT64, <loop_t>exponent_loop[double], NULL, INT32)
+    enter_from_numpy("nextafter", numpy.nextafter, FLOAT, FLOAT32, FLOAT64)
+    enter_from_numpy("logaddexp2", numpy.logaddexp2, FLOAT, FLOAT32, FLOAT64)
+    enter_from_numpy("gcd", numpy.gcd, SAME, UINT8, INT64)
+    enter_from_numpy("lcm", numpy.lcm, SAME, UINT8, INT64)
+
+
+_initialize()

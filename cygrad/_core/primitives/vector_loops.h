@@ -1,0 +1,81 @@
+/* Loops over the functions of vector_functions.h, vector_error.h and vector_activations.h; see vector_math.h. */
+#include "simd/vector_functions.h"
+#include "primitives/vector_error.h"
+#include "primitives/vector_activations.h"
+
+/* Of one, two and three operands x, y and z. `out` may be any of them, but overlap them no otherwise. */
+#define EACH(name, operands, value) \
+    static void NAME(name##_loop)(const REAL *const *operand, REAL *out, int64_t n) { \
+        operands \
+        INDEPENDENT \
+        for (int64_t i = 0; i < n; i++) \
+            out[i] = value; \
+    }
+#define ONE const REAL *x = operand[0];
+#define TWO ONE const REAL *y = operand[1];
+#define THREE TWO const REAL *z = operand[2];
+
+EACH(maximum, TWO, NAME(larger)(x[i], y[i]))
+EACH(minimum, TWO, NAME(smaller)(x[i], y[i]))
+EACH(clamp_between, THREE, NAME(clamped)(x[i], y[i], z[i]))
+EACH(exp, ONE, NAME(exponential)(x[i]))
+EACH(log1p, ONE, NAME(logarithm_of_sum)(x[i]))
+EACH(log1p_exp, ONE, NAME(softplus)(x[i]))
+EACH(erf, ONE, NAME(error_function)(x[i]))
+EACH(erfc, ONE, NAME(complementary_error_function)(x[i]))
+EACH(ndtr, ONE, NAME(normal_distribution)(x[i]))
+
+EACH(sigmoid, ONE, NAME(sigmoid)(x[i]))
+EACH(sigmoid_backward, TWO, x[i] * ((1 - y[i]) * y[i]))
+EACH(tanh_backward, TWO, x[i] * (1 - y[i] * y[i]))
+EACH(relu, ONE, x[i] <= 0 ? 0 : x[i])                       /* nan stays, -0 becomes 0 */
+EACH(relu_backward, TWO, y[i] <= 0 ? 0 : x[i])
+EACH(leaky_relu, TWO, NAME(leaky_relu)(x[i], y[i]))
+EACH(leaky_relu_backward, THREE, NAME(leaky_relu_slope)(x[i], y[i], z[i]))
+EACH(elu, TWO, NAME(elu)(x[i], y[i]))
+EACH(elu_backward, THREE, NAME(elu_slope)(x[i], y[i], z[i]))
+EACH(selu, ONE, NAME(selu)(x[i]))
+EACH(selu_backward, TWO, NAME(selu_slope)(x[i], y[i]))
+EACH(celu, TWO, NAME(celu)(x[i], y[i]))
+EACH(celu_backward, THREE, NAME(celu_slope)(x[i], y[i], z[i]))
+EACH(silu, ONE, x[i] * NAME(sigmoid)(x[i]))
+EACH(silu_backward, TWO, NAME(silu_slope)(x[i], y[i]))
+EACH(mish, ONE, NAME(mish)(x[i]))
+EACH(mish_backward, TWO, NAME(mish_slope)(x[i], y[i]))
+EACH(gelu, ONE, x[i] * NAME(normal_distribution)(x[i]))
+EACH(gelu_backward, TWO, x[i] * NAME(gelu_slope)(y[i]))
+EACH(gelu_tanh, ONE, x[i] * NAME(sigmoid)(NAME(gelu_tanh_angle)(x[i])))
+EACH(gelu_tanh_backward, TWO, NAME(gelu_tanh_slope)(x[i], y[i]))
+EACH(softplus, THREE, NAME(softplus_above)(x[i], y[i], z[i]))
+EACH(softplus_backward, THREE, NAME(softplus_slope)(x[i], y[i], z[i]))
+EACH(logsigmoid, ONE, -NAME(softplus)(-x[i]))
+EACH(logsigmoid_backward, TWO, x[i] * NAME(sigmoid)(-y[i]))
+EACH(hardswish, ONE, x[i] * NAME(six_steps)(x[i]) / 6)
+EACH(hardswish_backward, TWO, NAME(hardswish_slope)(x[i], y[i]))
+EACH(hardsigmoid, ONE, NAME(six_steps)(x[i]) / 6)
+EACH(hardsigmoid_backward, TWO, NAME(hardsigmoid_slope)(x[i], y[i]))
+EACH(hardshrink, TWO, ABSOLUTE(x[i]) <= y[i] ? 0 : x[i])
+EACH(softshrink, TWO, NAME(softshrink)(x[i], y[i]))
+EACH(shrink_backward, THREE, ABSOLUTE(y[i]) <= z[i] ? 0 : x[i])
+EACH(smooth_l1_elementwise, THREE, NAME(smooth_l1)(x[i], y[i], z[i]))
+EACH(smooth_l1_backward, THREE, NAME(smooth_l1_slope)(x[i], y[i], z[i]))
+EACH(huber_elementwise, THREE, NAME(huber)(x[i], y[i], z[i]))
+EACH(huber_backward, THREE, NAME(huber_slope)(x[i], y[i], z[i]))
+EACH(near_erfinv, ONE, NAME(inverse_error_function)(x[i], 0))
+EACH(far_erfinv, ONE, NAME(inverse_error_function)(x[i], 1))
+
+/* Pieces none of whose elements is near 1 are spared the polynomial for those. */
+static void NAME(erfinv_loop)(const REAL *const *operand, REAL *out, int64_t n) {
+    for (int64_t done = 0; done < n; done += 256) {
+        const int64_t count = n - done < 256 ? n - done : 256;
+        const REAL *x = operand[0] + done;
+        int far = 0;
+        for (int64_t i = 0; i < count; i++)
+            far |= !(ABSOLUTE(x[i]) < (REAL)0.995);
+        (far ? NAME(far_erfinv_loop) : NAME(near_erfinv_loop))(&x, out + done, count);
+    }
+}
+#undef EACH
+#undef ONE
+#undef TWO
+#undef THREE

@@ -1,0 +1,88 @@
+/* Transcendental functions as vector code: loops for the processor at hand (see vector_loops.h), and sin and cos of
+ * doubles, whose bits are the same for all processors.
+ */
+#ifndef CYGRAD_VECTOR_MATH_H
+#define CYGRAD_VECTOR_MATH_H
+
+#define LOOPS "primitives/vector_loops.h"
+#include "simd/each_set.h"
+#undef LOOPS
+
+/* From up to three operands to out, each of n neighbors; `out` may be an operand, but overlap none otherwise. */
+typedef void (*vector_function_t)(const void *const *operands, void *out, int64_t n);
+
+typedef struct {
+    const char *name;                                   /* of the primitive */
+    int arity, cost;
+    const vector_function_t functions[SETS][2];         /* NULL if there is none for this type */
+} vector_entry_t;
+
+#define VECTOR(name, arity, cost) {#name, arity, cost, VARIANTS(name##_loop)}
+#define SINGLE_VECTOR(name, arity, cost) {#name, arity, cost, SINGLE_VARIANTS(name##_loop)}
+static const vector_entry_t vector_entries[] = {
+    VECTOR(maximum, 2, 1), VECTOR(minimum, 2, 1), VECTOR(clamp_between, 3, 2),
+    SINGLE_VECTOR(exp, 1, 8),                              /* NumPy's exponential of doubles is as fast as ours */
+    VECTOR(log1p, 1, 10), VECTOR(log1p_exp, 1, 10), VECTOR(erf, 1, 20), VECTOR(erfc, 1, 20), VECTOR(ndtr, 1, 20),
+    VECTOR(erfinv, 1, 25), VECTOR(sigmoid, 1, 10), VECTOR(sigmoid_backward, 2, 2),
+    VECTOR(tanh_backward, 2, 2), VECTOR(relu, 1, 1), VECTOR(relu_backward, 2, 1), VECTOR(leaky_relu, 2, 1),
+    VECTOR(leaky_relu_backward, 3, 1), VECTOR(elu, 2, 10), VECTOR(elu_backward, 3, 10), VECTOR(selu, 1, 10),
+    VECTOR(selu_backward, 2, 10), VECTOR(celu, 2, 10), VECTOR(celu_backward, 3, 10), VECTOR(silu, 1, 10),
+    VECTOR(silu_backward, 2, 12), VECTOR(mish, 1, 12), VECTOR(mish_backward, 2, 14), VECTOR(gelu, 1, 20),
+    VECTOR(gelu_backward, 2, 20), VECTOR(gelu_tanh, 1, 12), VECTOR(gelu_tanh_backward, 2, 14),
+    VECTOR(softplus, 3, 12), VECTOR(softplus_backward, 3, 10), VECTOR(logsigmoid, 1, 10),
+    VECTOR(logsigmoid_backward, 2, 10), VECTOR(hardswish, 1, 2),
+    VECTOR(hardswish_backward, 2, 2), VECTOR(hardsigmoid, 1, 2), VECTOR(hardsigmoid_backward, 2, 2),
+    VECTOR(hardshrink, 2, 1), VECTOR(softshrink, 2, 1), VECTOR(shrink_backward, 3, 1),
+    VECTOR(smooth_l1_elementwise, 3, 2), VECTOR(smooth_l1_backward, 3, 2), VECTOR(huber_elementwise, 3, 2),
+    VECTOR(huber_backward, 3, 2),
+};
+#undef VECTOR
+#undef SINGLE_VECTOR
+
+enum { VECTOR_ENTRIES = sizeof(vector_entries) / sizeof(vector_entries[0]) };
+
+static vector_function_t vector_function(int entry, int double_precision) {
+    return vector_entries[entry].functions[instruction_set()][double_precision];
+}
+
+/* Up to this size the multiple of pi/2 is subtracted with full precision. */
+#define LARGEST_ANGLE 1048576.0
+/* Adding and subtracting it rounds to an integer, which stays in the low bits of the sum. */
+#define ROUND_DOUBLE 6755399441055744.0
+
+/* sin(x + quarter * pi/2) */
+static inline double sine(double x, int64_t quarter) {
+    double shifted = x * 0x1.45f306dc9c883p-1 + ROUND_DOUBLE;
+    double k = shifted - ROUND_DOUBLE;
+    /* pi/2 in parts of 33 bits, so that their products with k are exact */
+    double r = ((x - k * 0x1.921fb54400000p+0) - k * 0x1.0b4611a600000p-34) - k * 0x1.3198a2e037073p-69;
+    double z = r * r;
+    double odd = r + r * (z * (-0.166666666666666646 + z * (0.008333333333330924562
+        + z * (-0.0001984126983672241776 + z * (2.755731608381635861e-6
+        + z * (-2.505112794401418758e-8 + z * 1.591784852480826101e-10))))));
+    double even = 1.0 - (0.5 * z - z * z * (0.04166666666666666537 + z * (-0.001388888888888738227
+        + z * (0.00002480158729874306929 + z * (-2.755731726000883816e-7
+        + z * (2.08761438279931325e-9 + z * -1.138245677806130585e-11))))));
+    int64_t bits;
+    double value;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits += quarter;
+    value = bits & 1 ? even : odd;
+    value = bits & 2 ? -value : value;
+    return x == 0 && quarter == 0 ? x : value;    /* keeps the sign of zero */
+}
+
+FOR_EACH_CPU static void sines(const double *x, double *out, int64_t n, int64_t quarter) {
+    int64_t i, large = 0;
+    for (i = 0; i < n; i++)
+        large += !(fabs(x[i]) <= LARGEST_ANGLE);
+    if (large) {
+        for (i = 0; i < n; i++)
+            out[i] = fabs(x[i]) <= LARGEST_ANGLE ? sine(x[i], quarter) : quarter ? cos(x[i]) : sin(x[i]);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        out[i] = sine(x[i], quarter);
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* Sums and maxima of neighbors, in lanes that are joined in one order on all processors. Part of a header that each_set.h
+ * compiles.
+ */
+#undef LANES
+#define LANES (64 / (int)sizeof(REAL))
+#define SUMMED 2048                                  /* elements that are summed in the precision of the type */
+
+typedef REAL NAME(lanes_t) __attribute__((vector_size(64)));
+typedef REAL NAME(unaligned_t) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
+
+typedef REAL NAME(half_t) __attribute__((vector_size(32)));
+typedef REAL NAME(quarter_t) __attribute__((vector_size(16)));
+
+/* Added up as a balanced tree. */
+INLINE double NAME(joined)(const NAME(lanes_t) *lanes) {
+    NAME(half_t) halves[2];
+    NAME(quarter_t) quarters[2];
+    memcpy(halves, lanes, sizeof halves);
+    halves[0] += halves[1];
+    memcpy(quarters, halves, sizeof quarters);
+    quarters[0] += quarters[1];
+#if DOUBLE
+    return quarters[0][0] + quarters[0][1];
+#else
+    return (quarters[0][0] + quarters[0][2]) + (quarters[0][1] + quarters[0][3]);
+#endif
+}
+
+/* The sum of a, or of a * b where b is given. */
+INLINE double NAME(sum_of)(const REAL *a, const REAL *b, int64_t n) {
+    double total = 0;
+    for (int64_t begin = 0; begin < n; begin += SUMMED) {
+        const int64_t end = n - begin < SUMMED ? n : begin + SUMMED;
+        NAME(lanes_t) first = {0}, second = {0};
+        int64_t i = begin;
+        for (; i + 2 * LANES <= end; i += 2 * LANES) {
+            NAME(lanes_t) x = *(const NAME(unaligned_t) *)(a + i), y = *(const NAME(unaligned_t) *)(a + i + LANES);
+            if (b) {
+                x *= *(const NAME(unaligned_t) *)(b + i);
+                y *= *(const NAME(unaligned_t) *)(b + i + LANES);
+            }
+            first += x;
+            second += y;
+        }
+        double rest = 0;
+        for (; i < end; i++)
+            rest += b ? a[i] * b[i] : a[i];
+        first += second;
+        total += NAME(joined)(&first) + rest;
+    }
+    return total;
+}
+
+#define ENLARGE(vector_t, size) \
+    INLINE void NAME(enlarge_##vector_t)(NAME(vector_t) *largest, const NAME(vector_t) *x) { \
+        typedef UNSIGNED mask_t __attribute__((vector_size(size))); \
+        const NAME(vector_t) other = *x; \
+        const mask_t keep = (mask_t)(*largest > other); \
+        *largest = (NAME(vector_t))(((mask_t)*largest & keep) | ((mask_t)other & ~keep)); \
+    }
+ENLARGE(lanes_t, 64)
+ENLARGE(half_t, 32)
+ENLARGE(quarter_t, 16)
+#undef ENLARGE
+
+/* The largest; something else if there is a nan, which then is in all sums, too. */
+INLINE REAL NAME(largest)(const REAL *x, int64_t n) {
+    REAL largest = -(REAL)INFINITY;
+    int64_t i = 0;
+    if (n >= LANES) {
+        NAME(lanes_t) first = *(const NAME(unaligned_t) *)x, second = first;
+        NAME(half_t) halves[2];
+        NAME(quarter_t) quarters[2];
+        for (; i + 2 * LANES <= n; i += 2 * LANES) {
+            const NAME(lanes_t) one = *(const NAME(unaligned_t) *)(x + i);
+            const NAME(lanes_t) other = *(const NAME(unaligned_t) *)(x + i + LANES);
+            NAME(enlarge_lanes_t)(&first, &one);
+            NAME(enlarge_lanes_t)(&second, &other);
+        }
+        NAME(enlarge_lanes_t)(&first, &second);
+        memcpy(halves, &first, sizeof halves);
+        NAME(enlarge_half_t)(&halves[0], &halves[1]);
+        memcpy(quarters, halves, sizeof quarters);
+        NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);
+        /* vectors to the end: a maximum of numbers may become a branch that nobody can foresee */
+#if !DOUBLE
+        quarters[1] = (NAME(quarter_t)){quarters[0][2], quarters[0][3], quarters[0][0], quarters[0][1]};
+        NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);
+#endif
+        quarters[1] = (NAME(quarter_t)){quarters[0][1], quarters[0][0]};
+        NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);
+        largest = quarters[0][0];
+    }
+    for (; i < n; i++)
+        largest = x[i] > largest ? x[i] : largest;
+    return largest;
+}

@@ -1,0 +1,360 @@
+"""Formulas, lowered: from a graph of values to the steps of the machine.
+
+An operand is a number: space << 8 | slot. A maximal element-wise subexpression becomes one FUSED step; what
+two of them share is computed by a step of its own. Backward over the steps it is found out which step reads
+a value last: there the machine releases it or lets the result be computed in its memory.
+
+The formulas of a row are lowered together, each to code of its own, as it depends on the moment which of them are
+wanted. A call that several of them contain has a place among the gradients, behind those: whichever formula comes to it
+first computes it, the others find it there, and the last one may take it, as with a gradient.
+"""
+
+from typing import NamedTuple
+
+from .formula import SCALARS, FormulaError, Reader, Value, explain
+from .layout import FIRST_SHARED, formula_names, title
+from .signature import TENSORS
+
+SAVED, GRADS, TEMPORARIES, CONSTANTS = range(4)
+# In the order of step_kind_t in interpreter.pxd.
+KINDS = ("fused", "call", "scalar", "attribute", "tuple", "slice", "item", "listed", "arrays", "move",
+         "jump", "jump_unless", "jump_if_there")
+KIND = {name: number for number, name in enumerate(KINDS)}
+SCALAR = {name: number for number, name in enumerate(SCALARS)}
+ATTRIBUTE = {name: number for number, name in enumerate(
+    ("shape", "ndim", "dtype", "numel", "strides", "storage_offset", "is_complex", "len", "sizes"))}
+# As in elementwise.pxd, operator.pxd and interpreter.pxd.
+MAX_REGISTERS, MAX_INPUTS, MAX_STEP_INPUTS, MAX_TEMPORARIES, MAX_GRADS = 48, 12, 12, 96, 20
+
+
+class Program(NamedTuple):
+    """An element-wise program: registers are inputs, then constants, then temporaries."""
+
+    n_inputs: int
+    constants: tuple
+    instructions: tuple      # (primitive, out, inputs)
+    n_registers: int
+    result: int
+
+
+class Step:
+    """One instruction of the machine."""
+
+    __slots__ = ("extra", "inputs", "kind", "last", "n_out", "out", "which")
+
+    def __init__(self, kind, out, inputs, which=0, extra=None, n_out=1):
+        self.kind, self.out, self.inputs, self.which = KIND[kind], out, list(inputs), which
+        self.extra = extra        # Program of "fused", row of "call"
+        self.n_out, self.last = n_out, 0
+
+
+class Code(NamedTuple):
+    """A formula, ready to be put into C structs."""
+
+    steps: list
+    constants: list
+    n_temporaries: int
+    result: int               # operand
+    reads: int                # bit j: gradient j is read, or what is shared in its place
+
+
+def lower_formulas(row: dict, layout: list, lookup) -> dict[str, Code]:
+    """The derivative formulas of a row, by the names of the arguments.
+
+    layout : what `layout.saved_layout` says of the row.
+    lookup : function from the name of an operator to its row, or None.
+    """
+    names, known, roots = formula_names(row, layout), {}, {}
+    for name, kind, *_ in row["arguments"]:
+        text = row["formulas"].get(name)
+        if text is None:
+            continue
+        value = roots[name] = Reader(title(row, name), text, names, lookup, known).read()
+        if value.type not in ("tensors" if kind == TENSORS else "tensor", "none"):
+            raise FormulaError(f"{title(row, name)}: the formula gives {value.type}, not the gradient of '{name}': "
+                               f"{text}")
+    shared = shared_calls(list(roots.values()))
+    return {name: Lowering(root, shared).lower() for name, root in roots.items()}
+
+
+def shared_calls(roots: list) -> dict[Value, int]:
+    """Calls that several formulas contain, but for those within one that is shared itself; the place of each."""
+    users, shared, slot = {}, {}, FIRST_SHARED
+    for number, root in enumerate(roots):
+        users.setdefault(root, set()).add(number)
+    for value in reversed(ordered(roots)):   # whoever uses a value comes before it
+        whose = users[value]
+        if value.op == "call" and len(whose) > 1 and slot + n_results(value) <= MAX_GRADS:
+            shared[value], whose = GRADS << 8 | slot, {value}
+            slot += n_results(value)
+        for part in parts(value):
+            users.setdefault(part, set()).update(whose)
+    return shared
+
+
+class Lowering:
+    """Lowers the graph of one formula.
+
+    shared : where the calls are that other formulas contain, too.
+    """
+
+    def __init__(self, root: Value, shared=None):
+        self.root, self.shared = root, shared or {}
+        self.steps, self.constants, self.n_temporaries = [], [], 0
+        self.scopes = [{}]
+        self.separate, self.final = separate(root), final(root)
+
+    def lower(self) -> Code:
+        result = self.operand(self.root)
+        reads = mark_last_uses(self.steps, result)
+        return Code(self.steps, self.constants, self.n_temporaries, result, reads)
+
+    def operand(self, value: Value) -> int:
+        """Where the value is, after computing it if that was not done yet."""
+        if value.op == "saved":
+            return SAVED << 8 | value.payload
+        if value.op == "grad":
+            return GRADS << 8 | value.payload
+        if value.op == "constant":
+            return self.constant(value.payload)
+        for scope in self.scopes:
+            if value in scope:
+                return scope[value]
+        place = self.share(value) if value in self.shared else self.emit(value)
+        self.scopes[-1][value] = place
+        return place
+
+    def share(self, value: Value) -> int:
+        """Steps that compute a shared call unless it was."""
+        place = self.shared[value]
+        read = {part.payload for part in ordered([self.root]) if part.op == "result" and part.inputs == (value,)}
+        there = Step("jump_if_there", 0, [place + number for number in sorted(read)] or [place])
+        self.steps.append(there)
+        self.scopes.append({})               # what is computed for it is there only if it was not
+        inputs = self.inputs(value)
+        self.steps.append(Step("call", place, inputs, 0, value.payload, n_results(value)))
+        self.scopes.pop()
+        there.which = len(self.steps)
+        return place
+
+    def constant(self, number) -> int:
+        same = [k for k, known in enumerate(self.constants)
+                if type(known) is type(number) and repr(known) == repr(number)]
+        if not same:
+            self.constants.append(number)
+        return CONSTANTS << 8 | (same[0] if same else len(self.constants) - 1)
+
+    def temporary(self, value, count=1) -> int:
+        self.n_temporaries += count
+        if self.n_temporaries > MAX_TEMPORARIES:
+            fail(value, f"the formula is too long (more than {MAX_TEMPORARIES} temporary values)")
+        return TEMPORARIES << 8 | (self.n_temporaries - count)
+
+    def emit(self, value: Value) -> int:
+        if value.op == "elementwise":
+            return self.fuse(value)
+        if value.op == "if":
+            return self.choose(value)
+        if value.op == "result":
+            return self.operand(value.inputs[0]) + value.payload
+        if value.op == "after":
+            return [self.operand(part) for part in value.inputs][-1]
+        inputs = self.inputs(value)
+        count = n_results(value) if value.op == "call" else 1
+        out = self.temporary(value, count)
+        which = {"scalar": SCALAR, "attribute": ATTRIBUTE}.get(value.op, {}).get(value.payload, 0)
+        self.steps.append(Step(value.op, out, inputs, which, value.payload, count))
+        return out
+
+    def inputs(self, value: Value) -> list[int]:
+        if len(value.inputs) > MAX_STEP_INPUTS:
+            fail(value, f"too many values at once (at most {MAX_STEP_INPUTS})")
+        return [self.operand(part) for part in value.inputs]
+
+    def choose(self, value: Value) -> int:
+        """`a if c else b`: only one of the two is computed."""
+        test = self.operand(value.inputs[0])
+        out = self.temporary(value)
+        unless = self.branch("jump_unless", [test], value.payload[0], out)
+        jump = Step("jump", 0, [])
+        self.steps.append(jump)
+        unless.which = len(self.steps)
+        self.branch(None, [], value.payload[1], out)
+        jump.which = len(self.steps)
+        return out
+
+    def branch(self, jump, test, value, out):
+        step = Step(jump, 0, test) if jump else None
+        if step:
+            self.steps.append(step)
+        self.scopes.append({})           # what is computed here is not there on the other way
+        self.steps.append(Step("move", out, [self.operand(value)]))
+        self.scopes.pop()
+        return step
+
+    def fuse(self, root: Value) -> int:
+        """One element-wise program for all of `root` that is element-wise and not computed elsewhere."""
+        while True:
+            program, leaves, parts = build_program(root, self.inside)
+            if program.n_registers <= MAX_REGISTERS and program.n_inputs <= MAX_INPUTS:
+                break
+            self.separate.add(half(parts))       # too long for one pass
+        inputs = [self.operand(leaf) for leaf in leaves]
+        out = self.temporary(root)
+        self.steps.append(Step("fused", out, inputs, int(root in self.final), program))
+        return out
+
+    def inside(self, value: Value) -> bool:
+        """Is the value computed within the program of whoever uses it?"""
+        return (value.op == "elementwise" and value not in self.separate
+                and not any(value in scope for scope in self.scopes))
+
+
+def build_program(root: Value, inside, inputs=()) -> tuple[Program, list, list]:
+    """The program, the values that are its inputs, and its instructions' values in order.
+
+    `inputs` come first among its inputs, whether it reads them or not.
+    """
+    leaves, constants, order = list(inputs), [], []
+    place = {value: ("input", number) for number, value in enumerate(inputs)}
+
+    def visit(value):
+        if value in place:
+            return
+        if value.op == "constant":
+            place[value] = ("constant", len(constants))
+            constants.append(value.payload)
+        elif value is root or inside(value):
+            for part in value.inputs:
+                visit(part)
+            place[value] = ("temporary", len(order))
+            order.append(value)
+        else:
+            place[value] = ("input", len(leaves))
+            leaves.append(value)
+
+    visit(root)
+    offset = {"input": 0, "constant": len(leaves), "temporary": len(leaves) + len(constants)}
+
+    def register(value):
+        kind, number = place[value]
+        return offset[kind] + number
+
+    instructions = tuple((value.payload, register(value), tuple(register(part) for part in value.inputs))
+                         for value in order)
+    n_registers = len(leaves) + len(constants) + len(order)
+    return Program(len(leaves), tuple(constants), instructions, n_registers, register(root)), leaves, order
+
+
+def separate(root: Value) -> set:
+    """The element-wise values that need a register of their own.
+
+    Those are: the result, what something other than an element-wise operation reads, and what two programs
+    share.
+    """
+    order = ordered([root])
+    own, programs = set(), {value: set() for value in order}
+    for value in reversed(order):            # whoever uses a value comes before it
+        if value.op == "elementwise" and (value is root or len(programs[value]) > 1):
+            own.add(value)
+        users = {value} if value in own or value.op != "elementwise" else programs[value]
+        for part in parts(value):
+            programs[part] |= users
+            if value.op != "elementwise" and part.op == "elementwise":
+                own.add(part)
+    return own
+
+
+def final(root: Value) -> set:
+    """What may be the value of the formula, and is not read for anything else."""
+    found, read = set(), set()
+
+    def visit(value):
+        found.add(value)
+        for part in value.payload if value.op == "if" else value.inputs[-1:] if value.op == "after" else ():
+            visit(part)
+
+    visit(root)
+    for value in ordered([root]):
+        if value.op not in ("if", "after"):
+            read.update(value.inputs)
+        elif value not in found:
+            read.update(parts(value))
+        elif value.op == "if":
+            read.update(value.inputs)
+    return found - read
+
+
+def ordered(roots: list) -> list[Value]:
+    """The values of formulas, each after those that it is made of."""
+    order, seen = [], set()
+
+    def visit(value):
+        if value not in seen:
+            seen.add(value)
+            for part in parts(value):
+                visit(part)
+            order.append(value)
+
+    for root in roots:
+        visit(root)
+    return order
+
+
+def half(order: list) -> Value:
+    """The value whose computation takes closest to half of these operations; the last one needs them all."""
+    below = {}
+    for value in order:
+        below[value] = {value}.union(*[below.get(part, ()) for part in value.inputs])
+    return min(order[:-1], key=lambda value: abs(2 * len(below[value]) - len(order)))
+
+
+def lower_forward(root: Value, arguments: list) -> Program:
+    """The program of an element-wise forward formula; its inputs are the arguments in their order."""
+    def inside(value):
+        if value.op != "elementwise":
+            fail(value, f"a forward formula must be element-wise throughout (got {value.op})")
+        return True
+
+    if root.op != "elementwise":
+        inside(root)
+    program, _, _ = build_program(root, inside, arguments)
+    if program.n_registers > MAX_REGISTERS or program.n_inputs > MAX_INPUTS:
+        fail(root, f"the forward formula is too long (more than {MAX_REGISTERS} registers)")
+    return program
+
+
+def fail(value: Value, message: str):
+    title, text, line, column = value.position
+    raise FormulaError(explain(title, text, message, line, column))
+
+
+def parts(value: Value) -> tuple:
+    """Inputs, and the two cases of a choice."""
+    return (*value.inputs, *value.payload) if value.op == "if" else value.inputs
+
+
+def n_results(value: Value) -> int:
+    """How many results a call has."""
+    return len(value.payload["results"])
+
+
+def mark_last_uses(steps: list, result: int) -> int:
+    """Set `last` of each step; -> bits of the gradients that the code reads. Jumps only go forward."""
+    live = [set() for _ in steps] + [{result}]
+    reads = {result}
+    for position in reversed(range(len(steps))):
+        step = steps[position]
+        after = live[position + 1]
+        if step.kind == KIND["jump"]:
+            after = live[step.which]
+        elif step.kind > KIND["jump"]:
+            after = after | live[step.which]
+        for number, operand in enumerate(step.inputs):
+            if (operand >> 8 in (GRADS, TEMPORARIES) and operand not in after
+                    and operand not in step.inputs[:number]):
+                step.last |= 1 << number
+        written = set() if step.kind >= KIND["jump"] else {step.out + k for k in range(step.n_out)}
+        live[position] = (after - written) | set(step.inputs)
+        reads |= live[position]
+    return sum(1 << (operand & 255) for operand in reads if operand >> 8 == GRADS)

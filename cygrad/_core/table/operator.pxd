@@ -1,0 +1,109 @@
+"""The operator descriptor: what one row of the table says, compiled; and the machine that runs its formulas."""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.arrays.value cimport kernel_t, value_t
+from cygrad._core.elementwise.elementwise cimport program_t
+
+cdef enum:
+    MAX_ARGUMENTS = 12
+    MAX_SAVED = 16
+    MAX_RESULTS = 4
+
+ctypedef enum argument_kind_t:
+    TENSOR = 0        # Tensor
+    TENSORS           # Tensor[]
+    OPERAND           # "Tensor|number": a tensor or a Python number (weak)
+    NUMBER            # int, float, complex or bool
+    INT
+    INTS              # int[]: an int or a sequence of ints
+    BOOL_
+    FLOAT
+    DTYPE_
+    STRING
+
+ctypedef enum flag_t:
+    ELEMENTWISE = 1       # `program` is the forward; broadcasts and promotes
+    VIEW = 2              # the result may share the memory of argument 0
+    LIST_RESULT = 4       # results[0] is ARRAYS
+    INPLACE = 8           # has a form with a trailing underscore
+    OUT = 16              # has out=
+    NO_GRADIENT = 32      # results never require grad (comparisons, indices)
+    REFUSES_BOOL = 64     # element-wise operators: dtypes that the arguments must not promote to
+    REFUSES_INTEGERS = 128
+    REFUSES_REALS = 256
+    REFUSES_COMPLEX = 512
+
+ctypedef struct argument_t:
+    const char *name
+    int32_t kind
+    int32_t optional          # None is allowed
+    int32_t differentiable    # has a derivative formula
+    int32_t edge              # how many single ones with a formula come before it: see first_edge()
+
+ctypedef struct saved_t:
+    const char *name          # "self", "other", "result", "dim" ... as in `_saved_<name>`
+    int32_t from_result       # index below is of a result, not of an argument
+    int32_t index
+    uint32_t memory_by        # bit i: the formula of argument i uses more than shape and dtype: the memory is kept
+    uint32_t needed_by        # bit i: the formula of argument i uses it
+
+ctypedef struct operator_t:
+    const char *name
+    const char *node_name     # "MulBackward0"
+    kernel_t kernel           # NULL if ELEMENTWISE
+    kernel_t into             # the same in the memory of argument 0, for the in-place form; NULL: copies the result
+    program_t *program        # forward, if ELEMENTWISE
+    int32_t flags
+    int32_t n_arguments
+    int32_t n_required        # those without default
+    int32_t n_positional      # those that may be given by position
+    int32_t n_single          # those with a formula that are no lists
+    int32_t listed            # the one with a formula that is a list; MAX_ARGUMENTS if there is none
+    argument_t arguments[MAX_ARGUMENTS]
+    value_t defaults[MAX_ARGUMENTS]
+    int32_t n_results
+    uint32_t differentiable_results   # bit j: result j can require grad
+    const char *result_names[MAX_RESULTS]
+    int32_t n_saved
+    saved_t saved[MAX_SAVED]
+    void *formulas[MAX_ARGUMENTS]     # compiled derivative of each argument, or NULL (owned by operator.pyx)
+    int32_t compiled                  # formulas are ready
+    void *object                      # the Operator, borrowed
+
+cdef inline int first_edge(const operator_t *op, int argument, int n_edges) noexcept nogil:
+    """The edge of an argument with a formula; a list has one for each entry, from there on."""
+    return op.arguments[argument].edge + (n_edges - op.n_single if argument > op.listed else 0)
+
+cdef class Operator:
+    """One row of the table."""
+    cdef operator_t descriptor
+    cdef readonly str name
+    cdef readonly str signature       # the row's `call`
+    cdef readonly dict formulas       # argument name -> derivative formula, as written
+    cdef readonly object forward      # element-wise forward formula, or None for a primitive of that name
+    cdef list keep                    # objects whose memory the descriptor points into
+    cdef type node_type               # of its nodes, made with the first one
+    cdef dict recorded                # argument index -> Python function, compiled at first use
+    # Compile the derivative formulas and lay out `saved`, once; called before the first node is recorded.
+    cdef int compile(self) except -1
+    # The forward program of an element-wise operator whose forward is a formula (`program` is NULL until then).
+    cdef int ensure_program(self) except -1
+    # Python function for the recorded execution: f(grads, saved) with two tuples: the gradients of the results
+    # (None where undefined) and the saved values in the order of descriptor.saved
+    # -> the gradient of that argument, a Tensor, list of Tensors or None.
+    cdef object recorded_function(self, int argument)
+
+# The native execution: out[i] = derivative of argument i for every i whose bit is in `needed`.
+#   saved  values in the order of descriptor.saved (NOTHING where not needed)
+#   grads  gradients of the results (NOTHING where undefined; at least one is defined). The machine takes them over:
+#          it releases them and may compute in their memory when nobody else holds it.
+#   metas  NULL, or for each of `n_edges` edges NULL or what its gradient must be brought to.
+# out[i] is ARRAY, ARRAYS (for a Tensor[] argument) or NOTHING (zero). Gradients may be summed to the shape of `metas`
+# already; types are left to the caller.
+cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grads, int n_grads, uint32_t needed,
+                       array_t **metas, int n_edges, value_t *out) noexcept nogil
+
+# Names of all operators -> Operator.
+cdef dict table
+cdef Operator register_operator(dict row)

@@ -1,0 +1,301 @@
+"""The operator descriptor: what one row of the table says, compiled; and the machine that runs its formulas.
+
+A row is registered when the module of its family is imported, in a few microseconds. Its formulas are
+compiled when the first node of the operator is recorded (`signature` and `formula` read them, `lowering`
+turns them into steps, `code_builder` into C structs), its recorded formulas when they are first needed
+(`recorded`).
+"""
+
+cimport cython
+from libc.stdint cimport uint32_t
+from libc.string cimport memset
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.arrays.value cimport (
+    ARRAY, ARRAYS, BOOLEAN, INTEGER, NOTHING, REAL, clear, find_kernel, kernel_t, set_arrays, value_t)
+from cygrad._core.memory.errors cimport OK
+from cygrad._core.table.code_builder cimport (
+    assemble_code, assemble_program, constant_value, primitive_program, text)
+from cygrad._core.table.interpreter cimport MAX_GRADS, WANTED, code_t, run
+
+import os
+
+cdef enum:
+    SHARES = 1 << 16      # a flag: formulas read `wanted`, or something that they have in common
+
+table = {}
+# Name of an operator -> its Python function, and `tensor`: what formulas, and other parts of the core, call by name.
+# The modules that define them put them here when they are imported; nobody keeps a copy.
+functions = {}
+cdef dict _rows = {}          # name -> the row, as `signature.parse_row` gives it
+
+
+@cython.binding(False)      # methods check what they are called on
+cdef class Operator:
+    """
+    One row of the table.
+
+    Attributes
+    ----------
+    name : str
+    signature : str
+        The row's `call`.
+    formulas : dict
+        Derivative formula of each differentiable argument, as written.
+    forward : str or None
+        Element-wise forward formula, None for a primitive or a kernel.
+    """
+
+    def __repr__(self):
+        return f"<operator {self.signature}>"
+
+    @property
+    def row(self):
+        """The row, as `signature.parse_row` gives it."""
+        return _rows[self.name]
+
+    @property
+    def arguments(self):
+        """Names of the arguments, a tuple."""
+        return tuple([argument[0] for argument in _rows[self.name]["arguments"]])
+
+    @property
+    def jvp(self):
+        """Which rule of forward mode holds, as `tangent_rules` names them."""
+        return _rows[self.name]["jvp"]
+
+    def is_differentiable(self, int result):
+        """Whether a result can require grad; of a list, any of its entries."""
+        if self.descriptor.flags & LIST_RESULT:
+            result = 0
+        return bool(self.descriptor.differentiable_results >> result & 1)
+
+    def derivative(self, int argument):
+        """The formula of an argument, by its number, as a Python function of gradients and saved values."""
+        return self.recorded_function(argument)
+
+    cdef int compile(self) except -1:
+        """Lay out what is saved and compile the derivative formulas, once."""
+        from cygrad._core.table.layout import saved_layout, title
+        from cygrad._core.table.lowering import lower_formulas
+        cdef operator_t *op = &self.descriptor
+        cdef saved_t[MAX_SAVED] saved
+        cdef void *formulas[MAX_ARGUMENTS]
+        cdef uint32_t reads = 0
+        cdef int i
+        if op.compiled:
+            return 0
+        row = _rows[self.name]
+        layout = saved_layout(row)
+        if len(layout) > MAX_SAVED:
+            raise RuntimeError(f"{self.name}: the formulas use too many names (got {len(layout)}, "
+                               f"at most {MAX_SAVED})")
+        for i, entry in enumerate(layout):
+            saved[i] = saved_t(text(entry.name, self.keep), entry.from_result, entry.index, entry.memory_by,
+                               entry.needed_by)
+        codes = lower_formulas(row, layout, _rows.get)
+        for i in range(op.n_arguments):
+            formulas[i] = NULL
+            argument = row["arguments"][i][0]
+            if argument in codes:
+                formulas[i] = assemble_code(codes[argument], title(row, argument), self.keep)
+                reads |= (<code_t *>formulas[i]).reads
+        # Another thread may have done the same meanwhile, and backward may be reading what it has found.
+        with cython.critical_section(self):
+            if not op.compiled:
+                for i in range(<int>len(layout)):
+                    op.saved[i] = saved[i]
+                for i in range(op.n_arguments):
+                    op.formulas[i] = formulas[i]
+                op.n_saved = len(layout)
+                if reads >> WANTED:
+                    op.flags |= SHARES
+                op.compiled = True
+        return 0
+
+    cdef int ensure_program(self) except -1:
+        """Compile the forward formula of an element-wise operator, once."""
+        from cygrad._core.table.formula import Reader
+        from cygrad._core.table.layout import forward_names
+        from cygrad._core.table.lowering import lower_forward
+        cdef operator_t *op = &self.descriptor
+        if op.program != NULL or not op.flags & ELEMENTWISE:
+            return 0
+        row = _rows[self.name]
+        names = forward_names(row)
+        value = Reader(f"{self.name}: forward", self.forward, names, _rows.get).read()
+        op.program = assemble_program(lower_forward(value, list(names.values())), self.keep)
+        return 0
+
+    cdef object recorded_function(self, int argument):
+        function = self.recorded.get(argument)
+        if function is None:
+            from cygrad._core.table.layout import saved_layout
+            from cygrad._core.table.recorded import recorded_function
+            row = _rows[self.name]
+            name = row["arguments"][argument][0]
+            function = recorded_function(row, saved_layout(row), name, functions, _is_elementwise)
+            self.recorded[argument] = function
+        return function
+
+
+def _is_elementwise(str name):
+    """Is there an element-wise operator of this name?"""
+    row = _rows.get(name)
+    return row is not None and row["forward"] is not None
+
+
+def import_readers():
+    """
+    Import the modules that read formulas, as the first record of an operator does.
+
+    It is called before a fork: in the child, a module that another thread was importing would never be there.
+    """
+    from cygrad._core.table import formula, layout, lowering, recorded, signature  # no-cython-lint
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=import_readers)
+
+
+# ---- registration
+
+cdef Operator register_operator(dict row):
+    """The Operator of a row: as it stands in the table, or spelled out by `signature.parse_row` before."""
+    cdef Operator made = Operator.__new__(Operator)
+    if "arguments" not in row:
+        from cygrad._core.table.signature import parse_row
+        row = parse_row(row)
+    name = row["name"]
+    if name in table:
+        raise RuntimeError(f"register_operator: '{name}' is registered twice")
+    made.name = name
+    made.signature = row["call"]
+    made.formulas = row["formulas"]
+    made.forward = None if row["forward"] == "primitive" else row["forward"]
+    made.keep = []
+    made.recorded = {}
+    _describe(made, row)
+    _rows[name] = row
+    table[name] = made
+    return made
+
+
+# The words of a row's `dtypes`.
+REFUSALS = {"bool": REFUSES_BOOL, "integer": REFUSES_INTEGERS, "real": REFUSES_REALS, "complex": REFUSES_COMPLEX}
+
+
+cdef int _describe(Operator made, dict row) except -1:
+    """Fill the descriptor; kernels and primitives must exist."""
+    cdef operator_t *op = &made.descriptor
+    cdef int i
+    memset(op, 0, sizeof(operator_t))
+    op.object = <void *>made
+    op.name = text(row["name"], made.keep)
+    op.node_name = text(row["node"], made.keep)
+    op.n_arguments = len(row["arguments"])
+    op.listed = MAX_ARGUMENTS
+    for i in range(op.n_arguments):
+        _describe_argument(made, i, row["arguments"][i])
+    op.flags = ((ELEMENTWISE if row["forward"] is not None else 0) | (VIEW if row["view"] else 0)
+                | (LIST_RESULT if row["list"] else 0) | (INPLACE if row["inplace"] else 0)
+                | (OUT if row["out"] else 0) | (0 if row["gradient"] else NO_GRADIENT))
+    if row["forward"] is not None:
+        for name, flag in REFUSALS.items():
+            if name not in row["dtypes"]:
+                op.flags |= <int>flag
+    for i, name in enumerate(row["results"]):
+        op.result_names[i] = text(name, made.keep)
+        if row["gradient"] and name in row["differentiable"]:
+            op.differentiable_results |= <uint32_t>1 << i
+    op.n_results = len(row["results"])
+    if row["forward"] == "primitive":
+        op.program = primitive_program(row["name"], op.n_arguments, made.keep)
+    elif row["forward"] is None:
+        op.kernel = _kernel(row["name"], row["kernel"])
+        if row["into"] is not None:
+            op.into = _kernel(row["name"], row["into"])
+    return 0
+
+
+cdef kernel_t _kernel(str operator, str name) except NULL:
+    """The array kernel that a row names."""
+    cdef kernel_t kernel = find_kernel(name)
+    if kernel == NULL:
+        raise RuntimeError(f"{operator}: no kernel '{name}' is registered. Import the module that registers it first, "
+                           "or correct 'kernel', 'into' or 'forward' in the table.")
+    return kernel
+
+
+cdef int _describe_argument(Operator made, int i, object entry) except -1:
+    cdef operator_t *op = &made.descriptor
+    cdef argument_t *argument = &op.arguments[i]
+    cdef value_t *default = &op.defaults[i]
+    name, kind, optional, required, value, keyword_only = entry
+    argument.name = text(name, made.keep)
+    argument.kind = kind
+    argument.optional = optional
+    argument.differentiable = name in made.formulas
+    argument.edge = op.n_single
+    if argument.differentiable and kind == TENSORS:
+        op.listed = i
+    elif argument.differentiable:
+        op.n_single += 1
+    op.n_required += <bint>required
+    op.n_positional += not keyword_only
+    if argument.kind == INTS and isinstance(value, int):
+        value = (value,)
+    constant_value(value, default, made.keep)
+    if argument.kind == FLOAT and (default.kind == INTEGER or default.kind == BOOLEAN):
+        default.kind, default.of.real = REAL, <double>default.of.integer
+    return 0
+
+
+# ---- the native execution
+
+cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grads, int n_grads, uint32_t needed,
+                       array_t **metas, int n_edges, value_t *out) noexcept nogil:
+    cdef uint32_t[MAX_ARGUMENTS] later         # gradients that the formulas after this one read
+    cdef uint32_t reads = 0
+    cdef value_t[MAX_GRADS] own
+    cdef int i, status = OK
+    if op.flags & (LIST_RESULT | SHARES):
+        status = _own_grads(op, grads, n_grads, needed, own)
+        grads, n_grads = own, MAX_GRADS if op.flags & SHARES else 1
+    for i in range(op.n_arguments - 1, -1, -1):
+        later[i] = reads
+        if needed >> i & 1 and op.formulas[i] != NULL:
+            reads |= (<const code_t *>op.formulas[i]).reads
+    for i in range(op.n_arguments):
+        out[i].kind = NOTHING
+        if status == OK and needed >> i & 1 and op.formulas[i] != NULL:
+            status = run(<const code_t *>op.formulas[i], saved, grads, ~later[i],
+                         NULL if metas == NULL or i == op.listed else metas[first_edge(op, i, n_edges)], &out[i])
+    for i in range(n_grads):
+        if grads[i].kind != NOTHING:
+            clear(&grads[i])
+    if status != OK:
+        for i in range(op.n_arguments):
+            clear(&out[i])
+    return status
+
+
+cdef int _own_grads(const operator_t *op, value_t *grads, int n_grads, uint32_t needed, value_t *own) noexcept nogil:
+    """Move the gradients to where there is room for what formulas share behind them; those of a list into one value."""
+    cdef int i, status = OK
+    own.kind = NOTHING
+    if op.flags & SHARES:
+        for i in range(MAX_GRADS):
+            own[i].kind = NOTHING
+        own[WANTED].kind = INTEGER
+        own[WANTED].of.integer = needed
+    if op.flags & LIST_RESULT and not (n_grads == 1 and grads.kind == ARRAYS):
+        status = set_arrays(own, n_grads)
+    for i in range(n_grads):
+        if status != OK:
+            clear(&grads[i])
+        elif not op.flags & LIST_RESULT or grads[i].kind == ARRAYS:
+            own[i] = grads[i]
+        elif grads[i].kind == ARRAY:
+            own.of.arrays[i] = grads[i].of.array
+        grads[i].kind = NOTHING
+    return status

@@ -1,0 +1,155 @@
+"""Formulas as Python functions on Tensors: the execution that is recorded, for gradients of gradients.
+
+The syntax tree of the formula itself is compiled; only names change. So first and higher order come from
+the same text, and a traceback shows the formula.
+"""
+
+import ast
+import linecache
+from functools import partial
+
+import numpy as np
+
+from .formula import CONSTANTS, FUNCTIONS, SCALARS, SYNONYMS, TYPES, Block, parse
+from .layout import gradient_names, title
+from .signature import OPERAND
+
+# What the names of functions in formulas mean. Operators have the prefix: an argument may have the same name.
+PREFIX = "operator_"
+# Parameters whose names no argument of an operator has.
+GRADS, SAVED = ".grads", ".saved"
+SCALAR = "scalar_"            # the same operators on numbers
+NAMES = {"__builtins__": {}, PREFIX + "len": len, **CONSTANTS,
+         **{SCALAR + name: function for name, function in SCALARS.items()}}
+
+
+def attribute(value, name):
+    """`x.numel`, `x.numel()`, `x.strides`, `x.stride()`: formulas do not tell methods from properties."""
+    name = SYNONYMS.get(name, name)
+    if isinstance(value, (bool, int, float, complex)):      # like a tensor without dimensions
+        return {"shape": (), "strides": (), "ndim": 0, "numel": 1, "storage_offset": 0,
+                "is_complex": isinstance(value, complex)}[name]
+    found = value.stride if name == "strides" and not hasattr(value, "strides") else getattr(value, name)
+    return found() if callable(found) else found
+
+
+def on_operands(tensor, function, *values):
+    """Apply an operator to operands that may all be Python numbers; then the result is one. `tensor` makes tensors.
+
+    Unlike Python's own arithmetic it gives inf and nan where the element-wise operator does.
+    """
+    if not all(isinstance(value, (bool, int, float, complex)) for value in values):
+        return function(*values)
+    widest = complex if any(isinstance(value, complex) for value in values) else float
+    return function(*[tensor(np.asarray(value, widest)) for value in values]).item()
+
+
+def sizes(tensors, dim):
+    """Sizes of tensors in a dimension; -1 for those that `cat` skips."""
+    return tuple(-1 if tensor is None or tuple(tensor.shape) == (0,) else tensor.shape[dim] for tensor in tensors)
+
+
+def conj(conjugate, value):
+    """Formulas conjugate whatever they get; real numbers are not to be copied for that."""
+    return conjugate(value) if attribute(value, "is_complex") else value
+
+
+NAMES |= {PREFIX + "sizes": sizes, "attribute of": attribute}
+
+
+def namespace(names, functions: dict) -> dict:
+    """What the names in a formula's code mean; `functions` are those of operators, and `tensor`."""
+    found = {name: functions[name.removeprefix(PREFIX)] for name in names
+             if name.startswith(PREFIX) and name not in NAMES}
+    if PREFIX + "conj" in found:
+        found[PREFIX + "conj"] = partial(conj, functions["conj"])
+    return {**NAMES, "on operands": partial(on_operands, functions["tensor"]), **found}
+
+
+class Renamer(ast.NodeTransformer):
+    """Makes the formula's expression one that Python evaluates in a `namespace`."""
+
+    def __init__(self, numbers: dict, elementwise):
+        self.numbers = numbers            # names that may stand for a Python number, and whether they must
+        self.elementwise = elementwise    # is the operator of this name element-wise?
+
+    def visit_Call(self, node):
+        if isinstance(node.func, ast.Attribute):
+            return self.visit_Attribute(node.func)
+        name = node.func.id
+        names = [part.id for argument in node.args for part in names_in(argument)]
+        self.generic_visit(node)
+        if name in FUNCTIONS or (name in SCALARS and all(self.numbers.get(part) for part in names)):
+            node.func.id = (PREFIX if name in FUNCTIONS else SCALAR) + name
+            return node
+        function = ast.copy_location(ast.Name(PREFIX + name, ast.Load()), node.func)
+        if self.elementwise(name) and not node.keywords and all(part in self.numbers for part in names):
+            return call(node, "on operands", [function, *node.args])
+        return ast.copy_location(ast.Call(function, node.args, node.keywords), node)
+
+    def visit_Attribute(self, node):
+        self.generic_visit(node)
+        return call(node, "attribute of", [node.value, ast.copy_location(ast.Constant(node.attr), node)])
+
+    def visit_Name(self, node):
+        return node
+
+
+def names_in(tree):
+    """The names of values in an expression; those of functions left out, those of attributes' tensors too."""
+    if isinstance(tree, ast.Attribute) or (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute)):
+        return
+    if isinstance(tree, ast.Name):
+        yield tree
+    for part in tree.args if isinstance(tree, ast.Call) else ast.iter_child_nodes(tree):
+        yield from names_in(part)
+
+
+def call(node, function, arguments):
+    function = ast.copy_location(ast.Name(function, ast.Load()), node)
+    return ast.copy_location(ast.Call(function, arguments, []), node)
+
+
+def recorded_function(row: dict, layout: list, argument: str, functions: dict, elementwise):
+    """The derivative of `argument` as a Python function f(grads, saved).
+
+    grads : tuple of the gradients of the results, None where undefined.
+    saved : tuple of the saved values, in the order of `layout`.
+    """
+    text = row["formulas"][argument]
+    kinds = {entry[0]: entry[1] for entry in row["arguments"]}
+    numbers = {name: kind != OPERAND for name, kind in kinds.items()
+               if kind == OPERAND or TYPES[kind] == "number"} | dict.fromkeys(CONSTANTS, True)
+    body = Renamer(numbers, elementwise).visit(parse(title(row, argument), text))
+    lines = [assign(body, "wanted", None, 1 << list(kinds).index(argument))]     # each formula runs by itself
+    for number, entry in enumerate(layout):
+        lines.append(assign(body, entry.name, SAVED, number))
+    for name, number in gradient_names(row).items():
+        lines.append(assign(body, name, GRADS, None if name == "grads" else number))
+    if isinstance(body, Block):
+        lines, body = lines + body.definitions, body.value
+    lines.append(ast.copy_location(ast.Return(body), body))
+    parameters = ast.arguments([ast.arg(GRADS, lineno=1, col_offset=0),
+                                ast.arg(SAVED, lineno=1, col_offset=0)], [], None, [], [], None, [])
+    name = f"{row['name']}_{argument}_gradient"
+    function = ast.FunctionDef(name, parameters, lines, [], None, lineno=1, col_offset=0)
+    module = ast.fix_missing_locations(ast.Module([function], []))
+    file = f"<{title(row, argument)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    made = next(code for code in compile(module, file, "exec").co_consts if hasattr(code, "co_code"))
+    return type(recorded_function)(made, namespace(made.co_names, functions), name)
+
+
+def assign(like, name, source, number):
+    """`name = source[number]`, or `name = list(source)`, or `name = number`."""
+    value = ast.Name(source, ast.Load())
+    if source is None:
+        value = ast.Constant(number)
+    elif number is None:
+        value = ast.List([ast.Starred(value, ast.Load())], ast.Load())
+    else:
+        value = ast.Subscript(value, ast.Constant(number), ast.Load())
+    statement = ast.Assign([ast.Name(name, ast.Store())], value)
+    for part in ast.walk(statement):
+        ast.copy_location(part, like)
+    return statement

@@ -1,0 +1,231 @@
+"""Rows of the operator table: their keys, the signature text `call`, and errors that name the row.
+
+Used by `register_operator` and, loaded by its path, by the generator: nothing is imported from cygrad.
+"""
+
+import ast
+import itertools
+import keyword
+import re
+from typing import NamedTuple
+
+# In the order of argument_kind_t in operator.pxd.
+KINDS = ("Tensor", "Tensor[]", "Tensor|number", "number", "int", "int[]", "bool", "float", "dtype", "str")
+TENSOR, TENSORS, OPERAND, NUMBER, INT, INTS, BOOL, FLOAT, DTYPE, STRING = range(len(KINDS))
+TENSOR_KINDS = (TENSOR, TENSORS, OPERAND)
+MAX_ARGUMENTS, MAX_RESULTS = 12, 4
+
+# What a row may say about itself; every other key is a derivative formula of the argument of that name.
+KEYS = {
+    "call": str, "forward": str, "kernel": str, "inplace": bool, "out": bool, "alias": list, "doc": str,
+    "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
+    "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
+    "dtypes": str, "into": str, "inplace_method": bool, "internal": bool,
+}
+# Rules of forward mode (tangent_rules).
+JVP = ("linear", "as_strided", "elementwise", "transpose")
+DTYPES = ("bool", "integer", "real", "complex")
+CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
+ARGUMENT = re.compile(r"(?P<type>[A-Za-z|]+)(?P<optional>\?)?(?P<list>\[\])?(?P<optional_list>\?)?"
+                      r"\s+(?P<name>[A-Za-z_]\w*)\s*(?:=\s*(?P<default>.+))?", re.DOTALL)
+# No gradient flows through what is overwritten: the formula of operators without derivative, in place.
+ZERO = "cast(logical_and(grad, False), grad.dtype)"
+CONSTANTS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+
+
+class RowError(ValueError):
+    """A row of the operator table that says something impossible."""
+
+
+class Argument(NamedTuple):
+    """One argument of `call`."""
+
+    name: str
+    kind: int             # index in KINDS
+    optional: bool        # None is allowed; for a list of tensors: as an entry
+    required: bool        # no default
+    default: object
+    keyword_only: bool
+
+
+def parse_call(call: str) -> tuple[str, tuple[Argument, ...]]:
+    """Name and arguments of ``"sum(Tensor self, int[]? dim=None, *, dtype? dtype=None)"``."""
+    match = CALL.fullmatch(call)
+    if match is None:
+        raise RowError(f"call is not a signature (got {call!r}, expected 'name(type argument, ...)')")
+    arguments, keyword_only = [], False
+    for text in split(match[2]):
+        if text == "*":
+            keyword_only = True
+        else:
+            arguments.append(parse_argument(text, keyword_only))
+    names = [argument.name for argument in arguments]
+    if len(set(names)) < len(names):
+        raise RowError(f"call names an argument twice ({', '.join(names)})")
+    if len(names) > MAX_ARGUMENTS:
+        raise RowError(f"call has {len(names)} arguments (at most {MAX_ARGUMENTS})")
+    positional = [argument for argument in arguments if not argument.keyword_only]
+    for before, after in itertools.pairwise(positional):
+        if after.required and not before.required:
+            raise RowError(f"argument '{after.name}' without default follows '{before.name}' with one")
+    return match[1], tuple(arguments)
+
+
+def split(text: str) -> list[str]:
+    """The parts of a list at its commas, those inside brackets and quotes left alone."""
+    parts, depth, quote, start = [], 0, "", 0
+    for position, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in "([":
+            depth += 1
+        elif character in ")]":
+            depth -= 1
+        elif character == "," and not depth:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
+
+
+def parse_argument(text: str, keyword_only: bool) -> Argument:
+    """One argument: type, name and default."""
+    match = ARGUMENT.fullmatch(text)
+    if match is None:
+        raise RowError(f"argument is not 'type name' or 'type name=default' (got {text!r})")
+    kind = match["type"] + (match["list"] or "")
+    if kind not in KINDS:
+        raise RowError(f"argument '{match['name']}' has an unknown type (got {kind!r}, "
+                       f"expected one of {', '.join(KINDS)})")
+    if keyword.iskeyword(match["name"]):
+        raise RowError(f"argument name '{match['name']}' is a keyword of Python")
+    # Tensor?[] is a list whose entries may be None.
+    optional = bool(match["optional"] or match["optional_list"])
+    default = match["default"]
+    return Argument(match["name"], KINDS.index(kind), optional, default is None,
+                    parse_default(default, match["name"]), keyword_only)
+
+
+def parse_default(text: str | None, name: str):
+    """The Python object that a default stands for."""
+    if text is None:
+        return None
+    text = text.strip()
+    if text in CONSTANTS:
+        return CONSTANTS[text]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise RowError(f"default of '{name}' is not a Python literal (got {text!r})") from None
+
+
+def parse_row(row: dict, name: str | None = None, helpers: dict | None = None) -> dict:
+    """The row checked and spelled out: what `register_operator` and the generator work with.
+
+    helpers : the helpers that its formulas may call, as `expansion.read_helpers` gives them.
+    """
+    title = name or str(row.get("call", "")).partition("(")[0].strip() or "a row without call"
+    try:
+        return _parse_row(row, name, helpers)
+    except RowError as error:
+        raise RowError(f"{title}: {error}.") from None
+
+
+def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
+    if "call" not in row:
+        raise RowError("the key 'call' is missing")
+    for key, value in row.items():
+        if not isinstance(value, KEYS.get(key, str)):
+            raise RowError(f"the key '{key}' has a value of the wrong type (got {value!r})")
+    called, arguments = parse_call(row["call"])
+    if name is not None and called != name:
+        raise RowError(f"call is of another name (got {called!r}, expected {name!r})")
+    formulas = _formulas(row, arguments)
+    results = row.get("results", ["result"])
+    differentiable = row.get("differentiable", results)
+    _check_results(row, results, differentiable)
+    formulas = _written_out(formulas, differentiable, helpers)
+    if "forward" in row and "kernel" in row:
+        raise RowError("'forward' and 'kernel' exclude each other")
+    if row.get("gradient") is False and formulas:
+        raise RowError("'gradient = false' with derivative formulas")
+    if row.get("inplace") and (not arguments or (arguments[0].kind != TENSOR and arguments[0].kind != OPERAND)):
+        raise RowError("'inplace = true' needs a Tensor as first argument")
+    if "into" in row and ("forward" in row or not arguments or arguments[0].kind != TENSOR):
+        raise RowError("'into' needs an array kernel and a Tensor as first argument")
+    if row.get("gradient") is False and row.get("inplace"):
+        formulas = {argument.name: ZERO for argument in arguments if argument.kind in TENSOR_KINDS}
+    if row.get("inplace_method") and not row.get("inplace"):
+        raise RowError("'inplace_method = true' needs 'inplace = true'")
+    if row.get("variadic") and (len(arguments) < 2 or arguments[1].kind != INTS):
+        raise RowError("'variadic = true' needs int[] as second argument")
+    public = row.get("name", called)
+    for spelling in [public, *row.get("alias", [])]:
+        if not isinstance(spelling, str) or not spelling.isidentifier() or keyword.iskeyword(spelling):
+            raise RowError(f"not a name for a Python function (got {spelling!r}). Give another 'name'")
+    return {
+        "name": called, "call": row["call"], "arguments": arguments, "formulas": formulas,
+        "forward": row.get("forward"), "kernel": row.get("kernel", called), "into": row.get("into"),
+        "results": tuple(results), "differentiable": tuple(differentiable), "list": row.get("list", False),
+        "view": row.get("view", False), "inplace": row.get("inplace", False), "out": row.get("out", False),
+        "gradient": row.get("gradient", True), "node": row.get("node") or node_name(called),
+        "dtypes": _dtypes(row.get("dtypes", "all")), "jvp": _jvp(row),
+    }
+
+
+def _jvp(row: dict) -> str:
+    """The rule of forward mode; views are linear, and most element-wise rows are what that rule asks for."""
+    usual = "linear" if row.get("view") else "elementwise" if "forward" in row else "transpose"
+    rule = row.get("jvp", usual)
+    if rule not in JVP:
+        raise RowError(f"'jvp' is an unknown rule (got {rule!r}, expected one of {', '.join(JVP)})")
+    return rule
+
+
+def _dtypes(text: str) -> tuple[str, ...]:
+    """The kinds of dtypes that an operator computes for, of what its arguments promote to."""
+    words = DTYPES if text == "all" else tuple(text.split(", "))
+    if unknown := [word for word in words if word not in DTYPES]:
+        raise RowError(f"'dtypes' has an unknown word (got {unknown[0]!r}, expected 'all' or some of "
+                       f"'{', '.join(DTYPES)}')")
+    return words
+
+
+def _formulas(row: dict, arguments: tuple[Argument, ...]) -> dict[str, str]:
+    """Derivative formulas by argument, in the order of the arguments."""
+    kinds = {argument.name: argument.kind for argument in arguments}
+    written = {key: text for key, text in row.items() if key not in KEYS}
+    for key in written:
+        if key not in kinds:
+            raise RowError(f"'{key}' is neither a key nor an argument (arguments: {', '.join(kinds)}; "
+                           f"keys: {', '.join(KEYS)})")
+        if kinds[key] not in TENSOR_KINDS:
+            raise RowError(f"derivative formula of '{key}', which is {KINDS[kinds[key]]} and no Tensor")
+    return {argument: written[argument] for argument in kinds if argument in written}
+
+
+def _check_results(row: dict, results: list, differentiable: list) -> None:
+    if not 1 <= len(results) <= MAX_RESULTS or not all(isinstance(result, str) for result in results):
+        raise RowError(f"'results' must be 1 to {MAX_RESULTS} names (got {results!r})")
+    if unknown := [result for result in differentiable if result not in results]:
+        raise RowError(f"'differentiable' names no result (got {unknown[0]!r}, "
+                       f"expected one of {', '.join(results)})")
+    if row.get("list") and "results" in row:
+        raise RowError("'list = true' and 'results' exclude each other")
+
+
+def _written_out(formulas: dict, differentiable: list, helpers: dict | None) -> dict[str, str]:
+    """Derivative formulas without helpers, saying what they are where gradients are absent."""
+    if helpers is None:
+        return formulas
+    from .expansion import expand
+    absent = ["grad", *(f"grad_{result}" for result in differentiable)] if len(differentiable) > 1 else []
+    return {argument: expand(text, absent, helpers, f"derivative of '{argument}'")
+            for argument, text in formulas.items()}
+
+
+def node_name(name: str) -> str:
+    """`log_softmax` -> `LogSoftmaxBackward0`."""
+    return "".join(word[:1].upper() + word[1:] for word in name.split("_")) + "Backward0"

@@ -1,0 +1,350 @@
+"""Probes: what tests and benchmarks need of memory, arrays, threads and the processor, out of Python's reach."""
+
+from libc.stdint cimport int32_t, int64_t, uintptr_t
+from cygrad._core.arrays.array cimport (
+    array_empty, array_empty_like, array_meta, array_t, array_view, exclusive, overlaps_itself, release, retain,
+    shape_text, share_memory)
+from cygrad._core.arrays.interop cimport array_from_numpy
+from cygrad._core.memory.atomic cimport (
+    atomic_add, atomic_claim, atomic_increment, atomic_load, atomic_store, lock, lock_inner, unlock)
+from cygrad._core.memory.references cimport has_waiting
+from cygrad._core.memory.storage cimport (
+    allocate, deallocate, has_pending, release_pending, storage_new, storage_release, storage_t, version_new,
+    version_release, version_t)
+from cygrad._core.threads.parallel cimport help_team, parallel_for, run_team, thread_limit
+from cygrad._core.threads.workers cimport begin_work, end_work, pause_briefly, workers_now
+
+cdef extern from * nogil:
+    """
+    #include <time.h>
+    #include <pthread.h>
+    static void sleep_briefly(void) { struct timespec t = {0, 200000}; nanosleep(&t, NULL); }
+    static unsigned long this_thread(void) { return (unsigned long)pthread_self(); }
+    """
+    void sleep_briefly()
+    unsigned long this_thread()
+
+cdef extern from * nogil:
+    """
+    #define LOOPS "testing/multiply_adds.h"
+    #include "simd/each_set.h"
+    #undef LOOPS
+    typedef int64_t (*multiply_adds_t)(int64_t n, volatile double *result);
+    static int64_t most_multiply_adds(int double_precision, int64_t n) {
+        static const multiply_adds_t loops[SETS][2] = VARIANTS(multiply_adds);
+        volatile double result = 0.5;
+        return n * loops[instruction_set()][double_precision](n, &result);
+    }
+    """
+    int64_t most_multiply_adds(bint double_precision, int64_t n)
+
+
+# ---- memory
+
+def allocate_blocks(int n, int64_t nbytes):
+    """Allocate `n` blocks, write to them, and return their addresses."""
+    cdef void *block
+    cdef int64_t j
+    addresses = []
+    for _ in range(n):
+        block = allocate(nbytes)
+        for j in range(nbytes):
+            (<char *>block)[j] = 7
+        addresses.append(<uintptr_t>block)
+    return addresses
+
+
+def free_blocks(addresses, int64_t nbytes):
+    """Free blocks, which another thread may have allocated."""
+    for address in addresses:
+        deallocate(<void *><uintptr_t>address, nbytes)
+
+
+def allocate_and_free(int64_t n, int64_t nbytes):
+    """Allocate and free a block `n` times: the shortest way through the allocator."""
+    cdef int64_t i
+    with nogil:
+        for i in range(n):
+            deallocate(allocate(nbytes), nbytes)
+
+
+def storage_facts(int64_t nbytes):
+    """Make a storage, fill it and release it; -> address of its data, bytes and count, or None."""
+    cdef storage_t *storage = storage_new(nbytes)
+    cdef int64_t j
+    if storage == NULL:
+        return None
+    for j in range(nbytes):
+        storage.data[j] = 7
+    facts = <uintptr_t>storage.data, storage.nbytes, storage.count, storage.writable, storage.version.value
+    storage_release(storage)
+    return facts
+
+
+def version_facts():
+    """Make a version counter, share and release it; -> its first count and value."""
+    cdef version_t *version = version_new()
+    facts = version.count, version.value
+    atomic_increment(&version.count)
+    version_release(version)
+    version_release(version)
+    return facts
+
+
+def release_without_gil(ndarray):
+    """Release the only array over an ndarray's memory while not holding the GIL; -> did its owner have to wait?"""
+    cdef array_t *array = array_from_numpy(ndarray, False)
+    cdef bint waiting
+    with nogil:
+        release(array)
+        waiting = has_pending() and has_waiting()
+    return waiting
+
+
+def release_owners():
+    """Release the owners that wait; -> do any wait still?"""
+    release_pending()
+    return has_pending()
+
+
+# ---- arrays
+
+def array_facts(ndarray):
+    """What the core finds out about an array."""
+    cdef array_t *array = array_from_numpy(ndarray, False)
+    facts = {
+        "contiguous": bool(array.contiguous),
+        "size": array.size,
+        "overlaps": overlaps_itself(array),
+        "shape": tuple([array.shape[i] for i in range(array.ndim)]),
+        "strides": tuple([array.strides[i] for i in range(array.ndim)]),
+        "text": shape_text(array).decode(),
+        "exclusive": exclusive(array),
+        "writable": bool(array.storage.writable),
+        "offset": array.data - array.storage.data,
+        "nbytes": array.storage.nbytes,
+    }
+    release(array)
+    return facts
+
+
+def arrays_meet(a, b):
+    """Does the core think that two ndarrays share memory?"""
+    cdef array_t *first = array_from_numpy(a, False)
+    cdef array_t *second = array_from_numpy(b, False)
+    meet = share_memory(first, second)
+    release(first)
+    release(second)
+    return meet
+
+
+def exclusiveness(int dtype, shape):
+    """Is a new array exclusive: alone, while a second owner holds it, while a view exists, and after that?"""
+    cdef int64_t[64] sizes
+    cdef array_t *array
+    cdef array_t *view
+    cdef array_t *like
+    cdef array_t *meta
+    for i, size in enumerate(shape):
+        sizes[i] = size
+    array = array_empty(dtype, len(shape), sizes)
+    answers = [exclusive(array)]
+    retain(array)
+    answers.append(exclusive(array))
+    release(array)
+    view = array_view(array, array.dtype, array.ndim, array.shape, array.strides, 0)
+    answers.append(exclusive(array))
+    assert view.version == array.version and view.storage == array.storage
+    release(view)
+    answers.append(exclusive(array))
+    like = array_empty_like(array, -1)
+    meta = array_meta(array)
+    assert like.storage != array.storage and like.size == array.size
+    assert meta.storage == NULL and meta.size == array.size
+    view = array_view(meta, array.dtype, array.ndim, array.shape, array.strides, 0)
+    assert view.data == NULL
+    release(view)
+    release(like)
+    release(meta)
+    release(array)
+    return answers
+
+
+# ---- threads
+
+ctypedef struct pieces_t:
+    int64_t n                 # pieces so far
+    int64_t inner             # pieces of loops inside
+    int64_t inner_limit       # the largest thread limit seen inside
+    int64_t sleep
+    int64_t members
+    int64_t left
+    int64_t *begins
+    int64_t *ends
+    unsigned long *threads
+
+
+cdef void note_inner(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """A piece of a loop inside a loop."""
+    atomic_increment(&(<pieces_t *>context).inner)
+
+
+cdef void note_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Note which piece this is and who runs it; open a loop inside."""
+    cdef pieces_t *pieces = <pieces_t *>context
+    cdef int64_t i = atomic_increment(&pieces.n) - 1
+    cdef int64_t limit = thread_limit(), seen = atomic_load(&pieces.inner_limit)
+    pieces.begins[i], pieces.ends[i] = begin, end
+    pieces.threads[i] = this_thread()
+    while limit > seen and not atomic_claim(&pieces.inner_limit, seen, limit):
+        seen = atomic_load(&pieces.inner_limit)
+    if pieces.sleep:
+        sleep_briefly()
+    parallel_for(note_inner, context, 10, 3)
+
+
+cdef void member(void *context, int rank, int size) noexcept nogil:
+    """Rank 0 runs a loop; the others help until it is done."""
+    cdef pieces_t *pieces = <pieces_t *>context
+    atomic_store(&pieces.members, size)
+    if rank == 0:
+        parallel_for(note_piece, context, 1000, 10)
+        atomic_add(&pieces.left, -1)
+    else:
+        while atomic_load(&pieces.left) > 0:
+            help_team()
+
+
+def loop_pieces(int64_t n, int64_t grain, team=0, sleep=False):
+    """
+    Run a loop, in a team of `parallel_run` members if that is not 0; -> what was noted.
+
+    A dict with the sorted ``pieces``, the ``threads`` that ran them, the number ``inner`` of pieces of the
+    loops inside, the ``inner_limit`` that those saw, and the ``members`` of the team.
+    """
+    cdef pieces_t noted
+    cdef int64_t most = 100 if team else n // max(grain, 1) + 2
+    cdef int size = team
+    noted.n = noted.inner = noted.inner_limit = noted.members = 0
+    noted.left = 1
+    noted.sleep = sleep
+    noted.begins = <int64_t *>allocate(most * sizeof(int64_t))
+    noted.ends = <int64_t *>allocate(most * sizeof(int64_t))
+    noted.threads = <unsigned long *>allocate(most * sizeof(unsigned long))
+    with nogil:
+        if size:
+            run_team(member, &noted, size)
+        else:
+            parallel_for(note_piece, &noted, n, grain)
+    answer = {
+        "pieces": sorted([(noted.begins[i], noted.ends[i]) for i in range(noted.n)]),
+        "threads": {noted.threads[i] for i in range(noted.n)},
+        "inner": noted.inner,
+        "inner_limit": noted.inner_limit,
+        "members": noted.members,
+    }
+    deallocate(noted.begins, most * sizeof(int64_t))
+    deallocate(noted.ends, most * sizeof(int64_t))
+    deallocate(noted.threads, most * sizeof(unsigned long))
+    return answer
+
+
+def limit_here():
+    """The thread limit of a region opened now."""
+    return thread_limit()
+
+
+def workers():
+    """Threads of ours that exist, those of them that help at this moment, and how many callers count."""
+    cdef int64_t threads, helping, callers
+    workers_now(&threads, &helping, &callers)
+    return {"threads": threads, "helping": helping, "callers": callers}
+
+
+def enter():
+    """From here on the calling thread counts as one at work."""
+    begin_work()
+
+
+def leave():
+    """To here."""
+    end_work()
+
+
+def break_a_rule(which):
+    """Do with locks what is forbidden; debug builds end the process for it."""
+    cdef int32_t first = 0, second = 0
+    if which == "order":
+        lock_inner(&first)
+        lock(&second)
+        unlock(&second)
+        unlock(&first)
+    elif which == "gil":
+        lock(&first)
+        with nogil:
+            unlock(&first)
+    elif which == "return":
+        unlock(&first)
+
+
+# ---- what threads cost
+
+def take_and_return_locks(int64_t n):
+    """Take a lock and give it back, `n` times, without the GIL."""
+    cdef int32_t one = 0
+    cdef int64_t i
+    with nogil:
+        for i in range(n):
+            lock(&one)
+            unlock(&one)
+
+
+def hand_over_the_gil(int64_t n):
+    """Give the GIL up and take it back, `n` times."""
+    cdef int64_t i
+    for i in range(n):
+        with nogil:
+            pass
+
+
+cdef void nothing_to_do(void *context, int rank, int size) noexcept nogil:
+    """A member that has no work."""
+
+
+def start_and_end_teams(int64_t n, int size):
+    """Open a team that has no work and end it, `n` times."""
+    cdef int64_t i
+    with nogil:
+        for i in range(n):
+            run_team(nothing_to_do, NULL, size)
+
+
+cdef void wait_for_company(void *context, int rank, int size) noexcept nogil:
+    """Count as arrived, and stay until all have."""
+    cdef int64_t *arrived = <int64_t *>context
+    cdef int round = 0
+    atomic_increment(arrived)
+    while atomic_load(arrived) < size and round < 1000000:
+        pause_briefly(round)
+        round += 1
+
+
+def assemble_teams(int64_t n, int size):
+    """Open a team and end it when all of its members have been there, `n` times; -> how often all came."""
+    cdef int64_t i, arrived, complete = 0
+    with nogil:
+        for i in range(n):
+            arrived = 0
+            run_team(wait_for_company, &arrived, size)
+            complete += arrived >= size
+    return complete
+
+
+# ---- the processor
+
+def multiply_adds(bint double_precision, int64_t n):
+    """Multiply and add in registers, in `n` rounds; -> how many multiplications with an addition that were."""
+    cdef int64_t count
+    with nogil:
+        count = most_multiply_adds(double_precision, n)
+    return count

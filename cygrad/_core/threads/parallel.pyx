@@ -1,0 +1,436 @@
+"""The one door to threads: loops in fixed pieces, teams, and the budget of threads that they share.
+
+Three rules hold everywhere. Pieces depend on the problem alone, so results have the same bits for any
+number of threads. A region inside a region is serial, unless it is a loop inside a team, whose idle
+members then take pieces of it. And all regions that are open at a moment share one budget of threads,
+so that several Python threads together use the cores once.
+
+The threads are those of workers.pyx, members of an OpenMP region; limits that users set on OpenMP are obeyed.
+
+After fork the child computes serially, as what forks usually has a process for every core; it may call
+set_num_threads.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from cygrad._core.memory.atomic cimport (
+    atomic_add, atomic_decrement, atomic_increment, atomic_load, atomic_store, lock, unlock)
+from cygrad._core.threads.openmp cimport omp_get_max_threads, omp_get_thread_limit, omp_set_num_threads
+from cygrad._core.threads.workers cimport (
+    begin_work, call_late_helpers, end_work, free_threads, limit_workers, must_leave, pause_briefly, region_t,
+    run_region, want_helpers)
+
+from importlib import import_module
+import os
+import sys
+
+cdef extern from * nogil:
+    """
+    #include <dlfcn.h>
+    #include <pthread.h>
+    struct team;
+    #include "memory/thread_variable.h"
+    THREAD_VARIABLE struct team *current_team;    /* the team that this thread is a member of */
+    THREAD_VARIABLE int in_region;                /* regions opened now by this thread are serial */
+    THREAD_VARIABLE int thread_cap;               /* of the context manager `threads`; 0: none */
+    THREAD_VARIABLE int outer_limit;              /* set through threadpoolctl; 0: none */
+    THREAD_VARIABLE int64_t pieces_done;          /* of loops not inside a piece: run by this thread so far */
+    THREAD_VARIABLE int expected_openmp;          /* OpenMP's limit when nobody has changed it; 0: the default */
+    static void at_fork(void (*in_child)(void)) { pthread_atfork(NULL, NULL, in_child); }
+    static const char *library_of(void *function) {
+        Dl_info found;
+        return dladdr(function, &found) ? found.dli_fname : NULL;
+    }
+    """
+    struct team:
+        pass
+    team *current_team
+    int in_region
+    int thread_cap
+    int outer_limit
+    int64_t pieces_done
+    int expected_openmp
+    void at_fork(void (*in_child)() noexcept nogil)
+    const char *library_of(void *function)
+
+ctypedef struct job_t:
+    # A loop that members of a team share; lives on the stack of the member that opened it.
+    body_t body
+    void *context
+    int64_t n
+    int64_t grain
+    int64_t next_piece    # atomic: the first piece that nobody has taken
+    int64_t helpers       # atomic: members at work in it, besides its owner; raised under the team's lock
+    job_t *next
+
+# A loop that has a region of its own.
+ctypedef struct loop_t:
+    region_t region
+    job_t job
+
+ctypedef struct team_t:
+    region_t region
+    member_t member
+    void *context
+    job_t *jobs
+    int64_t n_jobs        # atomic: for a glance without the lock
+    int32_t jobs_lock
+
+cdef enum:
+    LONG_LOOP = 64            # pieces: helpers may come to such a loop later
+
+# Shared by all threads of the process.
+cdef int64_t chosen_threads = 0   # atomic: by set_num_threads; 0: OpenMP's own default
+cdef int default_threads = omp_get_max_threads()
+cdef int most_threads = omp_get_thread_limit()
+
+
+# ---- the budget
+
+cdef int budget() noexcept nogil:
+    """How many threads may be at work together, as this thread sees it."""
+    cdef int openmp = omp_get_max_threads()
+    cdef int expected = expected_openmp if expected_openmp else default_threads
+    cdef int chosen = <int>atomic_load(&chosen_threads)
+    cdef int limit = chosen if chosen else default_threads
+    # Somebody has spoken to OpenMP itself: threadpoolctl, or the user.
+    if openmp != expected and (openmp < limit or not chosen):
+        limit = openmp
+    limit = min(limit, most_threads)
+    return outer_limit if outer_limit and outer_limit < limit else limit
+
+
+cdef int configured_threads() noexcept nogil:
+    """How many threads this thread's regions could use if it were alone."""
+    cdef int limit = budget()
+    return thread_cap if thread_cap and thread_cap < limit else limit
+
+
+cdef int thread_limit() noexcept nogil:
+    """How many threads a region opened now by this thread may use."""
+    cdef int limit
+    if in_region or current_team != NULL:
+        return 1
+    limit = configured_threads()
+    return min(limit, free_threads(budget())) if limit > 1 else 1
+
+
+# ---- loops
+
+cdef void run_piece(job_t *job, int64_t piece) noexcept nogil:
+    """One piece of a loop; regions that its body opens are serial."""
+    global in_region, pieces_done
+    cdef int before = in_region
+    cdef int64_t begin = piece * job.grain
+    cdef int64_t end = begin + job.grain
+    if not before:
+        pieces_done += 1
+    in_region = True
+    job.body(job.context, begin, end if end < job.n else job.n)
+    in_region = before
+
+
+cdef bint take_piece(job_t *job) noexcept nogil:
+    """Run the next piece that nobody has taken; False if there is none."""
+    cdef int64_t piece = atomic_add(&job.next_piece, 1) - 1
+    if piece * job.grain >= job.n:
+        return False
+    run_piece(job, piece)
+    return True
+
+
+cdef void take_pieces(void *context, int rank, int size) noexcept nogil:
+    """A member of a region opened for one loop."""
+    cdef loop_t *loop = <loop_t *>context
+    if rank == 0:
+        while take_piece(&loop.job):
+            call_late_helpers(&loop.region)
+    else:
+        while not must_leave(&loop.region) and take_piece(&loop.job):
+            pass
+
+
+cdef void share_with_team(job_t *job, team_t *team) noexcept nogil:
+    """Run a loop while idle members of the team take pieces of it."""
+    cdef job_t **link
+    cdef int round = 0
+    lock(&team.jobs_lock)
+    job.next = team.jobs
+    team.jobs = job
+    atomic_increment(&team.n_jobs)
+    unlock(&team.jobs_lock)
+    want_helpers(&team.region, <int>min(<int64_t>team.region.size, (job.n - 1) // job.grain))
+    while take_piece(job):
+        call_late_helpers(&team.region)
+    lock(&team.jobs_lock)
+    link = &team.jobs
+    while link[0] != job:
+        link = &link[0].next
+    link[0] = job.next
+    atomic_decrement(&team.n_jobs)
+    unlock(&team.jobs_lock)
+    # Nobody can find the job any more; those who have, finish their pieces.
+    while atomic_load(&job.helpers) > 0:
+        pause_briefly(round)
+        round += 1
+
+
+cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noexcept nogil:
+    """body(context, begin, end) over 0..n in consecutive pieces of `grain` elements."""
+    cdef loop_t loop
+    cdef job_t *job = &loop.job
+    cdef int64_t pieces, piece
+    cdef int threads
+    cdef bint counts
+    if n <= 0:
+        return
+    if grain < 1:
+        grain = 1
+    if n <= grain:
+        # No region: a loop that the body opens may still be shared.
+        body(context, 0, n)
+        return
+    pieces = (n - 1) // grain + 1
+    job.body, job.context, job.n, job.grain = body, context, n, grain
+    job.next_piece = job.helpers = 0
+    job.next = NULL
+    if current_team != NULL and not in_region:
+        share_with_team(job, <team_t *>current_team)
+        return
+    counts = not in_region and current_team == NULL
+    threads = configured_threads() if counts else 1
+    # Where nobody could come now, a region is worth its price only if the loop lasts.
+    if threads > 1 and (pieces >= LONG_LOOP or free_threads(budget()) > 1):
+        run_region(&loop.region, take_pieces, &loop, <int>min(<int64_t>threads, pieces), budget())
+        return
+    if counts:
+        begin_work()
+    for piece in range(pieces):
+        run_piece(job, piece)
+    if counts:
+        end_work()
+
+
+# ---- teams
+
+cdef void enter_team(void *context, int rank, int size) noexcept nogil:
+    """A member of a team: mark the thread while the member's function runs."""
+    global current_team
+    cdef team_t *own = <team_t *>context
+    current_team = <team *>own if size > 1 else NULL
+    own.member(own.context, rank, size)
+    current_team = NULL
+
+
+cdef void run_team(member_t member, void *context, int size) noexcept nogil:
+    """Run member(context, rank, size) here and on at most `size - 1` threads more, which come and go."""
+    cdef team_t own
+    size = min(size, configured_threads())
+    if size <= 1 or in_region or current_team != NULL:
+        member(context, 0, 1)
+        return
+    own.member, own.context = member, context
+    own.jobs = NULL
+    own.n_jobs = 0
+    own.jobs_lock = 0
+    run_region(&own.region, enter_team, &own, size, budget())
+
+
+cdef void call_team(int n) noexcept nogil:
+    """There is work for `n` members more."""
+    cdef team_t *own = <team_t *>current_team
+    if own != NULL:
+        want_helpers(&own.region, n)
+        call_late_helpers(&own.region)
+
+
+cdef bint leave_team() noexcept nogil:
+    """Must this member, which is not the first, leave because others need the core?"""
+    return current_team != NULL and must_leave(&(<team_t *>current_team).region)
+
+
+cdef bint in_team() noexcept nogil:
+    """Is this thread a member of a team?"""
+    return current_team != NULL
+
+
+cdef bint help_team() noexcept nogil:
+    """Run one piece of a loop that another member of this thread's team has opened; False if none is left."""
+    cdef team_t *own = <team_t *>current_team
+    cdef job_t *job
+    cdef bint helped = False
+    if own == NULL or in_region or atomic_load(&own.n_jobs) == 0:
+        return False
+    lock(&own.jobs_lock)
+    job = own.jobs
+    while job != NULL and atomic_load(&job.next_piece) * job.grain >= job.n:
+        job = job.next
+    if job != NULL:
+        atomic_increment(&job.helpers)
+    unlock(&own.jobs_lock)
+    if job != NULL:
+        helped = take_piece(job)
+        atomic_decrement(&job.helpers)
+    return helped
+
+
+cdef void in_child() noexcept nogil:
+    """After fork, in the child: serial, until told otherwise."""
+    global current_team, in_region
+    atomic_store(&chosen_threads, 1)
+    current_team = NULL
+    in_region = 0
+
+
+# ---- what Python sees
+
+def set_num_threads(n):
+    """
+    Set how many threads may be at work at the same time.
+
+    All Python threads share them. Results do not depend on the number: they have the same bits for any.
+
+    Parameters
+    ----------
+    n : int
+        At least 1. The default is what OpenMP chooses: ``OMP_NUM_THREADS``, or the cores that the
+        process may use.
+
+    Raises
+    ------
+    ValueError
+        If `n` is less than 1.
+
+    See Also
+    --------
+    get_num_threads, threads
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> before = cygrad.get_num_threads()
+    >>> cygrad.set_num_threads(1)
+    >>> cygrad.get_num_threads()
+    1
+    >>> cygrad.set_num_threads(before)
+    """
+    global expected_openmp, outer_limit
+    cdef int number = _at_least_one(n, "set_num_threads")
+    _tell_threadpoolctl()
+    atomic_store(&chosen_threads, number)
+    limit_workers(number - 1)
+    outer_limit = 0
+    # Told to OpenMP as well, so that limits set there later (by threadpoolctl) are seen as changes.
+    omp_set_num_threads(number)
+    expected_openmp = omp_get_max_threads()
+
+
+def get_num_threads():
+    """
+    How many threads an operation of the calling thread may use, if no other thread is at work.
+
+    Returns
+    -------
+    int
+        The smallest of what `set_num_threads`, an enclosing `threads` and limits set on OpenMP itself
+        (``omp_set_num_threads``, threadpoolctl) allow.
+
+    See Also
+    --------
+    set_num_threads, threads
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.get_num_threads() >= 1
+    True
+    """
+    return configured_threads()
+
+
+def pieces_run():
+    """How many pieces of loops this thread has run, which tells how many a kernel has if one thread runs it."""
+    return pieces_done
+
+
+def openmp_library():
+    """The file that OpenMP's functions come from: whatever was loaded first of several. None if that is not known."""
+    cdef const char *name = library_of(<void *>omp_get_max_threads)
+    return None if name == NULL else os.fsdecode(name)
+
+
+def get_limit():
+    """For threadpoolctl: how many threads this thread's operations may use, but for the context manager."""
+    return budget()
+
+
+def set_limit(int n):
+    """For threadpoolctl: limit the operations of this thread; a number that is none lifts the last limit."""
+    global outer_limit
+    outer_limit = 0
+    if 1 <= n < budget():
+        outer_limit = n
+
+
+def _tell_threadpoolctl():
+    """Let threadpoolctl know us. Importing it takes a while, so this waits until it can make a difference."""
+    import_module("cygrad._core.threads.thread_limits")
+
+
+def _at_least_one(n, operation):
+    number = n.__index__() if hasattr(n, "__index__") else None
+    if number is None:
+        raise TypeError(f"{operation}: the number of threads must be an int (got {type(n).__name__})")
+    if not 1 <= number <= 1 << 16:
+        raise ValueError(f"{operation}: the number of threads must be between 1 and 65536 (got {number})")
+    return number
+
+
+class threads:
+    """
+    Limit the number of threads of the operations in a ``with`` block, for the calling thread alone.
+
+    The innermost of nested blocks counts. It can only lower what `set_num_threads` allows.
+
+    Parameters
+    ----------
+    n : int
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        If `n` is less than 1.
+
+    See Also
+    --------
+    set_num_threads, get_num_threads
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> with cygrad.threads(1):
+    ...     cygrad.get_num_threads()
+    1
+    """
+
+    def __init__(self, n):
+        self._n = _at_least_one(n, "threads")
+        self._before = []
+
+    def __enter__(self):
+        global thread_cap
+        self._before.append(thread_cap)
+        thread_cap = self._n
+        return self
+
+    def __exit__(self, *exception):
+        global thread_cap
+        thread_cap = self._before.pop()
+
+    def __repr__(self):
+        return f"threads({self._n})"
+
+
+at_fork(in_child)
+if "threadpoolctl" in sys.modules:
+    _tell_threadpoolctl()

@@ -1,0 +1,478 @@
+"""
+The workers: threads that help where a region is open, and for which nobody waits before they have come.
+
+One set of workers serves the whole process. A thread that has work for several opens a *region*, calls workers and goes
+to work itself. Whoever comes takes a share; when the opener finds nothing left it closes the region and waits only for
+helpers that are inside. On busy cores, where a worker may get its turn too late, that costs nothing, while
+the barrier of an OpenMP region that is opened for one loop would cost a time slice.
+
+Where the workers come from: they are the members of one OpenMP parallel region that stays open (openmp.pxd). A thread
+of ours, the host, opens it when workers are called for the first time. It stands for whoever calls: it has the first
+place of the team, takes no part in the work, and sleeps until there are to be more workers, or have been too many for a
+while; then the members leave, between two pieces of work, and the host opens the next region. Nobody else waits at its
+barrier.
+
+Who is at work is known: each Python thread that computes counts as a *caller*, for a moment longer than it really
+computes, as it will go on with Python code; helpers come only if callers and helpers are fewer than the budget, and
+leave between two pieces of work when new callers show up. So several Python threads use the cores once.
+
+After fork the child has no workers and a host of its own opens a region for it.
+"""
+
+from libc.stdint cimport INT32_MAX, int64_t
+from libc.string cimport memset
+from cygrad._core.memory.atomic cimport (
+    atomic_add, atomic_claim, atomic_decrement, atomic_increment, atomic_load, atomic_store)
+from cygrad._core.threads.openmp cimport hold_region, set_region, start_thread
+
+cdef extern from * nogil:
+    """
+    #include <pthread.h>
+    #include <sched.h>
+    #include <time.h>
+
+    static pthread_mutex_t workers_mutex = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_cond_t workers_called = PTHREAD_COND_INITIALIZER, host_called = PTHREAD_COND_INITIALIZER;
+    static void workers_lock(void) { pthread_mutex_lock(&workers_mutex); }
+    static void workers_unlock(void) { pthread_mutex_unlock(&workers_mutex); }
+    static void wait_for_call(void) { pthread_cond_wait(&workers_called, &workers_mutex); }
+    static void call_worker(void) { pthread_cond_signal(&workers_called); }
+    static void call_all(void) { pthread_cond_broadcast(&workers_called); }
+    static void call_host(void) { pthread_cond_signal(&host_called); }
+    static void wait_as_host(void) { pthread_cond_wait(&host_called, &workers_mutex); }
+    /* The same for a while; was it not called? */
+    static int wait_in_vain(int seconds) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += seconds;
+        return pthread_cond_timedwait(&host_called, &workers_mutex, &until) != 0;
+    }
+
+    /* Whoever forks holds the mutex, so that the child finds the list in order. */
+    static void (*forget_workers)(void);
+    static void in_child(void) {
+        pthread_cond_init(&workers_called, NULL);
+        pthread_cond_init(&host_called, NULL);
+        pthread_mutex_init(&workers_mutex, NULL);
+        forget_workers();
+    }
+    static void workers_at_fork(void (*forget)(void)) {
+        forget_workers = forget;
+        pthread_atfork(workers_lock, workers_unlock, in_child);
+    }
+
+    /* An exiting interpreter ends threads that ask for the GIL by unwinding their stacks. A region lives on such
+       a stack: it has to be closed before. */
+    static void run_and_close(void (*member)(void *, int, int), void *context, int size,
+                              void (*close)(void *), void *region) {
+        pthread_cleanup_push(close, region);
+        member(context, 0, size);
+        pthread_cleanup_pop(1);
+    }
+
+    static long long nanoseconds(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return now.tv_sec * 1000000000LL + now.tv_nsec;
+    }
+    static void doze(void) { struct timespec t = {0, 20000}; nanosleep(&t, NULL); }
+    static void relax(void) {
+    #if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+    #endif
+    }
+
+    enum { SLOTS = 64 };
+    /* When each caller was last at work, each on a cache line of its own. */
+    typedef struct { int64_t time, taken, unused[6]; } seen_t;
+    static seen_t seen[SLOTS] __attribute__((aligned(64)));
+    static __thread int own_slot = -1;
+    static __thread int work_depth;
+    static pthread_key_t caller_end;
+    static int watch_callers(void (*at_end)(void *)) { return pthread_key_create(&caller_end, at_end); }
+    static void watch_caller(void *slot) { pthread_setspecific(caller_end, slot); }
+    """
+    void workers_lock()
+    void workers_unlock()
+    void wait_for_call()
+    void call_worker()
+    void call_all()
+    void call_host()
+    void wait_as_host()
+    bint wait_in_vain(int seconds)
+    void workers_at_fork(void (*forget)() noexcept nogil)
+    void run_and_close(member_t member, void *context, int size, void (*close)(void *) noexcept nogil, void *region)
+    int64_t nanoseconds()
+    void doze()
+    void relax()
+    void sched_yield()
+    int watch_callers(void (*at_end)(void *) noexcept nogil)
+    void watch_caller(void *slot)
+    enum:
+        SLOTS
+    ctypedef struct seen_t:
+        int64_t time
+        int64_t taken
+    seen_t seen[1]
+    int own_slot
+    int work_depth
+
+cdef enum:
+    PRESENT = 500000           # nanoseconds for which a caller counts after its work
+    # Nanoseconds for which a worker watches out for the next region before it sleeps: waking it takes as long as a
+    # small kernel, and the next region often comes within some tens of microseconds.
+    WATCH = 100000
+    GRACE = 1                  # seconds for which there may be too many workers: asked for again soon, they are there
+    AT_ONCE = 64               # workers that are asked for whether or not all are needed: for more, the region closes
+    SPIN = 128                 # rounds of waiting before the core is offered to others
+    YIELD = 512                # and before sleeping
+
+cdef int64_t AT_WORK = (<int64_t>1) << 62      # the time of a caller that is at work now
+cdef int64_t slots = 0             # how many of `seen`, from the front, have ever been taken
+
+# Changed under the mutex, read without it.
+cdef region_t *regions = NULL      # open ones
+cdef int64_t total_wanted = 0      # the sum of their `wanted`
+cdef int64_t most_workers = INT32_MAX
+cdef int64_t asked = 0             # workers that there are to be
+cdef int64_t opened = 0            # for how many the parallel region was opened
+cdef int64_t closing = 0           # its members are to leave it
+cdef bint hosted = False           # the host is there
+cdef int64_t workers = 0           # members of the region, without the host
+cdef int64_t watching = 0          # of them, awake and without a region
+cdef int64_t sleeping = 0          # of them, asleep and not called
+cdef int64_t called = 0            # of them, called and not yet awake
+cdef int64_t helping = 0           # of them, in a region
+
+
+cdef void pause_briefly(int round) noexcept nogil:
+    """Wait a little, longer the more rounds there were."""
+    if round < SPIN:
+        relax()
+    elif round < YIELD:
+        sched_yield()
+    else:
+        doze()
+
+
+# ---- who is at work
+
+cdef int take_slot() noexcept nogil:
+    """A slot for a thread that is new here; with very many of them, the last one is shared."""
+    cdef int64_t used
+    cdef int i
+    for i in range(SLOTS - 1):
+        if atomic_load(&seen[i].taken) == 0 and atomic_claim(&seen[i].taken, 0, 1):
+            watch_caller(&seen[i])
+            break
+    else:
+        i = SLOTS - 1
+    used = atomic_load(&slots)
+    while used <= i and not atomic_claim(&slots, used, i + 1):
+        used = atomic_load(&slots)
+    return i
+
+
+cdef void leave_slot(void *slot) noexcept nogil:
+    """Called by the system when a thread that has one ends."""
+    atomic_store(&(<seen_t *>slot).time, 0)
+    atomic_store(&(<seen_t *>slot).taken, 0)
+
+
+cdef void begin_work() noexcept nogil:
+    """The calling thread begins work that counts."""
+    global own_slot, work_depth
+    work_depth += 1
+    if work_depth == 1:
+        if own_slot < 0:
+            own_slot = take_slot()
+        atomic_store(&seen[own_slot].time, AT_WORK)
+
+
+cdef void end_work() noexcept nogil:
+    """It ends."""
+    global work_depth
+    work_depth -= 1
+    if work_depth == 0:
+        atomic_store(&seen[own_slot].time, nanoseconds())
+
+
+cdef int callers_now(int except_slot) noexcept nogil:
+    """How many callers count at this moment, besides one."""
+    cdef int64_t since = nanoseconds() - PRESENT
+    cdef int64_t used = atomic_load(&slots)
+    cdef int i, count = 0
+    for i in range(<int>(used if used < SLOTS else SLOTS)):
+        if i != except_slot and atomic_load(&seen[i].time) > since:
+            count += 1
+    return count
+
+
+cdef int free_threads(int budget) noexcept nogil:
+    """How many threads a region opened now by this thread may have: at least 1."""
+    cdef int others
+    if budget <= 1:
+        return 1
+    others = callers_now(own_slot)
+    # A fair share, rounded up; and no more than there are.
+    return max(1, min((budget + others) // (others + 1), budget - others - <int>atomic_load(&helping)))
+
+
+cdef bint has_place(const region_t *region, int more) noexcept nogil:
+    """May `more` helpers join the region, or those inside stay if that is 0?"""
+    cdef int callers
+    if region.budget <= 1:
+        return False
+    callers = max(1, callers_now(-1))
+    return (callers + atomic_load(&helping) + more <= region.budget
+            and atomic_load(&region.inside) + more <= (region.budget - 1) // callers)
+
+
+# ---- workers
+
+cdef region_t *region_to_join() noexcept nogil:
+    """A region that wants help and has a place; the mutex is held."""
+    cdef region_t *region = regions
+    while region != NULL and not (region.wanted > 0 and has_place(region, 1)):
+        region = region.next
+    return region
+
+
+cdef void work() noexcept nogil:
+    """What a worker does until its parallel region closes."""
+    global sleeping, called
+    cdef region_t *region
+    cdef int64_t until
+    cdef int rank, i
+    workers_lock()
+    while not closing:
+        region = region_to_join()
+        if region == NULL:
+            atomic_add(&watching, -1)
+            sleeping += 1
+            while called == 0 and not closing:
+                wait_for_call()
+            if called > 0:
+                called -= 1
+            atomic_add(&watching, 1)
+            continue
+        atomic_add(&watching, -1)
+        atomic_add(&region.wanted, -1)
+        atomic_add(&total_wanted, -1)
+        rank = region.next_rank
+        region.next_rank += 1
+        atomic_increment(&region.inside)
+        atomic_increment(&helping)
+        workers_unlock()
+        region.member(region.context, rank, region.size)
+        atomic_decrement(&helping)
+        atomic_decrement(&region.inside)       # from here on it may be gone
+        atomic_increment(&watching)
+        until = nanoseconds() + WATCH
+        while atomic_load(&total_wanted) == 0 and nanoseconds() < until:
+            for i in range(32):
+                relax()
+        workers_lock()
+    workers_unlock()
+
+
+cdef void close_parallel_region() noexcept nogil:
+    """Have its members leave, and then its host. The mutex is held."""
+    atomic_store(&closing, 1)
+    call_all()
+    call_host()
+
+
+cdef void keep_open(int members) noexcept nogil:
+    """What the host does in the parallel region: `members` have come, which may be fewer than were asked for."""
+    global workers
+    workers_lock()
+    workers = members
+    atomic_add(&watching, members - opened)
+    while not closing:
+        if asked > opened or (asked < opened and wait_in_vain(GRACE) and asked < opened):
+            close_parallel_region()
+        elif asked == opened:
+            wait_as_host()
+    workers_unlock()
+
+
+cdef void *host(void *unused) noexcept nogil:
+    """Hold a parallel region open, and another one whenever its size is to change, while any workers are asked for."""
+    global sleeping, called, hosted, workers, opened
+    cdef int members
+    workers_lock()
+    while asked > 0:
+        opened = asked
+        atomic_store(&watching, asked)         # on their way
+        members = <int>asked
+        workers_unlock()
+        hold_region(members)
+        workers_lock()
+        atomic_store(&closing, 0)
+        atomic_store(&watching, 0)
+        workers = opened = sleeping = called = 0
+    hosted = False
+    workers_unlock()
+    return NULL
+
+
+cdef void ask_for(int64_t n) noexcept nogil:
+    """From now on there are to be `n` workers. The mutex is held."""
+    global asked
+    asked = n
+    if n > opened > 0:
+        close_parallel_region()
+    else:
+        call_host()
+
+
+cdef void limit_workers(int n) noexcept nogil:
+    """At most `n` workers from now on. If there are any, there are to be that many."""
+    global most_workers
+    workers_lock()
+    most_workers = n
+    if hosted and asked != n:
+        ask_for(min(n, max(opened, AT_ONCE)))
+    workers_unlock()
+
+
+cdef bint call_workers(region_t *region, int n) noexcept nogil:
+    """Wake workers for the region; -> must a host be started? The mutex is held."""
+    global sleeping, called, hosted
+    cdef bint host_missing
+    n = n - <int>(atomic_load(&watching) + called)
+    while n > 0 and sleeping > 0:
+        sleeping -= 1
+        called += 1
+        call_worker()
+        n -= 1
+    if n > 0 and asked < min(region.budget - 1, most_workers):
+        ask_for(min(min(region.budget - 1, most_workers), max(asked + n, AT_ONCE)))
+    host_missing = asked > 0 and not hosted
+    hosted = hosted or host_missing
+    return host_missing
+
+
+cdef void start_host() noexcept nogil:
+    """Start the thread that counts as there already. Without it, work is done by those who are there."""
+    global hosted
+    if start_thread(host) != 0:
+        workers_lock()
+        hosted = False
+        workers_unlock()
+
+
+# ---- regions
+
+cdef void want_helpers(region_t *region, int n) noexcept nogil:
+    """There is work in the region for `n` more helpers than are on their way."""
+    cdef bint host_missing = False
+    n = min(n, region.size - 1 - <int>(atomic_load(&region.inside) + atomic_load(&region.wanted)))
+    if n <= 0:
+        return
+    workers_lock()
+    n = min(n, region.size - 1 - <int>(atomic_load(&region.inside) + atomic_load(&region.wanted)))
+    if n > 0 and not region.closed:
+        atomic_add(&region.wanted, n)
+        atomic_add(&total_wanted, n)
+        if has_place(region, 1):
+            host_missing = call_workers(region, n)
+    workers_unlock()
+    if host_missing:
+        start_host()
+
+
+cdef void call_late_helpers(region_t *region) noexcept nogil:
+    """Call helpers that had no place when the region was opened."""
+    cdef bint host_missing = False
+    if atomic_load(&region.wanted) <= 0 or not has_place(region, 1):
+        return
+    workers_lock()
+    if atomic_load(&watching) + called == 0:
+        host_missing = call_workers(region, 1)
+    workers_unlock()
+    if host_missing:
+        start_host()
+
+
+cdef bint must_leave(region_t *region) noexcept nogil:
+    """Must a helper leave, because others need the core, or the number of workers changes?"""
+    if has_place(region, 0) and not atomic_load(&closing):
+        return False
+    workers_lock()
+    if not region.closed:
+        atomic_add(&region.wanted, 1)
+        atomic_add(&total_wanted, 1)
+    workers_unlock()
+    return True
+
+
+cdef void close_region(void *pointer) noexcept nogil:
+    """Nobody comes any more; wait for those inside."""
+    global regions
+    cdef region_t *region = <region_t *>pointer
+    cdef region_t **link = &regions
+    cdef int round = 0
+    workers_lock()
+    while link[0] != NULL and link[0] != region:
+        link = &link[0].next
+    if link[0] != NULL:                # it is: unless this is the child of a fork from within
+        link[0] = region.next
+    region.closed = True
+    atomic_add(&total_wanted, -atomic_load(&region.wanted))
+    atomic_store(&region.wanted, 0)
+    workers_unlock()
+    while atomic_load(&region.inside) > 0:
+        pause_briefly(round)
+        round += 1
+    end_work()
+
+
+cdef void run_region(region_t *region, member_t member, void *context, int size, int budget) noexcept nogil:
+    """Let workers come, run the member's function as rank 0, and see that all have left."""
+    global regions
+    memset(region, 0, sizeof(region_t))
+    region.member, region.context, region.size, region.budget = member, context, size, budget
+    region.next_rank = 1
+    begin_work()
+    workers_lock()
+    region.next = regions
+    regions = region
+    workers_unlock()
+    want_helpers(region, size - 1)
+    run_and_close(member, context, size, close_region, region)
+
+
+cdef void workers_now(int64_t *threads, int64_t *helpers, int64_t *callers) noexcept nogil:
+    """How many workers exist, how many of them help at this moment, and how many callers count."""
+    workers_lock()
+    threads[0] = workers
+    workers_unlock()
+    helpers[0] = atomic_load(&helping)
+    callers[0] = callers_now(-1)
+
+
+cdef void forget() noexcept nogil:
+    """After fork, in the child: no thread of the parent is here but this one."""
+    global regions, total_wanted, workers, watching, sleeping, called, helping, own_slot, slots
+    global asked, opened, closing, hosted
+    cdef int i
+    while regions != NULL:             # whoever is in one of them, perhaps this thread, is alone there
+        regions.inside = regions.wanted = 0
+        regions = regions.next
+    total_wanted = workers = watching = sleeping = called = helping = asked = opened = closing = 0
+    hosted = False
+    for i in range(SLOTS):
+        seen[i].time = seen[i].taken = 0
+    slots = 0
+    own_slot = -1
+    if work_depth > 0:
+        own_slot = take_slot()
+        seen[own_slot].time = AT_WORK
+
+
+set_region(keep_open, work)
+workers_at_fork(forget)
+if watch_callers(leave_slot) != 0:
+    raise ImportError("cygrad: the system has no room for one more thread-local key")

@@ -1,0 +1,109 @@
+"""
+Modules that programs import and that are not here: importing them works, using them says what is missing.
+
+Each of their names is a class, so that annotations and questions with `isinstance` work; to call it, to make a subclass
+an object, or to decorate with it is an error that says why it is not there.
+"""
+
+from types import ModuleType
+
+__all__ = ["ABSENT", "Anything", "module", "placeholder"]
+
+_GRAPHS = "Programs are not traced into graphs here: run them as they are."
+_QUANTIZED = "There is no quantization: compute in float32."
+_MACHINES = "There are no remote procedure calls and pipelines here."
+ABSENT = {
+    "torch.fx": _GRAPHS, "torch._inductor": _GRAPHS, "torch._functorch": _GRAPHS, "torch.export": _GRAPHS,
+    "torch._export": _GRAPHS, "torch.utils.mobile_optimizer": _GRAPHS, "torch._higher_order_ops": _GRAPHS,
+    "torch._subclasses": _GRAPHS, "torch._decomp": _GRAPHS, "torch._prims": _GRAPHS, "torch._prims_common": _GRAPHS,
+    "torch._refs": _GRAPHS, "torch._lowrank": _GRAPHS, "torch.utils._python_dispatch": _GRAPHS,
+    "torch.utils.flop_counter": _GRAPHS, "torch.utils._sympy": _GRAPHS, "torch._guards": _GRAPHS, "torch._ops": _GRAPHS,
+    "torch.onnx": "Models are not written as ONNX here: save the state_dict, and export from PyTorch.",
+    "torch.ao": _QUANTIZED, "torch.quantization": _QUANTIZED, "torch.nn.quantized": _QUANTIZED,
+    "torch.nn.qat": _QUANTIZED, "torch.nn.intrinsic": _QUANTIZED, "torch.nn.quantizable": _QUANTIZED,
+    "torch.distributed.rpc": _MACHINES, "torch.distributed.pipelining": _MACHINES, "torch.futures": _MACHINES,
+    "torch.distributed.elastic": _MACHINES, "torch.distributed": "Programs of several processes are not run here.",
+    "torch.func": "Use autograd.functional, and nn.utils.stateless.functional_call.",
+    "torch.library": "There is no registry of operators: define new ones with autograd.Function.",
+    "torch.ops": "There is no registry of operators: call the function by its name.",
+    "torch.classes": "There are no classes of extensions.",
+    "torch.utils.cpp_extension": "Extensions for PyTorch cannot be loaded: define operators with autograd.Function.",
+    "torch.sparse": "There are no sparse tensors: use dense ones.",
+    "torch.nested": "There are no nested tensors: use nn.utils.rnn.pad_sequence or pack_sequence.",
+    "torch.masked": "There are no masked tensors: use where() and boolean indices.",
+    "torch.package": "Packages of code are not written here: use save() for tensors.",
+    "torch.monitor": "Nothing is monitored here.", "torch.hub": "Nothing is downloaded here: load files with load().",
+    "torch.profiler": "Nothing is profiled here: measure with time.perf_counter() or cProfile.",
+    "torch.autograd.profiler": "Nothing is profiled here: measure with time.perf_counter() or cProfile.",
+    "torch.autograd.profiler_util": "Nothing is profiled here: measure with time.perf_counter() or cProfile.",
+    "torch.utils.bottleneck": "Nothing is profiled here: measure with time.perf_counter() or cProfile.",
+    "torch.utils.benchmark": "Measure with timeit.",
+    "torch.utils.collect_env": "See cygrad.show_config().", "torch.utils.model_zoo": "Nothing is downloaded here.",
+    "torch.distributions": "Distributions are not here yet: draw with normal_(), uniform_() and their like.",
+    "torch.multiprocessing": "Tensors are not shared between processes: use threads, or Python's own module.",
+    "torch.signal": "Use hann_window() and its like.",
+    "torch._vmap_internals": "Write the batch dimension out.", "torch._lazy": _GRAPHS, "torch.contrib": _GRAPHS,
+}
+
+
+class Anything(type):
+    """The type of what is not there."""
+
+    def __call__(cls, *args, **options):
+        raise NotImplementedError(f"{cls._path} is not available in cygrad. {cls._why}")
+
+    def __getattr__(cls, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return placeholder(f"{cls._path}.{name}", cls._why)
+
+    def __repr__(cls):
+        return f"<{cls._path}, not available in cygrad>"
+
+    def __getitem__(cls, item):
+        return cls
+
+
+def placeholder(path, why=None):
+    """What stands for a name that is not there."""
+    if why is None:
+        from cygrad.compatibility.names import reason
+        why = reason(path)
+    return Anything(path.rpartition(".")[2], (), {"_path": path, "_why": why, "__doc__": why, "__module__": __name__})
+
+
+class Absent(ModuleType):
+    """A module that is there only to be imported."""
+
+    def __init__(self, path, why):
+        super().__init__(path, why)
+        self.__path__, self._why = [], why
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        found = KNOWN.get(f"{self.__name__}.{name}") or module(f"{self.__name__}.{name}", listed=True) or placeholder(
+            f"{self.__name__}.{name}", self._why)
+        vars(self)[name] = found
+        return found
+
+
+# What can be had without the rest: names that decorate, and questions.
+KNOWN = {
+    "torch.fx.wrap": lambda function: function, "torch.distributed.is_available": lambda: False,
+    "torch.distributed.is_initialized": lambda: False, "torch.fx._symbolic_trace.is_fx_tracing": lambda: False,
+    "torch.onnx.is_in_onnx_export": lambda: False,
+}
+_made = {}
+
+
+def module(path, listed=False):
+    """The module of a path of torch that is not here; None if it is none of these. `listed`: only if it is named."""
+    if path not in _made:
+        start = path
+        while start not in ABSENT and "." in start and not listed:
+            start = start.rpartition(".")[0]
+        if start not in ABSENT:
+            return None
+        _made[path] = Absent(path, ABSENT[start])
+    return _made[path]

@@ -1,0 +1,176 @@
+"""Functions and types of PyTorch's namespace that hardly any other program needs."""
+
+import builtins
+import contextlib
+import enum
+import math
+from numbers import Number
+
+import numpy as np
+
+import cygrad
+from cygrad import Size, Tensor
+from cygrad import device as Device
+
+__all__ = [
+    "SDPBackend", "compiled_with_cxx11_abi", "empty_permuted", "empty_strided", "from_file", "frombuffer", "get_device",
+    "get_device_module", "is_distributed", "is_vulkan_available", "range", "sdpa_kernel", "sym_float", "sym_int",
+    "sym_max", "sym_min", "sym_not", "sym_sqrt", "typename",
+]
+
+_TensorOrTensors = Tensor | tuple[Tensor, ...]
+_dtype, _device, _size, _int, _float, _bool = cygrad.dtype, Device, Size, builtins.int, builtins.float, builtins.bool
+_layout = cygrad.layout
+Tensor = Tensor
+# Types of sizes, as programs annotate their own functions with them.
+_scalar_or_tuple_any_t = _size_any_t = builtins.int | tuple[builtins.int, ...]
+_size_1_t = _size_2_t = _size_3_t = _size_4_t = _size_5_t = _size_6_t = _size_any_t
+_ratio_2_t = _ratio_3_t = _ratio_any_t = _size_any_t
+_scalar_or_tuple_1_t = _scalar_or_tuple_2_t = _scalar_or_tuple_3_t = _size_any_t
+Number, Device, Storage = Number, Device, object
+sym_float, sym_int, sym_max, sym_min, sym_sqrt = builtins.float, builtins.int, max, min, math.sqrt
+
+
+def sym_not(a):
+    """The opposite of a truth value."""
+    return not a
+
+
+def typename(obj):
+    """The name of the type of an object, with its module; of a tensor that of its dtype."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def get_device(input):
+    """The number of the accelerator where a tensor is; -1 for the CPU."""
+    return input.get_device()
+
+
+def get_device_module(device=None):
+    """The module for a device: ``cpu``, or that of one which is not there."""
+    return getattr(cygrad, cygrad.device("cpu" if device is None else device).type)
+
+
+def is_distributed(input):
+    """Whether a tensor is spread over machines: no."""
+    return False
+
+
+def is_vulkan_available():
+    """Whether there is such a device: no."""
+    return False
+
+
+def compiled_with_cxx11_abi():
+    """Whether extensions in C++ would have to use the new ABI: yes, if there were any."""
+    return True
+
+
+def range(start=0, end=None, step=1, **options):
+    """
+    Values from `start` to `end`, which is included; else like `arange`, which is to be preferred.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.range(1, 4)
+    tensor([1., 2., 3., 4.])
+    """
+    if end is None:
+        start, end = 0, start
+    dtype = options.pop("dtype", None) or cygrad.get_default_dtype()
+    count = math.floor((end - start) / step) + 1
+    return cygrad.arange(0, count, dtype=dtype, **options).mul_(step).add_(start)
+
+
+def empty_strided(size, stride, **options):
+    """
+    A tensor with given strides whose elements are not set.
+
+    Parameters
+    ----------
+    size, stride : tuple of int
+    **options
+        As for `empty`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    size, stride = tuple(size), tuple(stride)
+    if len(size) != len(stride):
+        raise RuntimeError(f"empty_strided: one stride for each size (got {size} and {stride}).")
+    needs_grad = options.pop("requires_grad", False)
+    if any(step < 0 for step in stride):
+        raise RuntimeError(f"empty_strided: strides must not be negative (got {stride}).")
+    reach = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if math.prod(size) else 0
+    memory = cygrad.empty(reach, **options)
+    made = cygrad.empty(size, **options) if memory.is_meta else memory.as_strided(size, stride).detach()
+    return made.requires_grad_(needs_grad)
+
+
+def empty_permuted(size, physical_layout, **options):
+    """
+    A tensor whose elements are not set, with its dimensions in a given order in memory, the outermost first.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.empty_permuted((2, 3), (1, 0)).stride()
+    (1, 2)
+    """
+    order = tuple(physical_layout)
+    if sorted(order) != list(builtins.range(len(size))):
+        raise RuntimeError(f"empty_permuted: the order must name each dimension once (got {order} for sizes {size}).")
+    strides, step = [0] * len(order), 1
+    for dim in reversed(order):
+        strides[dim] = step
+        step *= max(size[dim], 1)
+    return empty_strided(size, strides, **options)
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """
+    A tensor over the memory of an object with the buffer protocol.
+
+    Parameters
+    ----------
+    buffer : object
+    dtype : dtype
+        Of its elements.
+    count : int, default -1
+        How many; -1: all.
+    offset : int, default 0
+        Bytes to leave out at the beginning.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.frombuffer(bytearray(b"abc"), dtype=cygrad.uint8)
+    tensor([97, 98, 99], dtype=cygrad.uint8)
+    """
+    elements = np.frombuffer(buffer, dtype=cygrad.promote_types(dtype, dtype).numpy_dtype, count=count, offset=offset)
+    return cygrad.from_numpy(elements).requires_grad_(requires_grad)
+
+
+def from_file(filename, shared=False, size=0, *, dtype=None, **options):
+    """A tensor over a file in memory; `shared`: changes are written to it."""
+    dtype = dtype or cygrad.get_default_dtype()
+    return cygrad.from_numpy(np.memmap(filename, dtype.numpy_dtype, "r+" if shared else "c", shape=(size,)))
+
+
+class SDPBackend(enum.Enum):
+    """Ways of computing attention; there is one here, whatever is chosen."""
+
+    ERROR, MATH, FLASH_ATTENTION, EFFICIENT_ATTENTION, CUDNN_ATTENTION, OVERRIDEABLE = -1, 0, 1, 2, 3, 4
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends, set_priority=False):
+    """Choose ways of computing attention during a block: without effect, as there is one."""
+    yield

@@ -1,0 +1,193 @@
+"""
+``import torch`` answered by this library: an import hook, off unless somebody asks for it.
+
+``torch`` is a module of its own that has the names of `cygrad`; ``torch.nn`` and all others that this library has are
+the very modules of `cygrad`, so that a class is the same under both names.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import cygrad
+from cygrad._core.arrays.dtype import set_library_name
+from cygrad.compatibility import absent, names, paths
+from cygrad.compatibility.torch_version import VERSION
+from cygrad.random.generator import set_algorithm
+
+__all__ = ["module_for", "stand_in"]
+
+ROOT = "torch"
+
+
+class Namespace(ModuleType):
+    """The module ``torch``: names of `cygrad`, under another name and version."""
+
+    def __init__(self):
+        super().__init__(ROOT, cygrad.__doc__)
+        own = {name: value for name, value in vars(cygrad).items()
+               if not name.startswith("_") and not isinstance(value, ModuleType)}
+        vars(self).update(own, __file__=cygrad.__file__, __path__=[], __version__=VERSION, cygrad=cygrad)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(f"module 'torch' has no attribute {name!r}")
+        found = module_for(f"{ROOT}.{name}") or _attribute(name)
+        vars(self)[name] = found
+        return found
+
+    def __dir__(self):
+        return sorted({*dir(cygrad), *names.HOMES, *vars(self)})
+
+
+def _attribute(name):
+    try:
+        return getattr(cygrad, name)
+    except AttributeError:
+        raise AttributeError(f"torch.{name} is not in cygrad, which stands in for torch. {names.reason(name)}",
+                             name=name) from None
+
+
+def module_for(path):
+    """The module that stands for one of torch, by its dotted path; None if there is none."""
+    found = paths.home(path)
+    if found is not None:
+        return found
+    own = f"cygrad{path.removeprefix(ROOT)}"
+    if path.split(".")[1] not in PRIVATE:
+        try:
+            known = importlib.util.find_spec(own) is not None
+        except ImportError:                    # what it would be a part of is no package
+            known = False
+        if known:
+            return _adopted(path, importlib.import_module(own))
+    return absent.module(path)
+
+
+# Parts of this library that are none of torch.
+PRIVATE = {"_core", "compatibility", "composite", "config", "conversion", "operators", "printing", "safetensors",
+           "tensor_methods"}
+_adopted_modules = {}
+
+
+def _adopted(path, module):
+    """A module of cygrad, which from now on also has what only programs for torch look for in it."""
+    if module.__name__ not in _adopted_modules:
+        _adopted_modules[module.__name__] = path
+        own = vars(module).get("__getattr__")
+
+        def further(name):
+            if not name.startswith("__"):
+                if own is not None:
+                    try:
+                        return own(name)
+                    except AttributeError:
+                        pass
+                found = module_for(f"{path}.{name}")
+                return found if found is not None else paths.first_of(paths.FURTHER.get(path, ()), f"{path}.{name}")
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+        module.__getattr__ = further
+        for name, part in list(vars(module).items()):          # those that an attribute leads to without an import
+            if isinstance(part, ModuleType) and part.__name__ == f"{module.__name__}.{name}":
+                _adopted(f"{path}.{name}", part)
+    return module
+
+
+class Finder:
+    """Answers for ``torch`` and everything below it."""
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        """The spec of a module of torch; None for others; an error for one of torch that is not here."""
+        if fullname != ROOT and not fullname.startswith(ROOT + "."):
+            return None
+        module = Namespace() if fullname == ROOT else module_for(fullname)
+        if module is None:
+            # Without a name, as `from torch import x` would hide an error that says which module it is about.
+            raise ModuleNotFoundError(f"No module named {fullname!r} in cygrad, which stands in for torch. "
+                                      f"{names.reason(fullname)}")
+        return ModuleSpec(fullname, Loader(module), origin=getattr(module, "__file__", None),
+                          is_package=hasattr(module, "__path__"))
+
+    @staticmethod
+    def find_distributions(context):
+        """For `importlib.metadata`: torch is installed, in the version whose interface is followed."""
+        if context.name in (None, ROOT):
+            yield Distribution()
+
+
+class Loader:
+    """Gives a module that is there."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def create_module(self, spec):
+        """The module itself, which may be known by another name, with which it stays."""
+        self.spec = getattr(self.module, "__spec__", None)
+        return self.module
+
+    def exec_module(self, module):
+        """Nothing to run; a module of cygrad keeps its own spec."""
+        if self.spec is not None:
+            module.__spec__ = self.spec
+
+
+class Distribution(importlib.metadata.Distribution):
+    """What `importlib.metadata` tells of torch while it is stood in for."""
+
+    def read_text(self, filename):
+        """The text of a file of the distribution, of which there is one."""
+        return f"Metadata-Version: 2.1\nName: {ROOT}\nVersion: {VERSION}\n" if filename == "METADATA" else None
+
+    def locate_file(self, path):
+        """Where a file would be."""
+        return importlib.util.find_spec("cygrad").origin
+
+
+class _Missing:
+    """Asked last: says of a name below `cygrad` that nobody found what to use instead."""
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        """None, or an error for a name of a package of this library."""
+        parent, _, name = fullname.rpartition(".")
+        if parent in _adopted_modules:
+            raise ImportError(f"cannot import name {name!r} from {_adopted_modules[parent]!r}, for which cygrad stands "
+                              f"in. {names.reason(fullname)}")
+
+
+def stand_in():
+    """
+    Let ``import torch`` give this library, in this process, from now on.
+
+    Everything below ``torch`` is answered, too, as far as it is here, and ``torch.manual_seed`` gives the numbers that
+    it gives in PyTorch. A PyTorch that is installed is left alone.
+
+    Raises
+    ------
+    RuntimeError
+        If PyTorch itself is imported already.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.stand_in()                                   # doctest: +SKIP
+    >>> import torch                                        # doctest: +SKIP
+    >>> torch.ones(2)                                       # doctest: +SKIP
+    tensor([1., 1.])
+    """
+    if isinstance(sys.modules.get(ROOT), Namespace) or Finder in sys.meta_path:
+        return
+    if ROOT in sys.modules:
+        raise RuntimeError("stand_in: PyTorch itself is imported already. Call cygrad.stand_in() before anything that "
+                           "imports torch, or run the program with python -m cygrad.")
+    sys.meta_path.insert(0, Finder)
+    sys.meta_path.append(_Missing)
+    set_library_name(ROOT)
+    set_algorithm("mt19937")
+    importlib.import_module("cygrad.compatibility.children").prepare()

@@ -1,0 +1,33 @@
+"""
+The types of tensors by dtype that PyTorch had before dtypes: ``FloatTensor`` and its like.
+
+They make tensors of their dtype, and ``isinstance`` asks for it; there is only one type of tensors.
+"""
+
+from cygrad._core.arrays import dtype as dtypes
+from cygrad._core.arrays.dtype import library_name
+from cygrad._core.creation.creation import constructed
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.dtypes import TENSOR_TYPES
+
+TYPES = {**TENSOR_TYPES, "HalfTensor": "float16", "BFloat16Tensor": "bfloat16"}
+__all__ = list(TYPES)
+
+
+class TensorType(type):
+    """The type of these types: they are asked and called, and have no instances."""
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args, **options):
+        return constructed(cls.dtype, args, options, cls.__name__)
+
+    def __repr__(cls):
+        return f"<class '{library_name()}.{cls.__name__}'>"
+
+
+for _name, _dtype in TYPES.items():
+    globals()[_name] = TensorType(_name, (), {
+        "dtype": getattr(dtypes, _dtype), "is_cuda": False, "__module__": __name__,
+        "__doc__": f"Makes tensors of {_dtype}: of sizes, or of data."})

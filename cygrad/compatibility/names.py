@@ -1,0 +1,95 @@
+"""
+Where the names are that only programs for PyTorch ask for, and what is said of those that are nowhere.
+
+`HOMES` lists names of the package's namespace; `cygrad.__getattr__` looks there last.
+"""
+
+import importlib
+
+__all__ = ["HOMES", "find", "reason"]
+
+_HERE = "cygrad.compatibility"
+# name -> module, and the name there ("" for the module itself, "=" for the same name)
+HOMES = {
+    **dict.fromkeys(("finfo", "iinfo"), (f"{_HERE}.limits", "=")),
+    **{name: (f"{_HERE}.{name}", "") for name in (
+        "amp", "backends", "compiler", "jit", "overrides", "testing", "version")},
+    **dict.fromkeys(("accelerator", "cpu", "cuda", "hpu", "mps", "mtia", "xpu"), (f"{_HERE}.accelerators", "=")),
+    **dict.fromkeys(("autocast", "GradScaler", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
+                     "get_autocast_gpu_dtype", "is_autocast_available", "is_autocast_cache_enabled",
+                     "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
+                     "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype",
+                     "set_autocast_enabled"), (f"{_HERE}.amp", "=")),
+    **dict.fromkeys(("are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
+                     "get_float32_matmul_precision", "get_num_interop_threads",
+                     "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
+                     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+                     "set_flush_denormal", "set_num_interop_threads", "set_warn_always",
+                     "use_deterministic_algorithms"), (f"{_HERE}.switches", "=")),
+    **dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ComplexDoubleTensor", "ComplexFloatTensor",
+                     "DoubleTensor", "FloatTensor", "IntTensor", "LongTensor", "ShortTensor", "BFloat16Tensor",
+                     "HalfTensor"), (f"{_HERE}.legacy", "=")),
+    **dict.fromkeys(("BoolStorage", "ByteStorage", "CharStorage", "DoubleStorage", "FloatStorage", "IntStorage",
+                     "LongStorage", "ShortStorage", "Storage", "StorageBase", "TypedStorage", "UntypedStorage",
+                     "is_storage"), (f"{_HERE}.storages", "=")),
+    **dict.fromkeys(("empty_permuted", "empty_strided", "from_file", "frombuffer", "get_device", "get_device_module",
+                     "is_distributed", "range", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt",
+                     "typename", "compiled_with_cxx11_abi", "is_vulkan_available"), (f"{_HERE}.functions", "=")),
+    "default_generator": ("cygrad.random.generator", "="), "inference_mode": ("cygrad.autograd", "="),
+    "compile": (f"{_HERE}.compiler", "="), "torch_version": (f"{_HERE}.torch_version", ""),
+    "is_anomaly_enabled": ("cygrad.autograd.anomaly_mode", "="), "SymInt": ("builtins", "int"),
+    "SymFloat": ("builtins", "float"), "SymBool": ("builtins", "bool"),
+    # The forms of functions that PyTorch has at its top level, too, with the same parameters.
+    **dict.fromkeys((
+        "adaptive_avg_pool1d", "adaptive_max_pool1d", "avg_pool1d", "bilinear", "binary_cross_entropy_with_logits",
+        "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+        "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "hinge_embedding_loss", "margin_ranking_loss",
+        "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle",
+        "poisson_nll_loss", "prelu", "rms_norm", "rrelu", "threshold", "triplet_margin_loss", "alpha_dropout",
+        "feature_alpha_dropout", "selu_", "celu_", "rrelu_", "threshold_"), ("cygrad.nn.functional", "=")),
+}
+# What to do without a name: by the name or how it begins, the longest that fits.
+REASONS = {
+    "": "It is not part of this library; docs/compatibility.md lists what is.",
+    "quant": "There is no quantization: compute in float32.",
+    "fake_quantize": "There is no quantization: compute in float32.",
+    "q_": "There is no quantization: compute in float32.",
+    "sparse": "There are no sparse tensors: use dense ones.",
+    "to_sparse": "There are no sparse tensors: use dense ones.",
+    "hspmm": "There are no sparse tensors: use dense ones.",
+    "cudnn": "It is a function of another device: use that of nn.functional.",
+    "miopen": "It is a function of another device: use that of nn.functional.",
+    "mkldnn": "It is a function of another library: use that of nn.functional.",
+    "fbgemm": "It is a function of another library: use nn.functional.linear.",
+    "vmap": "Write the batch dimension out, or use autograd.functional.",
+    "func": "Use autograd.functional, and nn.utils.stateless.functional_call.",
+    "Stream": "There is only the CPU, which has no streams: leave them out where cuda.is_available() is False.",
+    "Event": "There is only the CPU, which has no streams: measure with time.perf_counter().",
+    "nested": "There are no nested tensors: use nn.utils.rnn.pad_sequence or pack_sequence.",
+    "export": "There are no exported programs: save the state_dict with save().",
+    "ops": "There is no registry of operators: call the function by its name, and define new ones with "
+           "autograd.Function.",
+    "library": "There is no registry of operators: define new ones with autograd.Function.",
+    "classes": "There are no classes of extensions.",
+    "rpc": "There are no remote procedure calls.",
+}
+
+
+def find(name):
+    """What a name of the namespace stands for that `cygrad` itself does not have; AttributeError if nothing does."""
+    if name in HOMES:
+        module, part = HOMES[name]
+        module = importlib.import_module(module)
+        return module if not part else getattr(module, name if part == "=" else part)
+    found = importlib.import_module("cygrad.compatibility.absent").module(f"torch.{name}")
+    if found is None and name.endswith("_") and not name.startswith("_"):
+        found = getattr(importlib.import_module("cygrad").Tensor, name, None)      # resize_(x, ...) is x.resize_(...)
+    if found is None:
+        raise AttributeError(f"module 'cygrad' has no attribute {name!r}. {reason(name)}", name=name)
+    return found
+
+
+def reason(path):
+    """What to do without something, a dotted path or the last name of one."""
+    name = path.rpartition(".")[2]
+    return REASONS[max((start for start in REASONS if name.startswith(start)), key=len)]

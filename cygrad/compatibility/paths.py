@@ -1,0 +1,93 @@
+"""
+Which module stands for a module of PyTorch that has another name here, or is spread over several.
+
+`MODULES` names one; `GATHERED` lists where the names of a module are looked for that exists only for PyTorch.
+"""
+
+import importlib
+from types import ModuleType
+
+from cygrad.compatibility.names import reason
+
+__all__ = ["FURTHER", "GATHERED", "MODULES", "first_of", "home"]
+
+_HERE = "cygrad.compatibility"
+# The module, or "module:name" of one that is part of another.
+MODULES = {
+    **{f"torch.{name}": f"{_HERE}.{name}" for name in (
+        "amp", "backends", "compiler", "jit", "overrides", "testing", "torch_version", "version")},
+    **{f"torch.{name}": f"{_HERE}.accelerators:{name}" for name in (
+        "accelerator", "cpu", "cuda", "hpu", "mps", "mtia", "xpu")},
+    **{f"torch.{name}.{part}": f"{_HERE}.accelerators:{name}" for name in ("cuda", "mps", "xpu")
+       for part in ("memory", "random", "streams", "_utils")},
+    **dict.fromkeys((f"torch.{name}.amp" for name in ("cuda", "cpu")), f"{_HERE}.amp"),
+    **dict.fromkeys((f"torch.{name}amp.{part}" for name in ("", "cuda.", "cpu.")
+                     for part in ("grad_scaler", "autocast_mode")), f"{_HERE}.amp"),
+    **{f"torch.backends.{name}": f"{_HERE}.backends:{name}" for name in (
+        "cpu", "cuda", "cudnn", "cusparselt", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum",
+        "quantized", "xeon", "xnnpack")},
+    "torch._dynamo": f"{_HERE}.compiler", "torch._dynamo.config": f"{_HERE}.compiler:config",
+    "torch.utils._pytree": f"{_HERE}.pytree", "torch.utils.hooks": f"{_HERE}.hooks",
+    "torch.utils.tensorboard": f"{_HERE}.tensorboard", "torch.utils.tensorboard.writer": f"{_HERE}.tensorboard",
+    "torch.storage": f"{_HERE}.storages", "torch.optim._functional": "cygrad.optim",
+    "torch.nn.attention": f"{_HERE}.attention",
+}
+_NN = (f"{_HERE}.private", "cygrad.nn", "cygrad.nn.functional", "cygrad")
+GATHERED = {
+    **{f"torch.nn.modules.{name}": _NN for name in (
+        "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout",
+        "flatten", "fold", "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle", "pooling",
+        "rnn", "sparse", "transformer", "upsampling", "utils")},
+    "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
+    "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",), "torch._C": ("cygrad", f"{_HERE}.functions"),
+
+    **{f"torch.optim.{name}": ("cygrad.optim",) for name in (
+        "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop",
+        "sgd")},
+    **{f"torch.utils.data.{name}": ("cygrad.utils.data",) for name in (
+        "_utils", "dataloader", "dataset", "sampler")},
+    "torch.utils.data._utils.collate": ("cygrad.utils.data",),
+    "torch.nn.parallel.data_parallel": ("cygrad.nn.parallel",),
+}
+# Where else the names of a module are looked for that is one of cygrad.
+FURTHER = {"torch.nn.modules": _NN, **dict.fromkeys(("torch.nn", "torch.optim.lr_scheduler"), (f"{_HERE}.private",))}
+
+
+class Gathered(ModuleType):
+    """A module whose names are those of other modules."""
+
+    def __init__(self, path, sources):
+        super().__init__(path, f"What programs look for in {path}.")
+        self.__path__ = []
+        self._sources = sources
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        vars(self)[name] = found = first_of(self._sources, f"{self.__name__}.{name}")
+        return found
+
+
+def first_of(sources, path):
+    """What the first of these modules has under the last name of a path that has it; AttributeError if none does."""
+    name = path.rpartition(".")[2]
+    for source in sources:
+        source = importlib.import_module(source)
+        found = getattr(source, name, source)
+        if found is not source:
+            return found
+    raise AttributeError(f"{path} is not in cygrad, which stands in for torch. {reason(path)}", name=name)
+
+
+_made = {}
+
+
+def home(path):
+    """The module for a path of torch, if it is in one of these tables."""
+    if path in MODULES:
+        module, _, part = MODULES[path].partition(":")
+        module = importlib.import_module(module)
+        return getattr(module, part) if part else module
+    if path in GATHERED and path not in _made:
+        _made[path] = Gathered(path, GATHERED[path])
+    return _made.get(path)

@@ -1,0 +1,175 @@
+"""
+Trees of containers, as ``torch.utils._pytree`` has them: taken apart into leaves, and put together again.
+
+Containers are lists, tuples, named tuples, dicts of three kinds, deques, and what is registered; everything else is a
+leaf. The entries of a dict keep their order.
+"""
+
+from collections import OrderedDict, defaultdict, deque
+
+__all__ = [
+    "LeafSpec", "PyTree", "TreeSpec", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_iter",
+    "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_structure", "tree_unflatten",
+]
+
+PyTree = object
+
+
+def _named(kind):
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+# type -> (node -> children and what else there is of it, children and that -> node)
+SUPPORTED_NODES = {
+    list: (lambda node: (list(node), None), lambda children, context: list(children)),
+    tuple: (lambda node: (list(node), None), lambda children, context: tuple(children)),
+    dict: (lambda node: (list(node.values()), list(node)),
+           lambda children, keys: dict(zip(keys, children, strict=True))),
+    OrderedDict: (lambda node: (list(node.values()), list(node)),
+                  lambda children, keys: OrderedDict(zip(keys, children, strict=True))),
+    defaultdict: (lambda node: (list(node.values()), [node.default_factory, list(node)]),
+                  lambda children, context: defaultdict(context[0], zip(context[1], children, strict=True))),
+    deque: (lambda node: (list(node), node.maxlen), lambda children, maxlen: deque(children, maxlen=maxlen)),
+}
+_NAMED_TUPLE = (lambda node: (list(node), type(node)), lambda children, kind: kind(*children))
+
+
+def register_pytree_node(cls, flatten_fn, unflatten_fn, **options):
+    """Let objects of a class be containers; ``flatten_fn(node) -> children, context`` and back."""
+    SUPPORTED_NODES[cls] = (flatten_fn, unflatten_fn)
+
+
+_register_pytree_node = register_pytree_node
+
+
+class TreeSpec:
+    """What is left of a tree without its leaves."""
+
+    def __init__(self, type, context, children_specs):
+        self.type, self.context, self.children_specs = type, context, children_specs
+        self.num_leaves = sum(child.num_leaves for child in children_specs) if type is not None else 1
+        self.num_nodes = 1 + sum(child.num_nodes for child in children_specs)
+        self.num_children = len(children_specs)
+
+    def __eq__(self, other):
+        return isinstance(other, TreeSpec) and (self.type, self.context, self.children_specs) == (
+            other.type, other.context, other.children_specs)
+
+    def __hash__(self):
+        return hash((self.type, self.num_leaves))
+
+    def __repr__(self):
+        return "*" if self.is_leaf() else (
+            f"TreeSpec({self.type.__name__}, {self.context}, {self.children_specs})")
+
+    def is_leaf(self):
+        """Whether there is nothing but one leaf."""
+        return self.type is None
+
+    def unflatten(self, leaves):
+        """The tree with these leaves."""
+        return tree_unflatten(leaves, self)
+
+
+def LeafSpec():
+    """The spec of a single leaf."""
+    return TreeSpec(None, None, [])
+
+
+def _kind(node, is_leaf):
+    """How to take a node apart; None for a leaf."""
+    if is_leaf is not None and is_leaf(node):
+        return None
+    kind = SUPPORTED_NODES.get(type(node))
+    return _NAMED_TUPLE if kind is None and _named(type(node)) else kind
+
+
+def tree_flatten(tree, is_leaf=None):
+    """The leaves of a tree from left to right, and what is left without them."""
+    leaves = []
+
+    def visit(node):
+        kind = _kind(node, is_leaf)
+        if kind is None:
+            leaves.append(node)
+            return LeafSpec()
+        children, context = kind[0](node)
+        return TreeSpec(type(node), context, [visit(child) for child in children])
+
+    spec = visit(tree)
+    return leaves, spec
+
+
+def tree_unflatten(leaves, treespec):
+    """The tree of a spec with these leaves."""
+    leaves = list(leaves)
+    if len(leaves) != treespec.num_leaves:
+        raise ValueError(f"tree_unflatten: the number of leaves is wrong (got {len(leaves)}, expected "
+                         f"{treespec.num_leaves}).")
+    remaining = iter(leaves)
+
+    def build(spec):
+        if spec.is_leaf():
+            return next(remaining)
+        kind = SUPPORTED_NODES.get(spec.type, _NAMED_TUPLE)
+        return kind[1]([build(child) for child in spec.children_specs], spec.context)
+
+    return build(treespec)
+
+
+def tree_leaves(tree, is_leaf=None):
+    """The leaves of a tree from left to right."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_iter(tree, is_leaf=None):
+    """An iterator over the leaves."""
+    return iter(tree_leaves(tree, is_leaf))
+
+
+def tree_structure(tree, is_leaf=None):
+    """What is left of a tree without its leaves."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func, tree, *rests, is_leaf=None):
+    """The tree of the results of a function for each leaf, and for those at the same places of other trees."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = [_leaves_at(rest, spec) for rest in rests]
+    return tree_unflatten([func(*values) for values in zip(leaves, *others, strict=True)], spec)
+
+
+def _leaves_at(tree, spec):
+    """The parts of a tree at the places where a spec has its leaves."""
+    if spec.is_leaf():
+        return [tree]
+    kind = SUPPORTED_NODES.get(type(tree), _NAMED_TUPLE)
+    if type(tree) is not spec.type:
+        raise ValueError(f"tree_map: the trees differ (got {type(tree).__name__}, expected {spec.type.__name__}).")
+    children = kind[0](tree)[0]
+    if len(children) != spec.num_children:
+        raise ValueError(f"tree_map: the trees differ (got {len(children)} children, expected {spec.num_children}).")
+    return [leaf for child, part in zip(children, spec.children_specs, strict=True) for leaf in _leaves_at(child, part)]
+
+
+def tree_map_(func, tree, *rests, is_leaf=None):
+    """Call a function for each leaf; -> the tree."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only(type_or_types, func=None, tree=None, is_leaf=None):
+    """`tree_map` that leaves those leaves alone that are not of a type, or do not fulfill a condition."""
+    condition = type_or_types if not isinstance(type_or_types, (type, tuple)) else (
+        lambda leaf: isinstance(leaf, type_or_types))
+    return tree_map(lambda leaf: func(leaf) if condition(leaf) else leaf, tree, is_leaf=is_leaf)
+
+
+def tree_all(pred, tree, is_leaf=None):
+    """Whether a condition holds for all leaves."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred, tree, is_leaf=None):
+    """Whether a condition holds for a leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))

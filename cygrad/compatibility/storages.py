@@ -1,0 +1,172 @@
+"""Storages: the memory that tensors lie in, as one row of bytes or of elements."""
+
+import cygrad
+from cygrad import Tensor
+from cygrad._core.arrays.dtype import library_name
+
+__all__ = [         # and the types of storages by dtype, which are made below
+    "Storage", "StorageBase", "TypedStorage", "UntypedStorage", "is_storage",
+]
+
+
+class StorageBase:
+    """
+    Memory as a row of elements, over which there is a tensor of one dimension.
+
+    Parameters
+    ----------
+    content : int or sequence, optional
+        How many elements, or their values.
+    """
+
+    _dtype = None                  # of the elements, where the type of storage has one
+    is_cuda = is_sparse = is_hpu = False
+
+    def __init__(self, content=0, *, dtype=None, device=None):
+        dtype = dtype or self._dtype or cygrad.get_default_dtype()
+        if isinstance(content, Tensor):
+            self._elements = content
+        elif isinstance(content, int):
+            self._elements = cygrad.empty(content, dtype=dtype, device=device)
+        else:
+            self._elements = cygrad.tensor(content, dtype=dtype, device=device)
+
+    @classmethod
+    def _of(cls, tensor):
+        """The whole memory of a tensor."""
+        made = cls.__new__(cls)
+        flat = tensor.detach()
+        count = tensor._storage_nbytes() // tensor.element_size()
+        flat = flat if flat.is_meta else flat.as_strided((count,), (1,), 0)
+        made._elements = flat
+        made._elements = flat if cls is not UntypedStorage or flat.is_meta else made._seen_as(cygrad.uint8)
+        return made
+
+    def _seen_as(self, dtype):
+        """The same memory as elements of another dtype."""
+        if self._elements.dtype is dtype:
+            return self._elements
+        return cygrad.from_numpy(self._elements.numpy().view(dtype.numpy_dtype))
+
+    device = property(lambda self: self._elements.device, doc="Where the memory is.")
+
+    def __len__(self):
+        return self._elements.numel()
+
+    size = __len__
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return type(self)(self._elements[index])
+        return self._elements[index].item()
+
+    def __setitem__(self, index, value):
+        self._elements[index] = value._elements if isinstance(value, StorageBase) else value
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __eq__(self, other):
+        return isinstance(other, StorageBase) and (self.data_ptr(), self.nbytes()) == (other.data_ptr(), other.nbytes())
+
+    def __hash__(self):
+        return hash(self.data_ptr())
+
+    def __repr__(self):
+        lines = [f" {value}" for value in self.tolist()]
+        return "\n".join([*lines, f"[{library_name()}.storage.{type(self).__name__}(dtype={self._elements.dtype}, "
+                          f"device={self.device}) of size {len(self)}]"])
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        return memo.setdefault(id(self), self.clone())
+
+    def clone(self):
+        """A copy."""
+        return type(self)(self._elements.clone())
+
+    def tolist(self):
+        """The elements as a list."""
+        return self._elements.tolist()
+
+    def nbytes(self):
+        """Bytes of all elements."""
+        return self._elements.nbytes
+
+    def element_size(self):
+        """Bytes of one element."""
+        return self._elements.element_size()
+
+    def data_ptr(self):
+        """Where the memory begins."""
+        return self._elements.data_ptr()
+
+    def cpu(self):
+        """Itself."""
+        return self
+
+    def is_shared(self):
+        """Whether other processes see the memory."""
+        return False
+
+    def is_pinned(self, device=None):
+        """Whether an accelerator could read the memory: there is none."""
+        return False
+
+    def copy_(self, source, non_blocking=None):
+        """Overwrite the elements with those of another storage; -> itself."""
+        self._elements.copy_(source._elements)
+        return self
+
+    def fill_(self, value):
+        """Overwrite every element; -> itself."""
+        self._elements.fill_(value)
+        return self
+
+
+class UntypedStorage(StorageBase):
+    """Memory as bytes: what ``Tensor.untyped_storage()`` gives."""
+
+    _dtype = cygrad.uint8
+
+
+class TypedStorage(StorageBase):
+    """Memory as elements of a dtype: what ``Tensor.storage()`` gives."""
+
+    dtype = property(lambda self: self._elements.dtype, doc="Of the elements.")
+
+    def untyped(self):
+        """The same memory as bytes."""
+        return UntypedStorage._of(self._elements)
+
+    _untyped_storage = property(untyped)
+
+    def type(self, dtype=None):
+        """The name of the type of storage."""
+        names = {kind._dtype: name for name, kind in _KINDS.items()}
+        return f"{library_name()}.{names.get(self.dtype, 'TypedStorage')}"
+
+
+_DTYPES = {"FloatStorage": cygrad.float32, "DoubleStorage": cygrad.float64, "LongStorage": cygrad.int64,
+           "IntStorage": cygrad.int32, "ShortStorage": cygrad.int16, "CharStorage": cygrad.int8,
+           "ByteStorage": cygrad.uint8, "BoolStorage": cygrad.bool}
+_KINDS = {
+    name: type(name, (TypedStorage,), {"_dtype": dtype, "__module__": __name__, "__doc__": f"Elements of {dtype}."})
+    for name, dtype in _DTYPES.items()}
+globals().update(_KINDS)
+Storage = TypedStorage
+
+
+def is_storage(obj):
+    """
+    Whether an object is a storage.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.is_storage(cygrad.ones(2).untyped_storage())
+    True
+    """
+    return isinstance(obj, StorageBase)

@@ -1,0 +1,94 @@
+"""Comparing results in tests: `assert_close`."""
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = ["assert_allclose", "assert_close"]
+
+# relative and absolute, by the narrower dtype of the two
+TOLERANCES = {
+    cygrad.float32: (1.3e-6, 1e-5), cygrad.complex64: (1.3e-6, 1e-5),
+    cygrad.float64: (1e-7, 1e-7), cygrad.complex128: (1e-7, 1e-7),
+}
+
+
+def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True,
+                 check_dtype=True, check_layout=True, check_stride=False, msg=None):
+    """
+    Raise AssertionError unless two results are close: tensors, numbers, or sequences and mappings of such.
+
+    Parameters
+    ----------
+    actual, expected : Tensor, number, sequence or mapping
+    rtol, atol : float, optional
+        Both or none; default by dtype.
+    equal_nan : bool, default False
+        Whether nan is close to nan.
+    check_dtype, check_stride : bool
+        Whether these have to be the same.
+    allow_subclasses, check_device, check_layout : optional
+        There is one device and one layout.
+    msg : str or callable, optional
+        Instead of the message, or made of it.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.testing.assert_close(cygrad.ones(2), cygrad.ones(2) + 1e-7)
+    >>> cygrad.testing.assert_close(cygrad.ones(2), cygrad.tensor([1.0, 2.0]))
+    Traceback (most recent call last):
+    AssertionError: Tensor-likes are not close! 1 of 2 elements differ, by 1.0 at most (at index (1,)).
+    """
+    if (rtol is None) != (atol is None):
+        raise ValueError("assert_close: rtol and atol go together (got only one of them).")
+
+    def fail(text):
+        raise AssertionError(msg(text) if callable(msg) else text if msg is None else msg)
+
+    options = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, "check_dtype": check_dtype,
+               "check_stride": check_stride, "msg": msg}
+    if isinstance(actual, dict) and isinstance(expected, dict):
+        if set(actual) != set(expected):
+            fail(f"The keys differ: got {sorted(map(str, actual))}, expected {sorted(map(str, expected))}.")
+        for key in actual:
+            assert_close(actual[key], expected[key], **options)
+    elif isinstance(actual, (list, tuple)) and isinstance(expected, (list, tuple)):
+        if len(actual) != len(expected):
+            fail(f"The lengths differ: got {len(actual)}, expected {len(expected)}.")
+        for one, other in zip(actual, expected, strict=True):
+            assert_close(one, other, **options)
+    elif actual is None or expected is None:
+        if actual is not expected:
+            fail(f"None is not close to anything else: got {actual!r}, expected {expected!r}.")
+    else:
+        _compare(actual, expected, options, fail)
+
+
+def _compare(actual, expected, options, fail):
+    """The same for tensors and numbers."""
+    both_tensors = isinstance(actual, Tensor) and isinstance(expected, Tensor)
+    actual, expected = cygrad.as_tensor(actual).detach(), cygrad.as_tensor(expected).detach()
+    if actual.shape != expected.shape:
+        fail(f"The values for attribute 'shape' do not match: {tuple(actual.shape)} != {tuple(expected.shape)}.")
+    if both_tensors and options["check_dtype"] and actual.dtype != expected.dtype:
+        fail(f"The values for attribute 'dtype' do not match: {actual.dtype} != {expected.dtype}.")
+    if options["check_stride"] and actual.stride() != expected.stride():
+        fail(f"The values for attribute 'stride()' do not match: {actual.stride()} != {expected.stride()}.")
+    rtol, atol = options["rtol"], options["atol"]
+    if rtol is None:
+        rtol, atol = map(max, zip(*(TOLERANCES.get(x.dtype, (0.0, 0.0)) for x in (actual, expected)), strict=True))
+    common = cygrad.promote_types(actual.dtype, expected.dtype)
+    common = cygrad.int64 if common is cygrad.bool else common
+    actual, expected = actual.to(common), expected.to(common)
+    wrong = cygrad.logical_not(cygrad.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=options["equal_nan"]))
+    if wrong.any():
+        distance = (actual - expected).abs()
+        distance = cygrad.where(wrong, distance, cygrad.zeros_like(distance)).nan_to_num(float("inf"))
+        place = cygrad.unravel_index(distance.argmax(), distance.shape) if distance.ndim else ()
+        fail(f"{'Tensor-likes' if both_tensors else 'Scalars'} are not close! {int(wrong.sum())} of {wrong.numel()} "
+             f"elements differ, by {distance.max().item()} at most (at index {tuple(int(i) for i in place)}).")
+
+
+def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
+    """`assert_close` without a look at dtypes, as it was named before."""
+    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)

@@ -1,0 +1,169 @@
+"""Tensors turned and flattened."""
+
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument
+
+__all__ = ["adjoint", "fliplr", "flipud", "ravel", "rot90"]
+METHODS = __all__
+
+
+def rot90(input, k=1, dims=(0, 1)):
+    """A tensor turned by quarters of a circle in a plane of two dimensions.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least two dimensions.
+    k : int, default 1
+        How often; from the first of `dims` towards the second if positive.
+    dims : sequence of two int, default (0, 1)
+
+    Returns
+    -------
+    Tensor
+        A copy.
+
+    Raises
+    ------
+    RuntimeError
+        If `dims` are not two different dimensions.
+    IndexError
+        If one does not exist.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.rot90(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    as_tensor_argument("rot90", "input", input)
+    dims = tuple(dims)
+    if len(dims) != 2 or input.ndim < 2:
+        raise RuntimeError(f"rot90: expected two of at least two dimensions (got dims {dims} for shape "
+                           f"{tuple(input.shape)}).")
+    for dim in dims:
+        if not -input.ndim <= dim < input.ndim:
+            raise IndexError(f"rot90: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
+                             f"{input.ndim - 1}]).")
+    first, second = (dim % input.ndim for dim in dims)
+    if first == second:
+        raise RuntimeError(f"rot90: the two dimensions must differ (got {dims}).")
+    if k % 4 == 0:
+        return operators.clone(input)
+    if k % 4 == 2:
+        return operators.flip(input, (first, second))
+    if k % 4 == 1:
+        return operators.transpose(operators.flip(input, (second,)), first, second)
+    return operators.flip(operators.transpose(input, first, second), (second,))
+
+
+def fliplr(input):
+    """The columns in reverse order: dimension 1.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least two dimensions.
+
+    Returns
+    -------
+    Tensor
+        A copy.
+
+    Raises
+    ------
+    RuntimeError
+        If there are fewer dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.fliplr(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
+    if as_tensor_argument("fliplr", "input", input).ndim < 2:
+        raise RuntimeError(f"fliplr: expected at least two dimensions (got shape {tuple(input.shape)}).")
+    return operators.flip(input, (1,))
+
+
+def flipud(input):
+    """The rows in reverse order: dimension 0.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least one dimension.
+
+    Returns
+    -------
+    Tensor
+        A copy.
+
+    Raises
+    ------
+    RuntimeError
+        If there are no dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.flipud(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
+    if as_tensor_argument("flipud", "input", input).ndim < 1:
+        raise RuntimeError("flipud: expected at least one dimension (got shape ()).")
+    return operators.flip(input, (0,))
+
+
+def ravel(input):
+    """All elements as a vector, without a copy where possible.
+
+    Parameters
+    ----------
+    input : Tensor
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ravel(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
+    return operators.reshape(as_tensor_argument("ravel", "input", input), (input.numel(),))
+
+
+def adjoint(input):
+    """The conjugate transposes of a batch of matrices.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least two dimensions.
+
+    Returns
+    -------
+    Tensor
+        A view of a real tensor.
+
+    Raises
+    ------
+    RuntimeError
+        If there are fewer dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.adjoint(cygrad.tensor([[1, 2j]]))
+    tensor([[1.-0.j],
+            [0.-2.j]])
+    """
+    if as_tensor_argument("adjoint", "input", input).ndim < 2:
+        raise RuntimeError(f"adjoint: expected a matrix or a batch of them (got shape {tuple(input.shape)}).")
+    transposed = operators.matrix_transpose(input)
+    return operators.conj(transposed) if input.is_complex() else transposed

@@ -1,0 +1,291 @@
+"""Element-wise functions that prepare arguments for operators of the table: powers of two, repairs, membership."""
+
+from collections import namedtuple
+
+from cygrad._core.arrays.dtype import complex128, float64, get_default_dtype
+from cygrad._core.creation.factories import ones_like
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.dtypes import result_type
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import as_tensor_argument, inplace, into
+
+__all__ = ["float_power", "frexp", "isin", "isreal", "ldexp", "logit", "nan_to_num"]
+
+LARGEST = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
+FEW = 16              # elements up to which comparing with each of them beats sorting them
+
+Frexp = namedtuple("frexp", ["mantissa", "exponent"])
+
+
+def _width(tensor):
+    return str((tensor.real if tensor.is_complex() else tensor).dtype).rpartition(".")[2]
+
+
+# ---- powers of two and others
+
+def ldexp(input, other, *, out=None):
+    """Each element times a power of two: ``input * 2**other``.
+
+    Parameters
+    ----------
+    input : Tensor
+    other : Tensor
+        The exponents; broadcast with `input`.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Integers give the default floating type. Derivative: ``2**other``, and ``result * log(2)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ldexp(cygrad.tensor([3.0]), cygrad.tensor([2]))
+    tensor([12.])
+    """
+    as_tensor_argument("ldexp", "input", input)
+    as_tensor_argument("ldexp", "other", other)
+    if not (other.is_floating_point() or other.is_complex()):
+        # The powers have the precision of what they multiply.
+        wide = input.dtype is float64 or input.dtype is complex128
+        other = operators.cast(other, float64 if wide else get_default_dtype())
+    return operators.ldexp_scale(input, other) if out is None else operators.ldexp_scale(input, other, out=out)
+
+
+def frexp(input, *, out=None):
+    """Mantissa and exponent: ``input = mantissa * 2**exponent``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    named tuple (mantissa, exponent) of Tensor
+        The mantissa is 0 or in [1/2, 1) but for its sign; the exponent is int32. Infinities and nan are mantissas with
+        exponent 0. Derivative of the mantissa: ``2**-exponent``.
+
+    Raises
+    ------
+    RuntimeError
+        If `input` is not floating.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.frexp(cygrad.tensor([3.0, -10.0]))
+    frexp(mantissa=tensor([ 0.7500, -0.6250]), exponent=tensor([2, 4], dtype=cygrad.int32))
+    """
+    if not as_tensor_argument("frexp", "input", input).is_floating_point():
+        raise RuntimeError(f"frexp: expected a floating Tensor (got {input.dtype}). Convert with to() first.")
+    return into("frexp", Frexp(operators.frexp_mantissa(input), operators.frexp_exponent(input)), out)
+
+
+def float_power(input, exponent, *, out=None):
+    """Each element to a power, in double precision.
+
+    Parameters
+    ----------
+    input, exponent : Tensor or number
+        At least one is a Tensor.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        complex128 if something is complex, else float64.
+
+    Raises
+    ------
+    RuntimeError
+        If neither is a Tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.float_power(cygrad.tensor([2, 4]), -0.5)
+    tensor([0.7071, 0.5000], dtype=cygrad.float64)
+    """
+    values = (input, exponent)
+    if not any(isinstance(value, Tensor) for value in values):
+        raise TypeError(f"float_power: one argument must be a Tensor (got {type(input).__name__} and "
+                        f"{type(exponent).__name__}).")
+    parts = [value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex) for value in values]
+    dtype = complex128 if any(parts) else float64
+    number = complex if any(parts) else float
+    base, power = (operators.cast(value, dtype) if isinstance(value, Tensor) else number(value) for value in values)
+    if out is not None and out.dtype != dtype:
+        raise RuntimeError(f"float_power: out must have the dtype of the result (got {out.dtype}, expected {dtype}).")
+    result = operators.pow_tensor(base, power) if isinstance(power, Tensor) else operators.pow(base, power)
+    return into("float_power", result, out)
+
+
+def _float_power_(input, exponent):
+    """In-place version of `float_power`, of tensors in double precision."""
+    complex_valued = any(value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
+                         for value in (input, exponent))
+    wanted = complex128 if complex_valued else float64
+    if input.dtype != wanted:
+        raise RuntimeError(f"float_power_: the tensor must have the dtype of the result (got {input.dtype}, expected "
+                           f"{wanted}). Use the form without underscore.")
+    return _changed(input, exponent)
+
+
+_changed = inplace(float_power)
+
+
+# ---- logit
+
+def logit(input, eps=None, *, out=None):
+    """Inverse of the sigmoid: ``log(input / (1 - input))``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real.
+    eps : float, optional
+        Elements are brought between this and ``1 - eps`` first. Without it those outside of [0, 1] give nan.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Integers give the default floating type. Derivative: ``1 / (input * (1 - input))``, 0 where `eps` changes an
+        element, nan outside of [0, 1] without it.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.logit(cygrad.tensor([0.5, 0.9]))
+    tensor([0.0000, 2.1972])
+    >>> cygrad.logit(cygrad.tensor([0.0, 0.9]), eps=0.1)
+    tensor([-2.1972,  2.1972])
+    """
+    if not as_tensor_argument("logit", "input", input).is_floating_point() and not input.is_complex():
+        input = operators.cast(input, get_default_dtype())
+    name, bounds = ("logit_plain", ()) if eps is None else ("logit_between", (eps,))
+    function = getattr(operators, name)
+    return function(input, *bounds) if out is None else function(input, *bounds, out=out)
+
+
+# ---- what elements are
+
+def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
+    """Numbers in place of nan and infinities.
+
+    Parameters
+    ----------
+    input : Tensor
+        Complex numbers are treated part by part, integers stay as they are.
+    nan : number, default 0
+    posinf, neginf : number, optional
+        The largest and smallest finite number of the type by default.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        Derivative: 1, and 0 where an element is replaced.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nan_to_num(cygrad.tensor([float("nan"), float("inf"), 1.0]), posinf=9)
+    tensor([0., 9., 1.])
+    """
+    as_tensor_argument("nan_to_num", "input", input)
+    if not (input.is_floating_point() or input.is_complex()):
+        return into("nan_to_num", operators.clone(input), out)
+    largest = LARGEST[_width(input)]
+    numbers = (0.0 if nan is None else nan, largest if posinf is None else posinf,
+               -largest if neginf is None else neginf)
+    if input.is_complex():
+        parts = operators.replace_non_finite(operators.view_as_real(input), *numbers)
+        return into("nan_to_num", operators.view_as_complex(parts), out)
+    function = operators.replace_non_finite
+    return function(input, *numbers) if out is None else function(input, *numbers, out=out)
+
+
+def isreal(input):
+    """Whether the imaginary part of each element is 0.
+
+    Parameters
+    ----------
+    input : Tensor
+
+    Returns
+    -------
+    Tensor
+        Bool; true for all elements of a real tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.isreal(cygrad.tensor([1 + 0j, 1j]))
+    tensor([ True, False])
+    """
+    if as_tensor_argument("isreal", "input", input).is_complex():
+        return operators.eq(operators.imag_view(input.detach()), 0)
+    return operators.logical_or(ones_like(input.detach()), True)
+
+
+def isin(elements, test_elements, *, assume_unique=False, invert=False):
+    """Whether each element is one of others.
+
+    Parameters
+    ----------
+    elements, test_elements : Tensor or number
+        At least one is a Tensor.
+    assume_unique : bool, default False
+        Accepted; of no use here.
+    invert : bool, default False
+        Whether each element is none of them instead.
+
+    Returns
+    -------
+    Tensor
+        Bool, of the shape of `elements`. nan is never one of them.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.isin(cygrad.tensor([1, 2, 3]), cygrad.tensor([3, 1]))
+    tensor([ True, False,  True])
+    """
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise TypeError("isin: one argument must be a Tensor (got two numbers).")
+    if not isinstance(test_elements, Tensor):
+        found = operators.eq(elements.detach(), test_elements)
+        return operators.logical_not(found) if invert else found
+    if not isinstance(elements, Tensor):
+        found = operators.any(operators.eq(test_elements.detach(), elements))
+        return operators.logical_not(found) if invert else found
+    dtype = result_type(elements, test_elements)
+    if dtype.is_complex:
+        raise RuntimeError(f"isin: complex numbers have no order to search in (got {dtype}).")
+    wanted = operators.cast(elements.detach(), dtype)
+    others = operators.cast(operators.reshape(test_elements.detach(), (test_elements.numel(),)), dtype)
+    if others.numel() <= FEW:
+        found = operators.any(operators.eq(operators.unsqueeze(wanted, -1), others), (-1,))
+    else:
+        others = operators.sort(others)[0]
+        places = operators.searchsorted(others, operators.contiguous(wanted))
+        places = operators.clamp_max(places, others.numel() - 1)
+        near = operators.index_select(others, 0, operators.reshape(places, (places.numel(),)))
+        found = operators.eq(operators.reshape(near, tuple(wanted.shape)), wanted)
+    return operators.logical_not(found) if invert else found
+
+
+METHODS = {
+    "float_power": float_power, "float_power_": _float_power_, "frexp": frexp, "isreal": isreal,
+    "ldexp": ldexp, "ldexp_": inplace(ldexp), "logit": logit, "logit_": inplace(logit),
+    "nan_to_num": nan_to_num, "nan_to_num_": inplace(nan_to_num),
+}

@@ -1,0 +1,105 @@
+"""The forms with ``out=`` and in place, for functions that are composed of operators."""
+
+import functools
+import inspect
+
+from cygrad._core.dispatch.assign import copy_
+from cygrad._core.graph.modes import is_grad_enabled
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+
+__all__ = ["MOST_PARTS", "all_spelled", "as_tensor_argument", "category", "inplace", "into", "spelled"]
+
+MOST_PARTS = 1 << 24          # of one tensor: more Tensors fill the memory of most machines
+
+
+def as_tensor_argument(operation, name, value):
+    """The value, if it is a Tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{operation}: argument '{name}' must be a Tensor (got {type(value).__name__}).")
+    return value
+
+
+def into(operation, result, out):
+    """The result, or `out` (of which there may be several) with the result written in it."""
+    if out is None:
+        return result
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"{operation}: out must hold one Tensor for each result (got {out!r}).")
+        written = [into(operation, part, target) for part, target in zip(result, out, strict=True)]
+        return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
+    as_tensor_argument(operation, "out", out)
+    if is_grad_enabled() and (result.requires_grad or out.requires_grad):
+        raise RuntimeError(f"{operation}: out= does not record gradients, but an argument requires grad. Use the form "
+                           "without out=, or no_grad().")
+    try:
+        return operators.written(result.detach(), out=out)
+    except RuntimeError as error:
+        raise RuntimeError(str(error).replace("written:", f"{operation}:", 1)) from None
+
+
+def category(tensor):
+    """bool < integers < real < complex: what may be written into what."""
+    if str(tensor.dtype).endswith(".bool"):
+        return 0
+    return 1 + tensor.is_floating_point() + 2 * tensor.is_complex()
+
+
+def inplace(function):
+    """`name_`: computed as by `function`, then written over the first argument."""
+    name = f"{function.__name__}_"
+
+    @functools.wraps(function)
+    def changed(input, *args, **kwargs):
+        as_tensor_argument(name, "input", input)
+        if is_grad_enabled() and input.requires_grad and input.is_leaf:
+            raise RuntimeError(f"{name}: a leaf that requires grad cannot be changed in place. Use the form without "
+                               "underscore, or no_grad().")
+        # What the graph keeps must not be what is about to change.
+        recorded = is_grad_enabled() and any(isinstance(value, Tensor) and value.requires_grad
+                                             for value in (input, *args, *kwargs.values()))
+        result = function(operators.clone(input) if recorded else input, *args, **kwargs)
+        if result.shape != input.shape:
+            raise RuntimeError(f"{name}: the result does not fit (got shape {tuple(result.shape)}, expected "
+                               f"{tuple(input.shape)}). Use the form without underscore.")
+        if category(result) > category(input):
+            raise RuntimeError(f"{name}: the result cannot be cast to the tensor (got a result of {result.dtype}, "
+                               f"expected {input.dtype}). Use the form without underscore.")
+        return copy_(input, result)
+
+    signature = inspect.signature(function)
+    parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "out"]
+    changed.__signature__ = signature.replace(parameters=parameters)
+    changed.__name__ = changed.__qualname__ = name
+    changed.__doc__ = (f"In-place version of `{function.__name__}`.\n\nReturns\n-------\nTensor\n    `input` itself, "
+                       "changed.\n")
+    return changed
+
+
+def spelled(function):
+    """The function, which also takes NumPy's `axis` and `keepdims` for `dim` and `keepdim`."""
+    @functools.wraps(function)
+    def accepting(*args, **kwargs):
+        if kwargs:
+            for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
+                if theirs in kwargs:
+                    if ours in kwargs:
+                        raise TypeError(f"{function.__name__}: {ours} is given twice (got {ours} and {theirs}).")
+                    kwargs[ours] = kwargs.pop(theirs)
+        return function(*args, **kwargs)
+
+    return accepting
+
+
+def all_spelled(functions):
+    """The functions by name, `spelled` where that is not done and they have such an argument."""
+    made = {}
+    for function in functions.values():
+        code = getattr(function, "__code__", None)
+        names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount] if code else ()
+        if code and function not in made and not hasattr(function, "__wrapped__"):
+            made[function] = spelled(function) if "dim" in names and "axis" not in names else function
+            if function.__globals__.get(function.__name__) is function:       # where pickle looks for it
+                function.__globals__[function.__name__] = made[function]
+    return {name: made.get(function, function) for name, function in functions.items()}

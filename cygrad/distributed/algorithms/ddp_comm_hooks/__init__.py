@@ -1,0 +1,1 @@
+"""Communication hooks of DistributedDataParallel: what travels in place of the gradients."""

@@ -1,0 +1,121 @@
+"""Loops over inputs of different lengths: ranks that are through take part in the others' collectives."""
+
+import cygrad
+from cygrad.distributed.collectives import all_reduce
+from cygrad.distributed.world import member
+
+__all__ = ["Join", "JoinHook", "Joinable"]
+
+
+class JoinHook:
+    """What a rank does that has no inputs left."""
+
+    def main_hook(self):
+        """Called once for each iteration of the others: takes part in its collectives."""
+
+    def post_hook(self, is_last_joiner):
+        """Called when all ranks are through; on some, `is_last_joiner` is true: those that came last."""
+
+
+class Joinable:
+    """The base of what communicates in each iteration, and can do so without inputs."""
+
+    joining = None               # the Join that is open, and asks this one to tell about iterations
+
+    def join_hook(self, **kwargs):
+        """A JoinHook; every subclass defines it."""
+        raise NotImplementedError(f"join_hook: {type(self).__name__} does not define it.")
+
+    @property
+    def join_process_group(self):
+        """The group; every subclass defines it."""
+        raise NotImplementedError(f"join_process_group: {type(self).__name__} does not define it.")
+
+
+class Join:
+    """
+    A context manager around a loop whose length differs from rank to rank.
+
+    Parameters
+    ----------
+    joinables : list of Joinable
+        In the order of their communication in an iteration.
+    enable : bool, default True
+    throw_on_early_termination : bool, default False
+        Whether all ranks raise as soon as one is through.
+    **kwargs
+        Passed on to ``join_hook``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed, nn
+    >>> from cygrad.distributed.algorithms.join import Join
+    >>> distributed.init_process_group()
+    >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    >>> with Join([model]):
+    ...     for x in [cygrad.ones(1, 2)] * (distributed.get_rank() + 1):
+    ...         model(x).sum().backward()
+    >>> distributed.destroy_process_group()
+    """
+
+    def __init__(self, joinables, enable=True, throw_on_early_termination=False, **kwargs):
+        if not joinables:
+            raise ValueError("The join context manager requires at least one joinable")
+        if not all(isinstance(joinable, Joinable) for joinable in joinables):
+            raise TypeError("Join: all joinables must be instances of Joinable (got "
+                            f"{[type(joinable).__name__ for joinable in joinables]}).")
+        groups = {id(member(joinable.join_process_group)) for joinable in joinables}
+        if len(groups) > 1:
+            raise ValueError("Using join context manager with multiple process groups")
+        self.joinables, self.enable, self.throw = list(joinables), enable, throw_on_early_termination
+        self.group = member(joinables[0].join_process_group)
+        self.active = self.group.size()            # ranks that have inputs left
+        self.hooks = [joinable.join_hook(**kwargs) for joinable in joinables]
+
+    def __enter__(self):
+        if self.enable:
+            for joinable in self.joinables:
+                joinable.joining = self
+        return self
+
+    def count(self, here):
+        """How many ranks are not through; `here`: whether this one is not."""
+        total = cygrad.tensor([int(here)])
+        all_reduce(total, group=self.group, detail="inputs left")
+        return total.item()
+
+    def told(self, joinable):
+        """An iteration begins on this rank."""
+        if joinable is self.joinables[0]:
+            self.active = self.count(True)
+            if self.active < self.group.size() and self.throw:
+                self.stop()
+
+    def stop(self):
+        """Some rank is through, which all are to know."""
+        raise RuntimeError(f"Join: Detected at least one rank that exhausted inputs (seen by rank "
+                           f"{self.group.own_global_rank}). Throwing across all ranks.")
+
+    def __exit__(self, kind, error, traceback):
+        if not self.enable:
+            return
+        for joinable in self.joinables:
+            joinable.joining = None
+        if kind is not None:
+            return
+        last = True
+        while self.count(False):
+            if self.throw:
+                self.stop()
+            last = False
+            for hook in self.hooks:
+                hook.main_hook()
+        for hook in self.hooks:
+            hook.post_hook(last)
+
+    @staticmethod
+    def notify_join_context(joinable):
+        """Tell the open Join, if there is one, that an iteration begins; a Joinable calls it before it communicates."""
+        if joinable.joining is not None:
+            joinable.joining.told(joinable)

@@ -1,0 +1,134 @@
+"""Checkpoints of a job: one file, written whole or not at all, and read by one rank for all."""
+
+import contextlib
+import io
+import os
+import tempfile
+import traceback
+
+from cygrad import Tensor, no_grad
+from cygrad.distributed.objects import broadcast_object_list
+from cygrad.distributed.world import is_initialized, member
+from cygrad.serialization import load as load_file
+from cygrad.serialization import save as save_file
+
+__all__ = ["load", "save"]
+
+
+def save(state_dict, *, checkpoint_id, process_group=None):
+    """
+    Write a checkpoint from rank 0. All ranks have to call it; when it returns, the file is there.
+
+    It is written under another name, brought to the disk, and renamed: whatever happens, there is either the file as
+    it was before, or the new one.
+
+    Parameters
+    ----------
+    state_dict : object
+        What ``cygrad.save`` takes; that of the first rank of the group counts.
+    checkpoint_id : str or path
+        Of the file.
+    process_group : ProcessGroup, optional
+        The whole world if None.
+
+    Raises
+    ------
+    RuntimeError
+        On all ranks, if it could not be written.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributed import checkpoint
+    >>> checkpoint.save({"weight": cygrad.ones(2), "epoch": 3}, checkpoint_id="job.checkpoint")
+    >>> checkpoint.load(checkpoint_id="job.checkpoint")
+    {'weight': tensor([1., 1.]), 'epoch': 3}
+    """
+    def write():
+        path = os.path.abspath(os.fspath(checkpoint_id))
+        handle, name = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
+        try:
+            with os.fdopen(handle, "wb") as file:
+                save_file(state_dict, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+            raise
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    _on_first_rank("checkpoint.save", write, process_group)
+
+
+def load(state_dict=None, *, checkpoint_id, process_group=None):
+    """
+    Read a checkpoint on rank 0, and give it to all ranks. All have to call it.
+
+    Parameters
+    ----------
+    state_dict : dict, optional
+        Where to: tensors in it, and in dicts inside, get the values that were saved, in place; other entries are
+        replaced.
+    checkpoint_id : str or path
+        Of the file; only rank 0 has to see it.
+    process_group : ProcessGroup, optional
+        The whole world if None.
+
+    Returns
+    -------
+    object
+        What was saved.
+
+    Raises
+    ------
+    RuntimeError
+        On all ranks, if it could not be read.
+    """
+    def read():
+        with open(checkpoint_id, "rb") as file:
+            return file.read()
+    found = load_file(io.BytesIO(_on_first_rank("checkpoint.load", read, process_group)))
+    if state_dict is not None:
+        with no_grad():
+            _fill(state_dict, found, "state_dict")
+    return found
+
+
+def _on_first_rank(operation, work, process_group):
+    """What some work on the first rank gives, for all; its error, if there is one, is raised on all."""
+    if not is_initialized():
+        return work()
+    group = member(process_group)
+    outcome, error = [None, None], None
+    if group.own_rank == 0:
+        try:
+            outcome[0] = work()
+        except Exception as caught:
+            error = caught
+            outcome[1] = "".join(traceback.format_exception_only(caught)).strip()
+    broadcast_object_list(outcome, group=group, group_src=0)
+    if outcome[1] is not None:
+        raise RuntimeError(f"{operation}: rank {group.ranks[0]} could not do it (got {outcome[1]}). Nothing has "
+                           "changed.") from error
+    return outcome[0]
+
+
+def _fill(target, found, place):
+    if not isinstance(found, dict) or not target.keys() <= found.keys():
+        missing = [key for key in target if not isinstance(found, dict) or key not in found]
+        raise ValueError(f"checkpoint.load: {place} has entries that were not saved (got {missing}). Leave them out.")
+    for key, value in target.items():
+        if isinstance(value, Tensor):
+            if tuple(value.shape) != tuple(found[key].shape):
+                raise ValueError(f"checkpoint.load: {place}[{key!r}] has another shape than was saved (got "
+                                 f"{tuple(value.shape)}, expected {tuple(found[key].shape)}).")
+            value.copy_(found[key])
+        elif isinstance(value, dict):
+            _fill(value, found[key], f"{place}[{key!r}]")
+        else:
+            target[key] = found[key]

@@ -1,0 +1,494 @@
+"""Collectives of tensors, which travel by their memory."""
+
+import math
+
+import numpy as np
+
+from cygrad.distributed.memory import alike, array_of, arrays_of, reading, writing, written_back
+from cygrad.distributed.reduce_op import ReduceOp, mpi_name
+from cygrad.distributed.work import written
+from cygrad.distributed.world import own_group
+
+__all__ = [
+    "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "broadcast",
+    "gather", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
+]
+
+
+def barrier(group=None, async_op=False, device_ids=None):
+    """
+    Wait until all ranks have come here.
+
+    Parameters
+    ----------
+    group : ProcessGroup, optional
+        The whole world if None; so for all collectives.
+    async_op : bool, default False
+        Whether to return a handle at once instead of waiting; so for all collectives. What it concerns must not be
+        touched before the handle's ``wait()`` has returned.
+    device_ids : optional
+        Accepted for programs that pass it.
+
+    Returns
+    -------
+    Work or None
+    """
+    group = own_group("barrier", group)
+    return group and group.run("barrier", _barrier(group), async_op)
+
+
+def _barrier(group):
+    yield group.comm.Ibarrier()
+
+
+def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+    """
+    Give all ranks the elements that one of them has.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Read on one rank and written on the others; strided ones by a contiguous copy, as in all collectives.
+    src : int, optional
+        The rank in the world that has them, 0 if None.
+    group, async_op : optional
+        See `barrier`.
+    group_src : int, optional
+        The same as a rank in the group.
+
+    Returns
+    -------
+    Work or None
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.broadcast(cygrad.ones(2), src=0)
+    >>> distributed.destroy_process_group()
+    """
+    group = own_group("broadcast", group)
+    if group is None:
+        return None
+    root = group.rank_of("broadcast", src or 0, group_src)
+    return group.run("broadcast", _broadcast(group, tensor, root), async_op, None, (tensor, root))
+
+
+def _broadcast(group, tensor, root):
+    array = array_of("broadcast", tensor)
+    if group.own_rank == root:
+        yield group.comm.Ibcast(reading(array), root)
+        return [tensor]
+    memory = writing("broadcast", array)
+    yield group.comm.Ibcast(memory, root)
+    written_back(array, memory)
+    return written(tensor)
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=None):
+    """
+    Sum tensors over the ranks, element by element; all get the result.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Its elements are replaced.
+    op : ReduceOp, default ReduceOp.SUM
+        Or another way than a sum.
+    group, async_op : optional
+        See `barrier`.
+    detail : str or callable, optional
+        What it is about, for messages.
+
+    Returns
+    -------
+    Work or None
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.all_reduce(cygrad.ones(2), distributed.ReduceOp.MAX)
+    >>> distributed.destroy_process_group()
+    """
+    group = own_group("all_reduce", group)
+    return group and group.run("all_reduce", _all_reduce(group, tensor, op), async_op, detail, (tensor, op))
+
+
+def _all_reduce(group, tensor, op):
+    array = array_of("all_reduce", tensor)
+    name = mpi_name("all_reduce", op, array.dtype)
+    memory = writing("all_reduce", array, keep=True)
+    yield group.comm.Iallreduce(group.in_place, memory, group.mpi and getattr(group.mpi, name))
+    _averaged(group, op, memory)
+    written_back(array, memory)
+    return written(tensor)
+
+
+def _averaged(group, op, memory):
+    if op is ReduceOp.AVG:
+        np.divide(memory, group.size(), out=memory)
+
+
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+    """
+    Sum tensors over the ranks; one rank gets the result, the others keep what they have.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    dst : int
+        The rank in the world that gets it.
+    op, group, async_op : optional
+        See `all_reduce`.
+    group_dst : int, optional
+        The same as a rank in the group.
+
+    Returns
+    -------
+    Work or None
+    """
+    group = own_group("reduce", group)
+    if group is None:
+        return None
+    root = group.rank_of("reduce", dst, group_dst)
+    return group.run("reduce", _reduce(group, tensor, op, root), async_op, None, (tensor, op, root))
+
+
+def _reduce(group, tensor, op, root):
+    array = array_of("reduce", tensor)
+    name = mpi_name("reduce", op, array.dtype)
+    operation = group.mpi and getattr(group.mpi, name)
+    if group.own_rank != root:
+        yield group.comm.Ireduce(reading(array), None, operation, root)
+        return [tensor]
+    memory = writing("reduce", array, keep=True)
+    yield group.comm.Ireduce(group.in_place, memory, operation, root)
+    _averaged(group, op, memory)
+    written_back(array, memory)
+    return written(tensor)
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """
+    Collect the tensors of all ranks on all ranks.
+
+    Parameters
+    ----------
+    tensor_list : list of Tensor
+        Where to: one for each rank, all like `tensor`.
+    tensor : Tensor
+        What this rank gives.
+    group, async_op : optional
+        See `barrier`.
+
+    Returns
+    -------
+    Work or None
+    """
+    group = own_group("all_gather", group)
+    return group and group.run("all_gather", _all_gather(group, tensor_list, tensor), async_op, None, (tensor,))
+
+
+def _all_gather(group, outputs, tensor):
+    array = array_of("all_gather", tensor)
+    targets = arrays_of("all_gather", outputs, group.size(), "tensor_list", True)
+    alike("all_gather", [array, *targets])
+    memory = np.empty((group.size(), *array.shape), array.dtype)
+    yield group.comm.Iallgather(reading(array), memory)
+    return _handed_out(memory, targets, outputs)
+
+
+def _handed_out(memory, targets, outputs):
+    for target, part in zip(targets, memory, strict=True):
+        target[...] = part
+    return written(*outputs)
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """
+    Collect the tensors of all ranks on all ranks, in one tensor.
+
+    Parameters
+    ----------
+    output_tensor : Tensor
+        Where to: the tensors one after the other along the first dimension, or along a new one before it.
+    input_tensor : Tensor
+        What this rank gives.
+    group, async_op : optional
+        See `barrier`.
+
+    Returns
+    -------
+    Work or None
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> everything = cygrad.empty(1, 2)
+    >>> distributed.all_gather_into_tensor(everything, cygrad.ones(2))
+    >>> everything
+    tensor([[1., 1.]])
+    >>> distributed.destroy_process_group()
+    """
+    group = own_group("all_gather_into_tensor", group)
+    return group and group.run("all_gather_into_tensor", _all_gather_into(group, output_tensor, input_tensor), async_op,
+                               None, (input_tensor,))
+
+
+def _parts_fit(operation, group, whole, part, names):
+    """Raise unless the one is as many times the other as there are ranks."""
+    shapes = [(group.size(), *part.shape), (group.size() * part.shape[0], *part.shape[1:]) if part.ndim else None]
+    if whole.dtype != part.dtype or whole.shape not in shapes:
+        raise ValueError(f"{operation}: {names[0]} must be {group.size()} times {names[1]}, of the same dtype (got "
+                         f"{whole.dtype} of shape {whole.shape} and {part.dtype} of shape {part.shape}).")
+
+
+def _all_gather_into(group, output, tensor):
+    array, target = array_of("all_gather_into_tensor", tensor), array_of("all_gather_into_tensor", output)
+    _parts_fit("all_gather_into_tensor", group, target, array, ("output_tensor", "input_tensor"))
+    memory = writing("all_gather_into_tensor", target)
+    yield group.comm.Iallgather(reading(array), memory)
+    written_back(target, memory)
+    return written(output)
+
+
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+    """
+    Collect the tensors of all ranks on one rank.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        What this rank gives.
+    gather_list : list of Tensor, optional
+        Where to, on that rank only: one for each rank, all like `tensor`.
+    dst : int, optional
+        That rank, in the world; 0 if None.
+    group, async_op : optional
+        See `barrier`.
+    group_dst : int, optional
+        The same as a rank in the group.
+
+    Returns
+    -------
+    Work or None
+    """
+    group = own_group("gather", group)
+    if group is None:
+        return None
+    root = group.rank_of("gather", dst or 0, group_dst)
+    return group.run("gather", _gather(group, tensor, gather_list, root), async_op, None, (tensor, root))
+
+
+def _only_on(operation, group, root, tensors, name):
+    if group.own_rank != root and tensors:
+        raise ValueError(f"{operation}: {name} is for rank {group.ranks[root]} only (got one on rank "
+                         f"{group.own_global_rank}). Leave it out elsewhere.")
+
+
+def _gather(group, tensor, outputs, root):
+    array = array_of("gather", tensor)
+    _only_on("gather", group, root, outputs, "gather_list")
+    if group.own_rank != root:
+        yield group.comm.Igather(reading(array), None, root)
+        return []
+    targets = arrays_of("gather", outputs, group.size(), "gather_list", True)
+    alike("gather", [array, *targets])
+    memory = np.empty((group.size(), *array.shape), array.dtype)
+    yield group.comm.Igather(reading(array), memory, root)
+    return _handed_out(memory, targets, outputs)
+
+
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+    """
+    Give each rank one of the tensors that one rank has.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Where to.
+    scatter_list : list of Tensor, optional
+        On that rank only: one for each rank, all like `tensor`.
+    src : int, optional
+        That rank, in the world; 0 if None.
+    group, async_op : optional
+        See `barrier`.
+    group_src : int, optional
+        The same as a rank in the group.
+
+    Returns
+    -------
+    Work or None
+    """
+    group = own_group("scatter", group)
+    if group is None:
+        return None
+    root = group.rank_of("scatter", src or 0, group_src)
+    return group.run("scatter", _scatter(group, tensor, scatter_list, root), async_op, None, (tensor, root))
+
+
+def _scatter(group, tensor, inputs, root):
+    array = array_of("scatter", tensor)
+    _only_on("scatter", group, root, inputs, "scatter_list")
+    memory, parts = writing("scatter", array), None
+    if group.own_rank == root:
+        parts = arrays_of("scatter", inputs, group.size(), "scatter_list")
+        alike("scatter", [array, *parts])
+        parts = np.stack(parts)
+    yield group.comm.Iscatter(parts, memory, root)
+    written_back(array, memory)
+    return written(tensor)
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+    """
+    Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its place.
+
+    Parameters
+    ----------
+    output : Tensor
+        Where to.
+    input_list : list of Tensor
+        One for each rank, all like `output`.
+    op, group, async_op : optional
+        See `all_reduce`.
+
+    Returns
+    -------
+    Work or None
+    """
+    group = own_group("reduce_scatter", group)
+    return group and group.run("reduce_scatter", _reduce_scatter(group, output, input_list, op), async_op, None,
+                               (output, op))
+
+
+def _reduce_scatter(group, output, inputs, op, operation="reduce_scatter"):
+    target = array_of(operation, output)
+    if isinstance(inputs, (list, tuple)):
+        parts = arrays_of(operation, inputs, group.size(), "input_list")
+        alike(operation, [target, *parts])
+        parts = np.stack(parts)
+    else:
+        parts = reading(array_of(operation, inputs))
+        _parts_fit(operation, group, parts, target, ("input", "output"))
+    name = mpi_name(operation, op, target.dtype)
+    memory = writing(operation, target)
+    yield group.comm.Ireduce_scatter_block(parts, memory, group.mpi and getattr(group.mpi, name))
+    _averaged(group, op, memory)
+    written_back(target, memory)
+    return written(output)
+
+
+def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """
+    Sum the tensors of all ranks; each rank gets its part of the sum.
+
+    Parameters
+    ----------
+    output : Tensor
+        Where to.
+    input : Tensor
+        The parts of all ranks one after the other along the first dimension, or along a new one before it.
+    op, group, async_op : optional
+        See `all_reduce`.
+
+    Returns
+    -------
+    Work or None
+    """
+    group = own_group("reduce_scatter_tensor", group)
+    if group is None:
+        return None
+    if isinstance(input, (list, tuple)):
+        raise TypeError("reduce_scatter_tensor: input must be one Tensor (got a list). Use reduce_scatter.")
+    return group.run("reduce_scatter_tensor", _reduce_scatter(group, output, input, op, "reduce_scatter_tensor"),
+                     async_op, None, (input, op))
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+    """
+    Give each rank the tensor at its place in the list, and collect what the others give to this one.
+
+    Parameters
+    ----------
+    output_tensor_list : list of Tensor
+        Where to: what rank *i* gives comes to place *i*. Sizes may differ.
+    input_tensor_list : list of Tensor
+        One for each rank.
+    group, async_op : optional
+        See `barrier`.
+
+    Returns
+    -------
+    Work or None
+    """
+    group = own_group("all_to_all", group)
+    return group and group.run("all_to_all", _all_to_all(group, output_tensor_list, input_tensor_list), async_op)
+
+
+def _all_to_all(group, outputs, inputs):
+    targets = arrays_of("all_to_all", outputs, group.size(), "output_tensor_list", True)
+    arrays = arrays_of("all_to_all", inputs, group.size(), "input_tensor_list")
+    alike("all_to_all", [np.empty(0, array.dtype) for array in (*arrays, *targets)])
+    sent = np.concatenate([array.reshape(-1) for array in arrays])
+    received = np.empty(sum(target.size for target in targets), sent.dtype)
+    yield group.comm.Ialltoallv([sent, [array.size for array in arrays]], [received, [part.size for part in targets]])
+    ends = np.cumsum([target.size for target in targets])
+    parts = [part.reshape(target.shape) for part, target in zip(np.split(received, ends[:-1]), targets, strict=True)]
+    return _handed_out(parts, targets, outputs)
+
+
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
+    """
+    Cut a tensor into parts along its first dimension, give one to each rank, and join what the others give.
+
+    Parameters
+    ----------
+    output : Tensor
+        Where to.
+    input : Tensor
+    output_split_sizes, input_split_sizes : list of int, optional
+        Sizes of the parts along the first dimension; equal ones if None.
+    group, async_op : optional
+        See `barrier`.
+
+    Returns
+    -------
+    Work or None
+    """
+    group = own_group("all_to_all_single", group)
+    return group and group.run(
+        "all_to_all_single", _all_to_all_single(group, output, input, output_split_sizes, input_split_sizes), async_op)
+
+
+def split_sizes(shape, sizes, n, name):
+    """Sizes of the parts along the first dimension that go to each rank, or come from it."""
+    length = shape[0] if shape else 0
+    if not sizes:
+        if not shape or length % n:
+            raise ValueError(f"all_to_all_single: the first dimension of {name} must be divisible by the number of "
+                             f"ranks (got shape {tuple(shape)}, expected a multiple of {n}). Pass {name}_split_sizes.")
+        return [length // n] * n
+    if len(sizes) != n or sum(sizes) != length or min(sizes) < 0:
+        raise ValueError(f"all_to_all_single: {name}_split_sizes must have a size for each rank, which add up to the "
+                         f"first dimension (got {list(sizes)}, expected {n} of sum {length}).")
+    return list(sizes)
+
+
+def _all_to_all_single(group, output, input, output_sizes, input_sizes):
+    target, array = array_of("all_to_all_single", output), array_of("all_to_all_single", input)
+    if target.dtype != array.dtype or target.shape[1:] != array.shape[1:]:
+        raise ValueError(f"all_to_all_single: output and input must be alike but for the first dimension (got "
+                         f"{target.dtype} of shape {target.shape} and {array.dtype} of shape {array.shape}).")
+    row = math.prod(array.shape[1:])
+    coming = [row * size for size in split_sizes(target.shape, output_sizes, group.size(), "output")]
+    going = [row * size for size in split_sizes(array.shape, input_sizes, group.size(), "input")]
+    memory = writing("all_to_all_single", target)
+    yield group.comm.Ialltoallv([reading(array), going], [memory, coming])
+    written_back(target, memory)
+    return written(output)

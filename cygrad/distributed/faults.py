@@ -1,0 +1,58 @@
+"""The end of a job: one rank that fails ends all, and nobody waits for one that has left."""
+
+import atexit
+import sys
+import time
+import traceback
+
+__all__ = ["install"]
+
+PAUSE = 1e-3
+FAREWELL = 0.2          # seconds that the launcher gets to pass on what was printed: Abort ends it, too
+
+
+def install(comm, world):
+    """
+    From now on, an exception that nobody catches ends all ranks, and ranks leave together.
+
+    Parameters
+    ----------
+    comm : MPI.Comm
+        Of all ranks.
+    world : object
+        Has the open groups (``groups``) and the messages beside collectives (``roll``).
+    """
+    before = sys.excepthook
+
+    def report(kind, error, where):
+        interrupted = issubclass(kind, KeyboardInterrupt)
+        try:
+            sys.stdout.flush()
+            if interrupted:
+                place = traceback.extract_tb(where)[-1] if where else None
+                told = f" in {place.filename}, line {place.lineno}" if place else ""
+                print(f"rank {comm.rank} of {comm.size} was interrupted{told}", file=sys.stderr)
+            else:
+                print(f"rank {comm.rank} of {comm.size} failed, which ends the job:", file=sys.stderr, flush=True)
+                before(kind, error, where)
+            sys.stderr.flush()
+            time.sleep(FAREWELL)
+        finally:
+            comm.Abort(130 if interrupted else 1)
+
+    def leave():
+        """Before MPI is finalized: who leaves early is missed by name, and the others need not wait for its answer."""
+        from mpi4py import MPI
+        if MPI.Is_finalized():
+            return
+        try:
+            request = world.roll.leave(world.groups)
+            while not request.Test():
+                time.sleep(PAUSE)
+                world.roll.receive()
+            world.roll.receive()
+        except KeyboardInterrupt:
+            report(KeyboardInterrupt, KeyboardInterrupt(), None)
+
+    sys.excepthook = report
+    atexit.register(leave)

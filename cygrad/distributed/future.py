@@ -1,0 +1,147 @@
+"""
+A value that will be there when communication has come to its end.
+
+MPI asks that all ranks call collectives in one order. But what follows a first step, be it the second step of an
+operation or a function given to ``then``, starts when somebody notices that the first is complete, earlier on one
+rank than on another. So it has a communicator of its own, and takes its turn there in the order of the first steps.
+"""
+
+import threading
+
+__all__ = ["Future", "in_turn", "stage"]
+
+
+class _Stage(threading.local):
+    """Whether this thread is in what follows a first step."""
+
+    later = False
+
+
+stage = _Stage()
+
+
+class _Later:
+    """A context for what follows a first step."""
+
+    def __enter__(self):
+        self.before, stage.later = stage.later, True
+
+    def __exit__(self, *_):
+        stage.later = self.before
+
+
+def in_turn(one, wait):
+    """Bring forward what comes before `one` in its group; -> whether that is complete, so that it may go on."""
+    for other in list(one.group.queue):
+        if other is one:
+            break
+        if not other._advance(wait):
+            return False
+    return True
+
+
+class Future:
+    """
+    A value that will be there later.
+
+    Nothing runs in the background for it: whoever asks (`done`, `wait`) brings things forward.
+
+    Examples
+    --------
+    >>> from cygrad.distributed import Future
+    >>> future = Future()
+    >>> later = future.then(lambda future: future.value() + 1)
+    >>> future.set_result(2)
+    >>> later.wait()
+    3
+    """
+
+    group = None                 # whose communicators it uses
+
+    def __init__(self, *, devices=None):
+        self._value = None
+        self._finished = False
+
+    def _advance(self, wait):
+        """Bring it forward, to the end if asked to wait; -> whether it is complete."""
+        if wait and not self._finished:
+            raise RuntimeError("Future: nothing can complete it but set_result, which nobody has called (got a wait "
+                               "for it). Set its result first.")
+        return self._finished
+
+    def done(self):
+        """Is the value there?"""
+        return self._finished or self._advance(False)
+
+    def wait(self):
+        """Wait for the value, and return it."""
+        if not self._finished:
+            self._advance(True)
+        return self._value
+
+    def value(self):
+        """The value, which must be there."""
+        if not self.done():
+            raise RuntimeError("Future: the value is not there yet (got an incomplete future). Use wait().")
+        return self._value
+
+    def set_result(self, result):
+        """Complete it."""
+        if self._finished:
+            raise RuntimeError("Future: it is complete already (got a second result).")
+        self._value, self._finished = result, True
+
+    def then(self, callback):
+        """
+        What a function makes of this future when it is complete, as a future.
+
+        Parameters
+        ----------
+        callback : callable
+            Called with this future. If it returns a future in turn, the value of that is waited for.
+
+        Returns
+        -------
+        Future
+        """
+        return _Then(self, callback)
+
+
+class _Then(Future):
+    """What a function makes of another future."""
+
+    def __init__(self, source, callback):
+        super().__init__()
+        self._source, self._callback = source, callback
+        self.group = source.group if getattr(source, "partners", None) is None else None     # messages have no order
+        self._queued = self.group is not None and not stage.later
+        if self._queued:
+            self.group.queue[self] = None
+
+    def _advance(self, wait):
+        while not self._finished:
+            if not (self._source._finished or self._source._advance(wait)):
+                return False
+            if self._callback is None:
+                self._end(self._source._value)
+                break
+            if self._queued and not in_turn(self, wait):
+                return False
+            callback, self._callback = self._callback, None
+            try:
+                with _Later():
+                    result = callback(self._source)
+            except BaseException:
+                self._end(None)
+                raise
+            if isinstance(result, Future):
+                self._source = result
+            else:
+                self._end(result)
+        return True
+
+    def _end(self, result):
+        self.set_result(result)
+        self._source = None
+        if self._queued:
+            self.group.queue.pop(self, None)

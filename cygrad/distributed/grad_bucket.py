@@ -1,0 +1,101 @@
+"""Gradients that travel together."""
+
+import cygrad
+from cygrad._core.creation.access import numpy_view
+
+__all__ = ["GradBucket", "distribute"]
+
+
+class GradBucket:
+    """
+    Gradients of some parameters in one piece of memory; what communication hooks get.
+
+    Parameters
+    ----------
+    number : int
+        Its place in the order of communication.
+    members : list of (int, str, Tensor)
+        The parameters, with their numbers and names.
+    """
+
+    def __init__(self, number, members):
+        self.number, self.members, self.last = number, members, False
+        first = members[0][2]
+        self.flat = cygrad.zeros(sum(parameter.numel() for _, _, parameter in members), dtype=first.dtype)
+        self.set_views()
+        self.pending, self.future = 0, None
+
+    def set_views(self):
+        """The gradients as parts of the memory, as tensors and as arrays."""
+        self.views, start = [], 0
+        for _, _, parameter in self.members:
+            size = parameter.numel()
+            self.views.append(self.flat[start:start + size].view(tuple(parameter.shape)))
+            start += size
+        self.array = numpy_view(self.flat)
+        self.arrays = [numpy_view(view) for view in self.views]
+
+    def index(self):
+        """Its place in the order of communication, from 0."""
+        return self.number
+
+    def buffer(self):
+        """All gradients, as one tensor of one dimension."""
+        return self.flat
+
+    def gradients(self):
+        """The gradients, as views of `buffer`."""
+        return list(self.views)
+
+    def parameters(self):
+        """The parameters they belong to."""
+        return [parameter for _, _, parameter in self.members]
+
+    def is_last(self):
+        """Is it the last one of a backward?"""
+        return self.last
+
+    def set_buffer(self, buffer):
+        """Replace all gradients by those of another tensor of one dimension."""
+        if tuple(buffer.shape) != tuple(self.flat.shape):
+            raise ValueError(f"set_buffer: the buffer must have the size of the bucket (got shape "
+                             f"{tuple(buffer.shape)}, expected {tuple(self.flat.shape)}).")
+        self.array[...] = numpy_view(buffer)
+
+    def told(self):
+        """What it is, for messages."""
+        names = [name for _, name, _ in self.members]
+        return f"bucket {self.number} ({names[0]}{' ... ' + names[-1] if len(names) > 1 else ''})"
+
+
+def distribute(parameters, order, first_bytes, most_bytes):
+    """
+    Parameters in buckets.
+
+    Parameters
+    ----------
+    parameters : list of (str, Tensor)
+    order : list of int
+        In which their gradients become ready.
+    first_bytes, most_bytes : float
+        How large the first bucket may get, which should start early, and each of the others. A larger parameter has one
+        for itself.
+
+    Returns
+    -------
+    list of GradBucket
+    """
+    made, open_ones = [], {}              # dtype -> [members, bytes]
+    for number in order:
+        name, parameter = parameters[number]
+        size = parameter.numel() * parameter.itemsize
+        members, total = open_ones.get(parameter.dtype.name, ([], 0))
+        if members and total + size > (most_bytes if made else first_bytes):
+            made.append(members)
+            members, total = [], 0
+        open_ones[parameter.dtype.name] = [*members, (number, name, parameter)], total + size
+    made += [members for members, _ in open_ones.values()]
+    buckets = [GradBucket(number, members) for number, members in enumerate(made)]
+    if buckets:
+        buckets[-1].last = True
+    return buckets

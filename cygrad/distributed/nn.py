@@ -1,0 +1,410 @@
+"""
+Collectives that backward goes through.
+
+What they return depends on tensors of other ranks, and gradients travel back to those: all ranks have to run
+backward, in the order that their forward had. Derivatives of any order. Tensors are not changed in place.
+"""
+
+import cygrad
+from cygrad.autograd import Function
+from cygrad.distributed import collectives, point_to_point
+from cygrad.distributed.reduce_op import ReduceOp
+from cygrad.distributed.world import member
+
+__all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "recv", "reduce",
+           "reduce_scatter", "scatter", "send"]
+
+LINEAR = (ReduceOp.SUM, ReduceOp.AVG)
+
+
+def _group(operation, group):
+    found = member(group)
+    if found is None:
+        raise ValueError(f"{operation}: this process is not in the group (got GroupMember.NON_GROUP_MEMBER). Call it "
+                         "on members only.")
+    return found
+
+
+class _AllReduce(Function):
+    """Sum or average, whose transpose is itself."""
+
+    @staticmethod
+    def forward(ctx, tensor, op, group):
+        ctx.op, ctx.group = op, group
+        result = tensor.detach().clone()
+        collectives.all_reduce(result, op, group)
+        return result
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _AllReduce.apply(grad, ctx.op, ctx.group), None, None
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None):
+    """
+    Sum tensors over the ranks, element by element; all get the result.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    op : ReduceOp, default ReduceOp.SUM
+        Or AVG; the product, the maximum and the minimum are those of all tensors gathered, which takes more memory.
+    group : ProcessGroup, optional
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> distributed.nn.all_reduce(x * 3).sum().backward()
+    >>> x.grad
+    tensor([3., 3.])
+    >>> distributed.destroy_process_group()
+    """
+    group = _group("all_reduce", group)
+    if op in LINEAR:
+        return _AllReduce.apply(tensor, op, group)
+    together = cygrad.stack(all_gather(tensor, group))
+    if op is ReduceOp.PRODUCT:
+        return together.prod(0)
+    if op not in (ReduceOp.MAX, ReduceOp.MIN):
+        raise ValueError(f"all_reduce: ReduceOp.{getattr(op, 'name', op)} has no derivative. Use detach() first.")
+    return together.amax(0) if op is ReduceOp.MAX else together.amin(0)
+
+
+class _Broadcast(Function):
+    """One rank's tensor for all; the transpose is a sum on that rank."""
+
+    @staticmethod
+    def forward(ctx, tensor, src, group):
+        ctx.src, ctx.group = src, group
+        result = tensor.detach().clone()
+        collectives.broadcast(result, src, group)
+        return result
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _Reduce.apply(grad, ctx.src, ReduceOp.SUM, ctx.group), None, None
+
+
+class _Reduce(Function):
+    """A sum on one rank, zeros on the others; the transpose gives all ranks what that one has."""
+
+    @staticmethod
+    def forward(ctx, tensor, dst, op, group):
+        ctx.dst, ctx.group, ctx.op = dst, group, op
+        result = tensor.detach().clone()
+        collectives.reduce(result, dst, op, group)
+        return result if group.own_global_rank == dst else cygrad.zeros_like(result)
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad = grad / ctx.group.size() if ctx.op is ReduceOp.AVG else grad
+        return _Broadcast.apply(grad, ctx.dst, ctx.group), None, None, None
+
+
+def broadcast(tensor, src=0, group=None):
+    """
+    Give all ranks the elements that one of them has; the gradient on that rank is the sum of all.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of one shape and dtype everywhere. The gradient of those that are not sent is zero.
+    src : int, default 0
+        The rank in the world.
+    group : ProcessGroup, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    return _Broadcast.apply(tensor, src, _group("broadcast", group))
+
+
+def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
+    """
+    Sum tensors on one rank; the others get zeros.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    dst : int
+        The rank in the world.
+    op : ReduceOp, default ReduceOp.SUM
+        Or AVG.
+    group : ProcessGroup, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    if op not in LINEAR:
+        raise ValueError(f"reduce: only sums and averages have a derivative here (got {op}). Use all_reduce.")
+    return _Reduce.apply(tensor, dst, op, _group("reduce", group))
+
+
+class _AllToAll(Function):
+    """What rank *i* has at place *j* comes to place *i* on rank *j*; the transpose is the same the other way round."""
+
+    @staticmethod
+    def forward(ctx, group, shapes, *tensors):
+        ctx.group, ctx.shapes = group, [tuple(tensor.shape) for tensor in tensors]
+        results = tuple(cygrad.empty(shape, dtype=tensors[0].dtype) for shape in shapes)
+        collectives.all_to_all(list(results), [tensor.detach() for tensor in tensors], group)
+        return results
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return None, None, *_AllToAll.apply(ctx.group, ctx.shapes, *grads)
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None):
+    """
+    Give each rank the tensor at its place in the list, and collect what the others give to this one.
+
+    Parameters
+    ----------
+    output_tensor_list : list of Tensor
+        Says by its shapes what comes; it is not written to.
+    input_tensor_list : list of Tensor
+        One for each rank.
+    group : ProcessGroup, optional
+
+    Returns
+    -------
+    tuple of Tensor
+    """
+    group = _group("all_to_all", group)
+    return _AllToAll.apply(group, [tuple(tensor.shape) for tensor in output_tensor_list], *input_tensor_list)
+
+
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None):
+    """
+    Cut a tensor into parts along its first dimension, give one to each rank, and join what the others give.
+
+    Parameters
+    ----------
+    output : Tensor
+        Says by its shape what comes; it is not written to.
+    input : Tensor
+    output_split_sizes, input_split_sizes : list of int, optional
+        Sizes of the parts; equal ones if None.
+    group : ProcessGroup, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    group = _group("all_to_all_single", group)
+    parts = [tensor.split(collectives.split_sizes(tensor.shape, sizes, group.size(), name)) for tensor, sizes, name in
+             ((output, output_split_sizes, "output"), (input, input_split_sizes, "input"))]
+    return cygrad.cat(all_to_all(*parts, group))
+
+
+def all_gather(tensor, group=None):
+    """
+    Collect the tensors of all ranks on all ranks; the gradient is the sum of those that the ranks have for it.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of one shape and dtype everywhere.
+    group : ProcessGroup, optional
+
+    Returns
+    -------
+    tuple of Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.nn.all_gather(cygrad.ones(2))
+    (tensor([1., 1.]),)
+    >>> distributed.destroy_process_group()
+    """
+    return _AllGather.apply(tensor, _group("all_gather", group)).unbind(0)
+
+
+class _AllGather(Function):
+    """All tensors along a new dimension; the transpose is the sum of everybody's part."""
+
+    @staticmethod
+    def forward(ctx, tensor, group):
+        ctx.group = group
+        result = cygrad.empty((group.size(), *tensor.shape), dtype=tensor.dtype)
+        collectives.all_gather_into_tensor(result, tensor.detach(), group)
+        return result
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _ReduceScatter.apply(grad, ReduceOp.SUM, ctx.group), None
+
+
+class _ReduceScatter(Function):
+    """The sum of everybody's part, parts along the first dimension; the transpose collects them."""
+
+    @staticmethod
+    def forward(ctx, tensor, op, group):
+        ctx.group, ctx.op = group, op
+        result = cygrad.empty(tensor.shape[1:], dtype=tensor.dtype)
+        collectives.reduce_scatter_tensor(result, tensor.detach(), op, group)
+        return result
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad = grad / ctx.group.size() if ctx.op is ReduceOp.AVG else grad
+        return _AllGather.apply(grad, ctx.group), None, None
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
+    """
+    Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its place.
+
+    Parameters
+    ----------
+    output : Tensor
+        Accepted for programs that pass it; it is not written to.
+    input_list : list of Tensor
+        One for each rank, of one shape.
+    op : ReduceOp, default ReduceOp.SUM
+        Or AVG.
+    group : ProcessGroup, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    if op not in LINEAR:
+        raise ValueError(f"reduce_scatter: only sums and averages have a derivative here (got {op}). Use all_to_all.")
+    return _ReduceScatter.apply(cygrad.stack(list(input_list)), op, _group("reduce_scatter", group))
+
+
+def gather(tensor, dst=0, group=None):
+    """
+    Collect the tensors of all ranks on one rank.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of one shape and dtype everywhere.
+    dst : int, default 0
+        The rank in the world.
+    group : ProcessGroup, optional
+
+    Returns
+    -------
+    tuple of Tensor
+        Zeros on the other ranks.
+    """
+    group = _group("gather", group)
+    target = group.rank_of("gather", dst)
+    none = tensor.reshape(-1)[:0]
+    inputs = [tensor if rank == target else none for rank in range(group.size())]
+    shape = tensor.shape if group.own_rank == target else (0,)
+    results = _AllToAll.apply(group, [tuple(shape)] * group.size(), *inputs)
+    return results if group.own_rank == target else tuple(cygrad.zeros_like(tensor) + part.sum() for part in results)
+
+
+def scatter(tensors, src=0, group=None):
+    """
+    Give each rank one of the tensors that one rank has.
+
+    Parameters
+    ----------
+    tensors : list of Tensor
+        One for each rank, of one shape; on the other ranks they only say of which.
+    src : int, default 0
+        The rank in the world.
+    group : ProcessGroup, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    group = _group("scatter", group)
+    source = group.rank_of("scatter", src)
+    own = group.own_rank == source
+    inputs = list(tensors) if own else [tensor.reshape(-1)[:0] for tensor in tensors]
+    shape = tuple(tensors[group.own_rank].shape)
+    results = _AllToAll.apply(group, [shape if rank == source else (0,) for rank in range(group.size())], *inputs)
+    return results[source]
+
+
+class _Send(Function):
+    """A tensor leaves, its gradient comes back."""
+
+    @staticmethod
+    def forward(ctx, tensor, dst, group, tag):
+        ctx.shape, ctx.dtype, ctx.options = tuple(tensor.shape), tensor.dtype, (dst, group, tag)
+        point_to_point.send(tensor.detach(), *ctx.options)
+        return cygrad.zeros((), dtype=tensor.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _Recv.apply(grad, cygrad.empty(ctx.shape, dtype=ctx.dtype), *ctx.options), None, None, None
+
+
+class _Recv(Function):
+    """A tensor comes, its gradient goes back."""
+
+    @staticmethod
+    def forward(ctx, token, like, src, group, tag):
+        ctx.options = src, group, tag
+        result = cygrad.empty_like(like)
+        point_to_point.recv(result, *ctx.options)
+        return result
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _Send.apply(grad, *ctx.options), None, None, None, None
+
+
+def send(tensor, dst, group=None, tag=0):
+    """
+    Send a tensor to another rank, where `recv` returns it.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    dst : int
+        The rank in the world.
+    group : ProcessGroup, optional
+    tag : int, default 0
+
+    Returns
+    -------
+    Tensor
+        Zero, without dimensions. Backward from here waits for the gradient, so add it to the loss, or call its
+        ``backward()``.
+    """
+    return _Send.apply(tensor, dst, _group("send", group), tag)
+
+
+def recv(like, src, group=None, tag=0):
+    """
+    Receive a tensor that another rank sends with `send`; backward sends the gradient to that rank.
+
+    Parameters
+    ----------
+    like : Tensor
+        Says which shape and dtype comes; it is not written to.
+    src : int
+        The rank in the world.
+    group : ProcessGroup, optional
+    tag : int, default 0
+
+    Returns
+    -------
+    Tensor
+        It requires grad.
+    """
+    token = cygrad.zeros((), dtype=like.dtype, requires_grad=True)
+    return _Recv.apply(token, like, src, _group("recv", group), tag)

@@ -1,0 +1,45 @@
+"""How elements of several ranks become one."""
+
+import enum
+
+__all__ = ["ReduceOp"]
+
+
+class ReduceOp(enum.Enum):
+    """
+    How elements of several ranks become one.
+
+    The value is the name of MPI's operation. `AVG` is a sum that is divided by the number of ranks. Of booleans, the
+    sum and the maximum say whether any is true, the product and the minimum whether all are.
+
+    Examples
+    --------
+    >>> from cygrad.distributed import ReduceOp
+    >>> ReduceOp.SUM
+    <ReduceOp.SUM: 'SUM'>
+    """
+
+    SUM = "SUM"
+    AVG = "AVG"
+    PRODUCT = "PROD"
+    MIN = "MIN"
+    MAX = "MAX"
+    BAND = "BAND"
+    BOR = "BOR"
+    BXOR = "BXOR"
+
+
+OF_BOOLEANS = {"SUM": "LOR", "MAX": "LOR", "PROD": "LAND", "MIN": "LAND", "BAND": "LAND", "BOR": "LOR", "BXOR": "LXOR"}
+
+
+def mpi_name(operation, op, dtype):
+    """The name of MPI's operation for elements of a NumPy dtype."""
+    if not isinstance(op, ReduceOp):
+        raise TypeError(f"{operation}: op must be a ReduceOp (got {op!r}). Use ReduceOp.SUM, AVG, PRODUCT, MIN or MAX.")
+    kind = dtype.kind
+    refused = {ReduceOp.AVG: "biu", ReduceOp.MIN: "c", ReduceOp.MAX: "c", ReduceOp.BAND: "fc", ReduceOp.BOR: "fc",
+               ReduceOp.BXOR: "fc"}
+    if kind in refused.get(op, ""):
+        raise TypeError(f"{operation}: ReduceOp.{op.name} is not defined for {dtype}. Convert the tensor with to(), or "
+                        "use another operation.")
+    return OF_BOOLEANS[op.value] if kind == "b" else "SUM" if op is ReduceOp.AVG else op.value

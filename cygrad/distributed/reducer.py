@@ -1,0 +1,318 @@
+"""Averages gradients over ranks while backward goes on."""
+
+import functools
+
+import numpy as np
+
+from cygrad import Tensor, from_numpy
+from cygrad._core.creation.access import numpy_view
+from cygrad._core.engine.engine import queue_callback
+from cygrad._core.engine.plan_inspection import running
+from cygrad.autograd import Function
+from cygrad.distributed.collectives import all_reduce
+from cygrad.distributed.fixed_tree import tree_all_reduce
+from cygrad.distributed.grad_bucket import distribute
+from cygrad.distributed.objects import broadcast_object_list
+from cygrad.distributed.reduce_op import ReduceOp
+from cygrad.distributed.work import written
+
+__all__ = ["Reducer", "mapped"]
+
+FIRST_BYTES = 2 ** 20      # of the first bucket, so that communication starts early
+
+
+class Reducer:
+    """
+    Averages gradients over the ranks of a group while backward goes on.
+
+    Each parameter has a hook that copies its gradient into a bucket. A bucket that is full starts on its way, in the
+    order of buckets, which is the same everywhere; when the last one has started, the end of backward waits for all.
+
+    Parameters
+    ----------
+    parameters : list of (str, Tensor)
+        Those that require grad.
+    group : ProcessGroup
+    most_bytes : float
+        How large a bucket may get.
+    find_unused : bool
+        Whether some parameters may get no gradient.
+    as_views : bool
+        Whether ``.grad`` becomes a part of its bucket.
+    static : bool
+        Whether all backwards are like the first one.
+    deterministic : bool
+        Whether sums have a fixed order.
+    """
+
+    def __init__(self, parameters, group, most_bytes, find_unused, as_views, static, deterministic):
+        self.parameters, self.group, self.most_bytes = parameters, group, most_bytes
+        self.find_unused, self.as_views, self.static = find_unused, as_views, static
+        self.sum = tree_all_reduce if deterministic else all_reduce
+        self.hook = None                       # of communication: (state, function)
+        self.divisor = group.size()
+        self.times = [1] * len(parameters)     # how often each hook runs in one backward
+        self.waits = list(self.times)          # how often it still will
+        self.expecting = False                 # whether hooks belong to a backward that averages
+        self.learning = static                 # whether `times` is to be found out
+        self.started, self.under_way = 0, []   # buckets
+        self.came = []                         # the order of readiness in the first backward
+        self.last_backward = None              # the last that has averaged, with all those that were nested in it
+        self.rebuild_due = self.rebuilt = False
+        self.marked, self.unused, self.used = True, (), None
+        self.build(range(len(parameters) - 1, -1, -1))
+        for number, (_, parameter) in enumerate(parameters):
+            parameter.register_post_accumulate_grad_hook(functools.partial(self.ready, number))
+
+    def build(self, order):
+        """Make buckets for an order of readiness."""
+        self.buckets = distribute(self.parameters, list(order), min(FIRST_BYTES, self.most_bytes), self.most_bytes)
+        self.places = {number: (bucket, place) for bucket in self.buckets
+                       for place, (number, _, _) in enumerate(bucket.members)}
+
+    # ---- before backward
+
+    def rebuild(self):
+        """After the first backward: buckets in the order of readiness that rank 0 has seen."""
+        if self.rebuild_due:
+            self.rebuild_due, self.rebuilt = False, True
+            found = [self.came]
+            broadcast_object_list(found, group=self.group, src=self.group.ranks[0])
+            seen = dict.fromkeys(found[0])
+            self.build([*seen, *(number for number in range(len(self.parameters) - 1, -1, -1) if number not in seen)])
+
+    def prepare(self, output):
+        """
+        Expect a backward.
+
+        Parameters
+        ----------
+        output : any
+            What the module returned.
+
+        Returns
+        -------
+        any
+            The same, perhaps with a node more.
+        """
+        if self.expecting and self.waits != self.times:
+            missing = [name for wait, (name, _) in zip(self.waits, self.parameters, strict=True) if wait > 0]
+            raise RuntimeError(
+                "DistributedDataParallel: Expected to have finished reduction in the prior iteration before starting "
+                f"a new one (rank {self.group.own_global_rank} got no gradient for {', '.join(missing[:10])}"
+                f"{' and others' if len(missing) > 10 else ''}). Parameters that are not used in producing the loss "
+                "need find_unused_parameters=True, and all outputs of forward have to be used.")
+        self.expecting, self.marked, self.started = True, False, 0
+        self.waits = list(self.times)
+        for bucket in self.buckets:
+            bucket.pending = len(bucket.members)
+        if self.find_unused and not self.static:
+            self.unused = self.unreached(output)
+        if self.learning or self.find_unused:
+            return mapped(output, lambda tensors: _Sink.apply(self, *tensors))
+        return output
+
+    def unreached(self, output):
+        """The numbers of parameters that the graph of the output does not lead to."""
+        found = []
+        mapped(output, lambda tensors: found.extend(tensors) or tensors)
+        stack = [tensor.grad_fn for tensor in found]
+        seen, reached = set(stack), {id(tensor) for tensor in found}
+        while stack:
+            node = stack.pop()
+            for following, _ in () if node is None else node.next_functions:
+                if following is not None and following not in seen:
+                    seen.add(following)
+                    if hasattr(following, "variable"):
+                        reached.add(id(following.variable))
+                    else:
+                        stack.append(following)
+        return [number for number, (_, parameter) in enumerate(self.parameters) if id(parameter) not in reached]
+
+    # ---- in backward
+
+    def begin(self):
+        """Backward has reached the outputs of the module."""
+        if self.expecting and self.learning:
+            queue_callback(self.learned)
+        elif self.expecting:
+            self.mark_unused()
+
+    def ready(self, number, parameter):
+        """The gradient of a parameter is complete; its hook."""
+        if not self.expecting:
+            if self.last_backward is not None and running()[-1] == self.last_backward:
+                self.refuse(number)
+            return
+        if self.learning:
+            self.waits[number] -= 1                        # counts below zero how often it came
+            self.came.append(number)
+            return
+        self.mark_unused()
+        self.waits[number] -= 1
+        if self.waits[number] == 0:
+            if not self.rebuilt:
+                self.came.append(number)
+            self.fill(number, parameter)
+        elif self.waits[number] < 0:
+            self.refuse(number)
+
+    def refuse(self, number):
+        """A gradient comes after its bucket has left."""
+        raise RuntimeError(
+            "DistributedDataParallel: Expected to mark a variable ready only once (got a second gradient of "
+            f"{self.parameters[number][0]} in one backward on rank {self.group.own_global_rank}). A parameter that "
+            "several nested backwards reach, as reentrant checkpoints have them, needs static_graph=True.")
+
+    def mark_unused(self):
+        """Parameters that will get no gradient do not keep others waiting."""
+        if not self.marked:
+            self.marked = True
+            for number in self.unused:
+                self.waits[number] = 0
+                self.fill(number, self.parameters[number][1])
+
+    def fill(self, number, parameter):
+        """Put a gradient into its bucket, and start what is full."""
+        bucket, place = self.places[number]
+        target, grad = bucket.arrays[place], parameter.grad
+        if grad is None:
+            target[...] = 0
+        else:
+            source = numpy_view(grad)
+            if self.hook is None:
+                np.multiply(source, 1 / self.divisor, out=target)
+            else:
+                target[...] = source
+        bucket.pending -= 1
+        if bucket.pending == 0 and bucket.number == self.started:
+            self.start()
+            if self.started == len(self.buckets):
+                queue_callback(self.finish)
+        elif self.under_way:                               # bring communication forward
+            self.under_way = [future for future in self.under_way if not future.done()]
+
+    def start(self):
+        """Start the buckets that are full, up to the first that is not."""
+        while self.started < len(self.buckets) and self.buckets[self.started].pending == 0:
+            bucket = self.buckets[self.started]
+            if self.hook is None:
+                bucket.future = self.sum(bucket.flat, group=self.group, async_op=True, detail=bucket.told)
+            else:
+                bucket.future = self.hook[1](self.hook[0], bucket)
+            self.under_way.append(bucket.future)
+            self.started += 1
+
+    def learned(self):
+        """The end of the first backward of a static graph: what came, and how often, will be so each time."""
+        self.learning = False
+        self.times = [1 - wait for wait in self.waits]
+        self.unused = [number for number, times in enumerate(self.times) if times == 0]
+        self.came = list(dict.fromkeys(reversed(self.came)))[::-1]
+        for number, (_, parameter) in enumerate(self.parameters):
+            self.fill(number, parameter)
+
+    # ---- the end of backward
+
+    def finish(self):
+        """Wait for all buckets, and bring the averages to ``.grad``."""
+        self.expecting, self.under_way = False, []
+        self.last_backward = running()[-1] if running() else None
+        self.find_used()
+        for bucket in self.buckets:
+            result, bucket.future = bucket.future.wait(), None
+            if self.hook is not None:
+                result = result[0] if isinstance(result, (list, tuple)) else result
+                if result is not bucket.flat:
+                    bucket.set_buffer(result)
+            for place, (number, _, parameter) in enumerate(bucket.members):
+                if self.used is None or self.used[number]:
+                    self.bring(parameter, bucket, place)
+        if not self.rebuilt and (self.static or not self.find_unused) and len(self.buckets) > 1:
+            self.rebuild_due = True
+        else:
+            self.came = []
+
+    def find_used(self):
+        """Ask which parameters have a gradient on some rank: each time, or once if it stays so."""
+        if (self.used is None) if self.static else self.find_unused:
+            self.used = np.ones(len(self.parameters), np.uint8)
+            self.used[list(self.unused)] = 0
+            all_reduce(from_numpy(self.used), ReduceOp.MAX, self.group, detail="which parameters are used")
+
+    def bring(self, parameter, bucket, place):
+        """The average of a gradient becomes ``.grad``."""
+        grad, view = parameter.grad, bucket.views[place]
+        if grad is None:
+            parameter.grad = view if self.as_views else view.clone()
+        elif not self.as_views:
+            np.copyto(numpy_view(grad), bucket.arrays[place])
+            written(grad)
+        elif grad.data_ptr() != view.data_ptr():
+            parameter.grad = view
+
+    def shadow(self):
+        """Take part in an average without gradients of one's own."""
+        for bucket in self.buckets:
+            bucket.array[...] = 0
+            bucket.pending = 0
+        self.unused, self.started = range(len(self.parameters)), 0
+        self.start()
+        self.finish()
+
+
+class _Sink(Function):
+    """The identity on a module's outputs; in backward it says that backward has come to the module."""
+
+    @staticmethod
+    def forward(ctx, reducer, *tensors):
+        ctx.reducer = reducer
+        ctx.set_materialize_grads(False)
+        return tensors
+
+    @staticmethod
+    def backward(ctx, *grads):
+        ctx.reducer.begin()
+        return None, *grads
+
+
+def mapped(structure, function):
+    """
+    A structure with the tensors that require grad replaced by what a function makes of all of them.
+
+    Parameters
+    ----------
+    structure : any
+        Tensors in tuples, lists and dicts.
+    function : callable
+        From a list of tensors to as many.
+    """
+    found = []
+
+    def collect(part):
+        if isinstance(part, Tensor):
+            if part.requires_grad:
+                found.append(part)
+        elif isinstance(part, (list, tuple)):
+            for item in part:
+                collect(item)
+        elif isinstance(part, dict):
+            for item in part.values():
+                collect(item)
+
+    def replaced(part):
+        if isinstance(part, Tensor):
+            return next(results) if part.requires_grad else part
+        if isinstance(part, tuple) and hasattr(part, "_fields"):
+            return type(part)(*map(replaced, part))
+        if isinstance(part, (list, tuple)):
+            return type(part)(map(replaced, part))
+        if isinstance(part, dict):
+            return type(part)((key, replaced(item)) for key, item in part.items())
+        return part
+
+    collect(structure)
+    if not found:
+        return structure
+    results = iter(function(found))
+    return replaced(structure)

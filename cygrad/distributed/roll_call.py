@@ -1,0 +1,90 @@
+"""Who has come to a collective, and who has left the job: what messages about a wait can say."""
+
+__all__ = ["RollCall"]
+
+TAG = 17
+
+
+class RollCall:
+    """
+    Messages beside the collectives, of ranks that wait or have left.
+
+    A rank that has waited for a while tells those it waits for what it waits for, and looks what others have told.
+    Nothing of it happens while collectives take less than a quarter of a second, and nobody has to answer.
+
+    Parameters
+    ----------
+    comm : MPI.Comm
+        A communicator of all ranks that nothing else uses.
+    """
+
+    def __init__(self, comm):
+        self.comm = comm
+        self.waiting = {}         # rank -> (channel, number of the collective, its name, what it is)
+        self.left = {}            # rank -> channel -> how many collectives it has called
+        self.told = None          # what was last announced
+        self.sent = []
+
+    def send(self, message, ranks):
+        """Send something to ranks, without waiting for them."""
+        self.sent = [request for request in self.sent if not request.Test()]
+        self.sent += [self.comm.isend(message, rank, TAG) for rank in ranks if rank != self.comm.rank]
+
+    def receive(self):
+        """Read what others have sent."""
+        while self.comm.iprobe(tag=TAG):
+            status = self.comm_status()
+            kind, content = self.comm.recv(tag=TAG, status=status)
+            getattr(self, kind)[status.Get_source()] = content
+
+    def comm_status(self):
+        """A place for the sender of a message."""
+        from mpi4py import MPI
+        return MPI.Status()
+
+    def look(self, work):
+        """Tell the others what this rank waits for, and stop if one of them has left."""
+        if self.told is not work:
+            self.told = work
+            self.send(("waiting", (work.channel, work.number, work.name, work.told())), partners(work))
+        self.receive()
+        gone = [rank for rank in partners(work)
+                if rank in self.left and (work.partners is not None
+                                          or self.left[rank].get(work.channel, -1) < work.number)]
+        if gone:
+            from cygrad.distributed.errors import DistBackendError
+            raise DistBackendError(f"{work.name}: {ranks_text(gone)} left the job (got a wait of rank {self.comm.rank} "
+                                   f"in {work.told()}). All ranks have to call the same collectives before they end.")
+
+    def who_is_missing(self, work):
+        """A sentence on the ranks that have not come."""
+        self.receive()
+        missing, elsewhere = [], []
+        for rank in partners(work):
+            channel, number, name, text = self.waiting.get(rank, (None, -1, "", ""))
+            same = channel == work.channel and work.partners is None
+            if rank == self.comm.rank or (same and (number, name) == (work.number, work.name)):
+                continue
+            missing.append(rank)
+            if text and (not same or number >= work.number):
+                elsewhere.append(f"Rank {rank} was last seen waiting in {text}.")
+        first = f"{ranks_text(missing)} not come." if missing else "All ranks have come, but MPI does not go on."
+        return " ".join([first, *elsewhere])
+
+    def leave(self, groups):
+        """Tell everybody that this rank goes, and wait until all do, so that nobody waits for it in vain."""
+        called = {(group.number, later): group.called[later] for group in groups for later in (False, True)}
+        self.send(("left", called), range(self.comm.size))
+        return self.comm.Ibarrier()
+
+
+def partners(work):
+    """The ranks that a collective needs."""
+    return work.group.ranks if work.partners is None else work.partners
+
+
+def ranks_text(ranks):
+    """Ranks as the subject of a sentence, with the verb."""
+    if len(ranks) == 1:
+        return f"Rank {ranks[0]} has"
+    return f"Ranks {', '.join(map(str, ranks[:20]))}{' and others' if len(ranks) > 20 else ''} have"

@@ -1,0 +1,376 @@
+"""The processes of a job and groups of them."""
+
+import importlib.util
+import os
+import warnings
+
+from cygrad import get_num_threads, set_num_threads
+from cygrad.distributed import faults
+from cygrad.distributed.alone import Alone
+from cygrad.distributed.debug import debugging, same_everywhere
+from cygrad.distributed.future import stage
+from cygrad.distributed.roll_call import RollCall
+from cygrad.distributed.work import Work, finish_all, seconds_of
+
+__all__ = [
+    "GroupMember", "ProcessGroup", "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank",
+    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "is_available",
+    "is_initialized", "is_mpi_available", "new_group",
+]
+
+DEFAULT_TIMEOUT = 30 * 60
+LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")        # where launchers say how many ranks they have started
+
+
+class ProcessGroup:
+    """
+    Ranks that communicate with each other; `init_process_group` and `new_group` make them.
+
+    Parameters
+    ----------
+    comm : MPI.Comm or Alone
+    ranks : tuple of int
+        The members, by their ranks in the world.
+    number : int
+        Of the group, the same on all members.
+    timeout : float
+        In seconds.
+    roll : RollCall or None
+    crowded : bool
+        Whether there are more ranks on this machine than cores.
+    """
+
+    def __init__(self, comm, ranks, number, timeout, roll, crowded):
+        self.ranks, self.number, self.timeout, self.roll, self.crowded = ranks, number, timeout, roll, crowded
+        self.comms = [comm, comm.Dup()]            # for first steps, and for what follows them
+        self.called = [0, 0]                       # how many collectives on each
+        self.queue = {}                            # what has to follow in this order
+        self.own_rank, self.own_global_rank = comm.rank, ranks[comm.rank]
+        self.name = "the default group" if number == 0 else f"group {number} of ranks {list(ranks)}"
+        self.comparisons = comm.Dup() if debugging() and len(ranks) > 1 else None
+        self.mpi = None if isinstance(comm, Alone) else importlib.import_module("mpi4py.MPI")
+        self.in_place = self.mpi and self.mpi.IN_PLACE
+
+    @property
+    def comm(self):
+        """The communicator for what is called now."""
+        return self.comms[stage.later]
+
+    def rank(self):
+        """This process's rank in the group."""
+        return self.own_rank
+
+    def size(self):
+        """How many ranks there are."""
+        return len(self.ranks)
+
+    def rank_of(self, operation, global_rank, group_rank=None):
+        """A rank in the group, given as one of the world or, if that is None, of the group."""
+        given = global_rank if group_rank is None else group_rank
+        known = self.ranks if group_rank is None else range(len(self.ranks))
+        if isinstance(given, bool) or given not in known:
+            raise ValueError(f"{operation}: there is no such rank in {self.name} (got {given!r}, expected one of "
+                             f"{list(known)}).")
+        return self.ranks.index(given) if group_rank is None else given
+
+    def run(self, name, steps, async_op=False, detail=None, facts=(), several=False):
+        """
+        Run a collective.
+
+        Parameters
+        ----------
+        name : str
+            Of the operation.
+        steps : generator
+            See `Work`.
+        async_op : bool
+            Whether to return a handle instead of waiting.
+        detail : str or callable, optional
+            What it is about, in messages.
+        facts : tuple
+            What has to be the same on all ranks; tensors stand for their shape and dtype.
+        several : bool
+            Whether there may be several steps.
+
+        Returns
+        -------
+        Work or None
+        """
+        self.check_open()
+        self.called[stage.later] += 1
+        if self.comparisons is not None and not stage.later:
+            same_everywhere(self, name, facts)
+        work = Work(self, name, steps, None, detail, several)
+        if async_op:
+            return work
+        work.wait()
+        return None
+
+    def check_open(self):
+        """Raise if the group has been destroyed."""
+        if not self.comms:
+            raise ValueError("Invalid process group specified: it has been destroyed. Make a new one with new_group.")
+
+    def __repr__(self):
+        return f"<ProcessGroup: rank {self.own_rank} of {len(self.ranks)}>"
+
+
+class GroupMember:
+    """What stands for a group in special cases."""
+
+    NON_GROUP_MEMBER = object()
+
+
+class _World:
+    """The default group, and what belongs to the process."""
+
+    group = None
+    groups = ()                  # all that are open, the default group first
+    roll = None
+    made = 0                     # how many groups there have been
+    crowded = False
+
+
+class _GroupNames(type):
+    """Properties of the class `group`."""
+
+    @property
+    def WORLD(cls):
+        """The default group, None before `init_process_group`."""
+        return _World.group
+
+
+class group(metaclass=_GroupNames):
+    """The default group, under the name ``group.WORLD``."""
+
+
+def is_available():
+    """Is there support for several processes? Always, if only for one."""
+    return True
+
+
+def is_mpi_available():
+    """Is mpi4py installed?"""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+def is_initialized():
+    """Has `init_process_group` been called?"""
+    return _World.group is not None
+
+
+def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None,
+                       group_name="", pg_options=None, device_id=None):
+    """
+    Make this process one of the ranks of a job that ``mpiexec`` has started.
+
+    ``mpiexec -n 4 python train.py`` starts four. Where mpi4py is not installed, or a program is started without
+    ``mpiexec``, there is a world of one rank, so that the same program runs alone. From here on an exception that
+    nobody catches ends all ranks, and cygrad uses as many threads as there are cores for each rank on this machine,
+    unless ``OMP_NUM_THREADS`` or `set_num_threads` have said otherwise.
+
+    Parameters
+    ----------
+    backend : "mpi", optional
+        There is no other one.
+    init_method, store, group_name, pg_options, device_id : optional
+        Accepted for programs that pass them: MPI knows who is there.
+    timeout : timedelta or float, default 30 minutes
+        How long a rank waits for others, in seconds.
+    world_size, rank : int, optional
+        If given, they must be what MPI says.
+
+    Raises
+    ------
+    ValueError
+        For another backend, or other numbers than MPI's.
+    RuntimeError
+        If there is a default group already, or ``mpiexec`` and mpi4py do not fit together.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group("mpi")
+    >>> distributed.get_rank(), distributed.get_world_size()
+    (0, 1)
+    >>> distributed.destroy_process_group()
+    """
+    if _World.group is not None:
+        raise RuntimeError("init_process_group: trying to initialize the default process group twice (got a second "
+                           "call). Call destroy_process_group first.")
+    if backend is not None and str(backend).lower() != "mpi":
+        raise ValueError(f"init_process_group: unknown backend (got {backend!r}, expected 'mpi'). All communication "
+                         "goes through MPI, on one machine and on many.")
+    seconds = seconds_of(timeout, DEFAULT_TIMEOUT)
+    comm = _world_communicator()
+    for name, given, found in (("world_size", world_size, comm.size), ("rank", rank, comm.rank)):
+        if given not in (-1, None, found):
+            raise ValueError(f"init_process_group: MPI says otherwise about {name} (got {given}, expected {found}). "
+                             "Leave it out; mpiexec -n says how many ranks there are.")
+    if comm.size > 1 and _World.roll is None:
+        _World.crowded = _share_cores(comm)
+        _World.roll = RollCall(comm.Dup())
+        faults.install(comm, _World)
+    _World.made = 1
+    _World.group = ProcessGroup(comm.Dup(), tuple(range(comm.size)), 0, seconds, _World.roll, _World.crowded)
+    _World.groups = [_World.group]
+
+
+def _world_communicator():
+    """MPI's communicator of all ranks, or that of a world of one."""
+    launched = max((int(os.environ[name]) for name in LAUNCHERS if os.environ.get(name, "").isdigit()), default=1)
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        if launched > 1:
+            raise RuntimeError(f"init_process_group: {launched} ranks have been started, but mpi4py cannot be loaded "
+                               f"(got {error}). Install it: pip install 'cygrad[mpi]'.") from error
+        return Alone()
+    if launched > 1 and MPI.COMM_WORLD.size == 1:
+        library = MPI.Get_library_version().split(",")[0].split("\n")[0].strip()
+        raise RuntimeError(f"init_process_group: mpiexec has started {launched} ranks, but MPI sees only this one "
+                           f"(got the library {library}). Use the mpiexec that belongs to it.")
+    if MPI.COMM_WORLD.size > 1 and MPI.Query_thread() < MPI.THREAD_SERIALIZED:
+        warnings.warn("init_process_group: MPI was started for one thread only; call collectives in the main thread.",
+                      stacklevel=3)
+    return MPI.COMM_WORLD
+
+
+def _share_cores(comm):
+    """Divide cores among the ranks of this machine; -> whether there are more ranks than cores."""
+    from mpi4py import MPI
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    own = os.sched_getaffinity(0)
+    masks = node.allgather(sorted(own))
+    node.Free()
+    share = sum(1 / sum(core in mask for mask in masks) for core in own)
+    if "OMP_NUM_THREADS" not in os.environ and get_num_threads() == len(own):
+        set_num_threads(max(1, int(share + 1e-6)))
+    return len(masks) > len(set().union(*masks))
+
+
+def member(group):
+    """The group that is meant, which must be open; None if this process is not in it."""
+    if group is None:
+        group = _World.group
+        if group is None:
+            raise ValueError("Default process group has not been initialized, please make sure to call "
+                             "init_process_group.")
+    elif group is GroupMember.NON_GROUP_MEMBER:
+        return None
+    elif not isinstance(group, ProcessGroup):
+        raise TypeError(f"group: expected a ProcessGroup (got {type(group).__name__}). Make one with new_group.")
+    group.check_open()
+    return group
+
+
+def own_group(operation, group):
+    """The group that is meant; None, with a warning, if this process is not in it."""
+    found = member(group)
+    if found is None:
+        warnings.warn(f"Running {operation} on global rank {_World.group.own_rank} which does not belong to the given "
+                      "group.", stacklevel=3)
+    return found
+
+
+def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False,
+              group_desc=None, device_id=None):
+    """
+    Make a group of some of the ranks. All ranks of the job have to call it, in the same order.
+
+    Parameters
+    ----------
+    ranks : list of int, optional
+        All if None.
+    timeout : timedelta or float, optional
+        That of the default group if None.
+    backend, pg_options, use_local_synchronization, group_desc, device_id : optional
+        Accepted for programs that pass them.
+
+    Returns
+    -------
+    ProcessGroup or GroupMember.NON_GROUP_MEMBER
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.new_group([0]).size()
+    1
+    >>> distributed.destroy_process_group()
+    """
+    world = member(None)
+    ranks = list(range(world.size())) if ranks is None else sorted(ranks)
+    if not ranks or len(set(ranks)) < len(ranks) or not set(ranks) <= set(world.ranks):
+        raise ValueError(f"new_group: ranks must be different ranks of the world (got {ranks}, expected some of 0 to "
+                         f"{world.size() - 1}).")
+    seconds = seconds_of(timeout, world.timeout)
+    number = _World.made
+    _World.made += 1
+    if world.own_rank not in ranks:
+        return GroupMember.NON_GROUP_MEMBER
+    if len(ranks) == world.size():
+        comm = world.comm.Dup()
+    else:
+        comm = world.comm.Create_group(world.comm.Get_group().Incl(ranks), number)
+    made = ProcessGroup(comm, tuple(ranks), number, seconds, _World.roll, _World.crowded)
+    _World.groups.append(made)
+    return made
+
+
+def destroy_process_group(group=None):
+    """
+    Give back a group, or everything if None, after all that is under way has come to its end.
+
+    Parameters
+    ----------
+    group : ProcessGroup, optional
+    """
+    found = member(group)
+    if found is None:
+        return
+    finish_all(found.timeout)
+    gone = list(_World.groups) if found is _World.group else [found]
+    for one in gone:
+        for comm in (*one.comms, one.comparisons):
+            if comm is not None:
+                comm.Free()
+        one.comms, one.comparisons = (), None
+    _World.groups = [one for one in _World.groups if one not in gone]
+    if found is _World.group:
+        _World.group = None
+
+
+def get_rank(group=None):
+    """This process's rank in a group, the whole world if None; -1 if it is not in it."""
+    found = member(group)
+    return -1 if found is None else found.own_rank
+
+
+def get_world_size(group=None):
+    """How many ranks a group has, the whole world if None; -1 if this process is not in it."""
+    found = member(group)
+    return -1 if found is None else found.size()
+
+
+def get_backend(group=None):
+    """What carries communication: "mpi"."""
+    if member(group) is None:
+        raise ValueError("Invalid process group specified: this process is not in it (got a call of get_backend).")
+    return "mpi"
+
+
+def get_process_group_ranks(group=None):
+    """The members of a group, by their ranks in the world."""
+    return list(member(group).ranks)
+
+
+def get_group_rank(group, global_rank):
+    """The rank in a group of a rank in the world."""
+    return member(group).rank_of("get_group_rank", global_rank)
+
+
+def get_global_rank(group, group_rank):
+    """The rank in the world of a rank in a group."""
+    found = member(group)
+    return found.ranks[found.rank_of("get_global_rank", None, group_rank)]

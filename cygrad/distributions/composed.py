@@ -1,0 +1,548 @@
+"""Distributions made of others: by transforms of their values, as mixtures, and with batches as parts of one value."""
+
+import math
+
+import cygrad
+from cygrad.distributions import constraints
+from cygrad.distributions.continuous import Exponential, Gamma, Normal, Uniform
+from cygrad.distributions.discrete import Categorical
+from cygrad.distributions.distribution import Distribution
+from cygrad.distributions.transforms import (
+    AffineTransform,
+    ComposeTransform,
+    ExpTransform,
+    PowerTransform,
+    SigmoidTransform,
+    StickBreakingTransform,
+    Transform,
+)
+from cygrad.distributions.utils import (
+    broadcast_all,
+    clamp_probs,
+    euler_constant,
+    logits_to_probs,
+    probs_to_logits,
+    sum_last,
+)
+
+__all__ = ["Independent", "InverseGamma", "Kumaraswamy", "LogNormal", "LogisticNormal", "MixtureSameFamily", "Pareto",
+           "RelaxedBernoulli", "RelaxedOneHotCategorical", "TransformedDistribution", "Weibull"]
+
+
+class Independent(Distribution):
+    """A distribution whose last `reinterpreted_batch_ndims` batch dimensions count as parts of one value."""
+
+    def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
+        if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
+            raise ValueError("Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
+                             f"{reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}")
+        shape = base_distribution.batch_shape + base_distribution.event_shape
+        n = len(base_distribution.batch_shape) - reinterpreted_batch_ndims
+        self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
+        super().__init__(shape[:n], shape[n:], validate_args)
+
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
+    mean = property(lambda self: self.base_dist.mean)
+    mode = property(lambda self: self.base_dist.mode)
+    variance = property(lambda self: self.base_dist.variance)
+
+    @property
+    def has_enumerate_support(self):
+        """Only without parts."""
+        return self.base_dist.has_enumerate_support and not self.reinterpreted_batch_ndims
+
+    @constraints.dependent_property
+    def support(self):
+        """That of the base, part for part."""
+        n = self.reinterpreted_batch_ndims
+        return constraints.independent(self.base_dist.support, n) if n else self.base_dist.support
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        parts = self.event_shape[:self.reinterpreted_batch_ndims]
+        return Independent(self.base_dist.expand(tuple(batch_shape) + parts), self.reinterpreted_batch_ndims,
+                           validate_args=False)
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value):
+        """The sum of those of the parts."""
+        return sum_last(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def entropy(self):
+        """The sum of those of the parts."""
+        return sum_last(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def enumerate_support(self, expand=True):
+        """That of the base."""
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+        return self.base_dist.enumerate_support(expand)
+
+    def __repr__(self):
+        return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"
+
+
+class TransformedDistribution(Distribution):
+    """
+    The distribution of what transforms make of the values of another one.
+
+    Parameters
+    ----------
+    base_distribution : Distribution
+    transforms : Transform or list of Transform
+        Applied in this order.
+    validate_args : bool, optional
+    """
+
+    def __init__(self, base_distribution, transforms, validate_args=None):
+        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        if not all(isinstance(transform, Transform) for transform in self.transforms):
+            raise ValueError(f"transforms must be a Transform or a list of Transforms (got {transforms!r}).")
+        whole = ComposeTransform(self.transforms)
+        shape = base_distribution.batch_shape + base_distribution.event_shape
+        if len(shape) < whole.domain.event_dim:
+            raise ValueError("base_distribution needs to have shape with size at least "
+                             f"{whole.domain.event_dim}, but got {shape}.")
+        image = whole.forward_shape(shape)
+        # The base gets the shape that the transforms bring along, and as many dimensions per value as they need.
+        spread = whole.inverse_shape(image)
+        if spread != shape:
+            own = len(base_distribution.event_shape)
+            base_distribution = base_distribution.expand(spread[:len(spread) - own])
+        missing = whole.domain.event_dim - len(base_distribution.event_shape)
+        if missing > 0:
+            base_distribution = Independent(base_distribution, missing, validate_args=False)
+        self.base_dist = base_distribution
+        n = len(image) - max(whole.codomain.event_dim, len(base_distribution.event_shape)
+                             + whole.codomain.event_dim - whole.domain.event_dim)
+        super().__init__(image[:n], image[n:], validate_args)
+
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
+
+    @constraints.dependent_property
+    def support(self):
+        """What the last transform gives."""
+        if not self.transforms:
+            return self.base_dist.support
+        found = self.transforms[-1].codomain
+        missing = len(self._event_shape) - found.event_dim
+        return constraints.independent(found, missing) if missing > 0 else found
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        twin = object.__new__(type(self)) if _instance is None else _instance
+        twin.__dict__.update(self.__dict__)
+        batch_shape = tuple(batch_shape)
+        shape = ComposeTransform(self.transforms).inverse_shape(batch_shape + self._event_shape)
+        twin.base_dist = self.base_dist.expand(shape[:len(shape) - len(self.base_dist.event_shape)])
+        twin._batch_shape = batch_shape
+        return twin
+
+    def _image(self, value):
+        for transform in self.transforms:
+            value = transform(value)
+        return value
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        with cygrad.no_grad():
+            return self._image(self.base_dist.sample(sample_shape))
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return self._image(self.base_dist.rsample(sample_shape))
+
+    def log_prob(self, value):
+        """That of the base, less what the transforms stretch."""
+        n, y, total = len(self._event_shape), self._checked(value), 0.0
+        for transform in reversed(self.transforms):
+            x = transform.inv(y)
+            n += transform.domain.event_dim - transform.codomain.event_dim
+            total = total - sum_last(transform.log_abs_det_jacobian(x, y), n - transform.domain.event_dim)
+            y = x
+        return total + sum_last(self.base_dist.log_prob(y), n - len(self.base_dist.event_shape))
+
+    def _turned(self, probability):
+        sign = math.prod(transform.sign for transform in self.transforms) if self.transforms else 1
+        return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        self._checked(value)
+        for transform in reversed(self.transforms):
+            value = transform.inv(value)
+        return self._turned(self.base_dist.cdf(value))
+
+    def icdf(self, value):
+        """The value below which there is that much probability."""
+        return self._image(self.base_dist.icdf(self._turned(value)))
+
+    def __repr__(self):
+        if type(self) is TransformedDistribution:
+            return f"TransformedDistribution({self.base_dist}, {self.transforms})"
+        return super().__repr__()
+
+
+class LogNormal(TransformedDistribution):
+    """The exponential of a normal number."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args)
+
+    loc = property(lambda self: self.base_dist.loc)
+    scale = property(lambda self: self.base_dist.scale)
+    mean = property(lambda self: (self.loc + self.scale.square() / 2).exp())
+    mode = property(lambda self: (self.loc - self.scale.square()).exp())
+    variance = property(lambda self: cygrad.expm1(self.scale.square()) * (2 * self.loc + self.scale.square()).exp())
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return self.base_dist.entropy() + self.loc
+
+
+class LogisticNormal(TransformedDistribution):
+    """Shares of 1 by breaking a stick at normal numbers."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        base = Normal(loc, scale, validate_args=validate_args)
+        super().__init__(base if base.batch_shape else base.expand((1,)), StickBreakingTransform(), validate_args)
+
+    loc = property(lambda self: self.base_dist.base_dist.loc)
+    scale = property(lambda self: self.base_dist.base_dist.scale)
+
+
+class Kumaraswamy(TransformedDistribution):
+    """Kumaraswamy's distribution, of a number between 0 and 1."""
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(self, concentration1, concentration0, validate_args=None):
+        self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
+        a, b = self.concentration1, self.concentration0
+        base = Uniform(cygrad.zeros_like(a), cygrad.ones_like(a), validate_args=validate_args)
+        super().__init__(base, [PowerTransform(b.reciprocal()), AffineTransform(1.0, -1.0),
+                                PowerTransform(a.reciprocal())], validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        return Kumaraswamy(self.concentration1.expand(batch_shape), self.concentration0.expand(batch_shape),
+                           validate_args=False)
+
+    def _moment(self, n):
+        a, b = self.concentration1, self.concentration0
+        return (b.log() + cygrad.lgamma(1 + n / a) + cygrad.lgamma(b) - cygrad.lgamma(1 + n / a + b)).exp()
+
+    mean = property(lambda self: self._moment(1))
+    variance = property(lambda self: self._moment(2) - self._moment(1).square())
+
+    @property
+    def mode(self):
+        """nan where the density has no maximum inside."""
+        a, b = self.concentration1, self.concentration0
+        return cygrad.where((a < 1) | (b < 1), math.nan, ((a - 1) / (a * b - 1)) ** a.reciprocal())
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        a, b = self.concentration1, self.concentration0
+        harmonic = cygrad.digamma(b + 1) + euler_constant
+        return (1 - b.reciprocal()) + (1 - a.reciprocal()) * harmonic - a.log() - b.log()
+
+
+class Pareto(TransformedDistribution):
+    """A power law above `scale`."""
+
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    has_rsample = True
+
+    def __init__(self, scale, alpha, validate_args=None):
+        self.scale, self.alpha = broadcast_all(scale, alpha)
+        super().__init__(Exponential(self.alpha, validate_args=validate_args),
+                         [ExpTransform(), AffineTransform(loc=0.0, scale=self.scale)], validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        return Pareto(self.scale.expand(batch_shape), self.alpha.expand(batch_shape), validate_args=False)
+
+    mode = property(lambda self: self.scale)
+
+    @property
+    def mean(self):
+        """Infinite up to alpha 1."""
+        a = self.alpha.clamp(min=1)
+        return a * self.scale / (a - 1)
+
+    @property
+    def variance(self):
+        """Infinite up to alpha 2."""
+        a = self.alpha.clamp(min=2)
+        return self.scale.square() * a / ((a - 1).square() * (a - 2))
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self):
+        """From `scale` on."""
+        return constraints.greater_than_eq(self.scale)
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
+
+
+class Weibull(TransformedDistribution):
+    """Weibull's distribution: a power of an exponential number."""
+
+    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, scale, concentration, validate_args=None):
+        self.scale, self.concentration = broadcast_all(scale, concentration)
+        super().__init__(Exponential(cygrad.ones_like(self.scale), validate_args=validate_args),
+                         [PowerTransform(self.concentration.reciprocal()), AffineTransform(0.0, self.scale)],
+                         validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        return Weibull(self.scale.expand(batch_shape), self.concentration.expand(batch_shape), validate_args=False)
+
+    def _moment(self, n):
+        return cygrad.lgamma(1 + n / self.concentration).exp()
+
+    mean = property(lambda self: self.scale * self._moment(1))
+    variance = property(lambda self: self.scale.square() * (self._moment(2) - self._moment(1).square()))
+    mode = property(lambda self: self.scale * (
+        (self.concentration - 1) / self.concentration) ** self.concentration.reciprocal())
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return (euler_constant * (1 - self.concentration.reciprocal()) + (self.scale / self.concentration).log() + 1)
+
+
+class InverseGamma(TransformedDistribution):
+    """The reciprocal of a number with a gamma distribution."""
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, concentration, rate, validate_args=None):
+        base = Gamma(concentration, rate, validate_args=validate_args)
+        super().__init__(base, PowerTransform(cygrad.full_like(base.rate, -1.0)), validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        return InverseGamma(self.concentration.expand(batch_shape), self.rate.expand(batch_shape), validate_args=False)
+
+    concentration = property(lambda self: self.base_dist.concentration)
+    rate = property(lambda self: self.base_dist.rate)
+    mode = property(lambda self: self.rate / (self.concentration + 1))
+
+    @property
+    def mean(self):
+        """Infinite up to concentration 1."""
+        return cygrad.where(self.concentration > 1, self.rate / (self.concentration - 1), math.inf)
+
+    @property
+    def variance(self):
+        """Infinite up to concentration 2."""
+        a = self.concentration
+        return cygrad.where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), math.inf)
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        a = self.concentration
+        return a + self.rate.log() + cygrad.lgamma(a) - (1 + a) * cygrad.digamma(a)
+
+
+class _RelaxedLogits(Distribution):
+    """What both relaxed distributions have in common: the noise of a choice, before it is made one of shares."""
+
+    has_rsample = True
+
+    def __init__(self, temperature, probs, logits, event_dim, validate_args):
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        self._binary, self._given = event_dim == 0, "logits" if probs is None else "probs"
+        given, = broadcast_all(logits if probs is None else probs)
+        if not self._binary:
+            given = given - given.logsumexp(-1, keepdim=True) if probs is None else given / given.sum(-1, keepdim=True)
+        self.temperature, self._param = cygrad.as_tensor(temperature).to(given.dtype), given
+        n = given.ndim - event_dim
+        super().__init__(given.shape[:n], given.shape[n:], validate_args)
+
+    probs = property(lambda self: self._param if self._given == "probs" else logits_to_probs(self._param, self._binary))
+    logits = property(
+        lambda self: self._param if self._given == "logits" else probs_to_logits(self._param, self._binary))
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._batch_shape = tuple(batch_shape)
+        twin._param = self._param.expand(twin._batch_shape + self._event_shape)
+        return twin
+
+
+class LogitRelaxedBernoulli(_RelaxedLogits):
+    """Log odds of a relaxed choice between 0 and 1."""
+
+    support = constraints.real
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        super().__init__(temperature, probs, logits, 0, validate_args)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        probs, u = clamp_probs(self.probs.expand(shape)), clamp_probs(cygrad.rand(shape, dtype=self._param.dtype))
+        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        difference = self.logits - self._checked(value) * self.temperature
+        return self.temperature.log() + difference - 2 * difference.exp().log1p()
+
+
+class ExpRelaxedCategorical(_RelaxedLogits):
+    """Logarithms of the shares of a relaxed choice."""
+
+    support = constraints.real_vector
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        super().__init__(temperature, probs, logits, 1, validate_args)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        u = clamp_probs(cygrad.rand(self._extended_shape(sample_shape), dtype=self._param.dtype))
+        scores = (self.logits - (-u.log()).log()) / self.temperature
+        return scores - scores.logsumexp(-1, keepdim=True)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        n = self._event_shape[0]
+        logits, value = broadcast_all(self.logits, self._checked(value))
+        scale = math.lgamma(n) + (n - 1) * self.temperature.log()
+        score = logits - value * self.temperature
+        return (score - score.logsumexp(-1, keepdim=True)).sum(-1) + scale
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """A number between 0 and 1, the nearer to them the lower the `temperature` (Maddison et al., 2017)."""
+
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args)
+
+    temperature = property(lambda self: self.base_dist.temperature)
+    logits = property(lambda self: self.base_dist.logits)
+    probs = property(lambda self: self.base_dist.probs)
+
+
+class RelaxedOneHotCategorical(TransformedDistribution):
+    """Shares of 1, the nearer to a single choice the lower the `temperature`."""
+
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        super().__init__(ExpRelaxedCategorical(temperature, probs, logits), ExpTransform(), validate_args)
+
+    temperature = property(lambda self: self.base_dist.temperature)
+    logits = property(lambda self: self.base_dist.logits)
+    probs = property(lambda self: self.base_dist.probs)
+
+
+class MixtureSameFamily(Distribution):
+    """A distribution that is chosen, for each value, from those in the last batch dimension of another one."""
+
+    def __init__(self, mixture_distribution, component_distribution, validate_args=None):
+        if not isinstance(mixture_distribution, Categorical):
+            raise ValueError("The Mixture distribution needs to be an instance of distributions.Categorical")
+        if not isinstance(component_distribution, Distribution):
+            raise ValueError("The Component distribution need to be an instance of distributions.Distribution")
+        shape = component_distribution.batch_shape
+        if not shape or shape[-1] != mixture_distribution.logits.shape[-1]:
+            raise ValueError(f"`mixture_distribution` component ({mixture_distribution.logits.shape[-1]}) does not "
+                             f"equal `component_distribution.batch_shape[-1]` ({shape[-1:] or 'none'})")
+        for size, other in zip(reversed(mixture_distribution.batch_shape), reversed(shape[:-1]), strict=False):
+            if size not in (1, other) and other != 1:
+                raise ValueError(f"`mixture_distribution.batch_shape` ({mixture_distribution.batch_shape}) is not "
+                                 f"compatible with `component_distribution.batch_shape` ({shape})")
+        self._mixture_distribution, self._component_distribution = mixture_distribution, component_distribution
+        super().__init__(shape[:-1], component_distribution.event_shape, validate_args)
+
+    mixture_distribution = property(lambda self: self._mixture_distribution)
+    component_distribution = property(lambda self: self._component_distribution)
+
+    @constraints.dependent_property
+    def support(self):
+        """That of the components."""
+        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        batch_shape = tuple(batch_shape)
+        n = self._component_distribution.batch_shape[-1]
+        return MixtureSameFamily(self._mixture_distribution.expand(batch_shape),
+                                 self._component_distribution.expand((*batch_shape, n)), validate_args=False)
+
+    def _weights(self):
+        probs = self._mixture_distribution.probs
+        return probs.reshape(tuple(probs.shape) + (1,) * len(self._event_shape))
+
+    @property
+    def _dim(self):
+        return -1 - len(self._event_shape)
+
+    @property
+    def mean(self):
+        """The weighted mean of those of the components."""
+        return (self._weights() * self._component_distribution.mean).sum(self._dim)
+
+    @property
+    def variance(self):
+        """Within the components and between them."""
+        within = (self._weights() * self._component_distribution.variance).sum(self._dim)
+        apart = self._component_distribution.mean - self.mean.unsqueeze(self._dim)
+        return within + (self._weights() * apart.square()).sum(self._dim)
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        return (self._component_distribution.cdf(value.unsqueeze(self._dim)) * self._mixture_distribution.probs).sum(-1)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        found = self._component_distribution.log_prob(self._checked(value).unsqueeze(self._dim))
+        return (found + self._mixture_distribution.logits).logsumexp(-1)
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        with cygrad.no_grad():
+            sample_shape = tuple(sample_shape)
+            values = self._component_distribution.sample(sample_shape)
+            n = len(sample_shape) + len(self._batch_shape)
+            chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
+            chosen = chosen.reshape(tuple(chosen.shape) + (1,) * (1 + len(self._event_shape)))
+            chosen = chosen.expand((*tuple(values.shape[:n]), 1, *self._event_shape))
+            return values.gather(n, chosen).squeeze(n)
+
+    def __repr__(self):
+        return f"MixtureSameFamily({self._mixture_distribution}, {self._component_distribution})"

@@ -1,0 +1,82 @@
+"""For each constraint a transform from all real numbers: a bijection, or one that is easy on optimizers."""
+
+from cygrad.distributions import constraints, transforms
+
+__all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+
+
+class ConstraintRegistry:
+    """Makers of transforms, by the class of the constraint or, where there is one object, by that."""
+
+    def __init__(self):
+        self._makers = {}
+
+    def register(self, constraint, factory=None):
+        """Enter a maker; without one, a decorator."""
+        if factory is None:
+            return lambda factory: self.register(constraint, factory)
+        if not (isinstance(constraint, constraints.Constraint)
+                or (isinstance(constraint, type) and issubclass(constraint, constraints.Constraint))):
+            raise TypeError("Expected constraint to be either a Constraint subclass or instance, but got "
+                            f"{constraint!r}.")
+        shared = isinstance(constraint, constraints.Constraint) and type(constraint) is not constraints._Checked
+        self._makers[type(constraint) if shared else constraint] = factory
+        return factory
+
+    def __call__(self, constraint):
+        maker = self._makers.get(constraint) if isinstance(constraint, constraints._Checked) else next(
+            (self._makers[cls] for cls in type(constraint).__mro__ if cls in self._makers), None)
+        if maker is None:
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
+        return maker(constraint)
+
+
+biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
+
+
+def _between(constraint):
+    lower, upper = constraint.lower_bound, constraint.upper_bound
+    if isinstance(lower, (int, float)) and isinstance(upper, (int, float)) and (lower, upper) == (0, 1):
+        return transforms.SigmoidTransform()
+    return transforms.ComposeTransform(
+        [transforms.SigmoidTransform(), transforms.AffineTransform(lower, upper - lower)])
+
+
+def _above(constraint):
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
+
+
+def _parts(kind, registry):
+    def make(constraint):
+        parts = [registry(part) for part in constraint.cseq]
+        return kind(parts, constraint.dim, *([constraint.lengths] if kind is transforms.CatTransform else []))
+    return make
+
+
+def _independent(registry):
+    return lambda constraint: transforms.IndependentTransform(
+        registry(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
+
+
+for _registry in (biject_to, transform_to):
+    for _constraint, _maker in {
+        constraints.real: lambda constraint: transforms.identity_transform,
+        constraints.independent: _independent(_registry),
+        constraints.greater_than: lambda constraint: (
+            transforms.ExpTransform() if isinstance(constraint.lower_bound, float) and constraint.lower_bound == 0
+            else _above(constraint)),
+        constraints.less_than: lambda constraint: transforms.ComposeTransform(
+            [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]),
+        constraints.interval: _between, constraints.half_open_interval: _between,
+        constraints.simplex: lambda constraint, registry=_registry: (
+            transforms.StickBreakingTransform() if registry is biject_to else transforms.SoftmaxTransform()),
+        constraints.lower_cholesky: lambda constraint: transforms.LowerCholeskyTransform(),
+        constraints.positive_definite: lambda constraint: transforms.PositiveDefiniteTransform(),
+        constraints.positive_semidefinite: lambda constraint: transforms.PositiveDefiniteTransform(),
+        constraints.corr_cholesky: lambda constraint: transforms.CorrCholeskyTransform(),
+        constraints.cat: _parts(transforms.CatTransform, _registry),
+        constraints.stack: _parts(transforms.StackTransform, _registry),
+    }.items():
+        _registry.register(_constraint, _maker)
+    _registry._makers[constraints.greater_than_eq] = _registry._makers[constraints.greater_than]

@@ -1,0 +1,309 @@
+"""Sets that parameters and samples are in, and the question whether a value is."""
+
+import cygrad
+
+__all__ = [
+    "Constraint",
+    "MixtureSameFamilyConstraint",
+    "boolean",
+    "cat",
+    "corr_cholesky",
+    "dependent",
+    "dependent_property",
+    "greater_than",
+    "greater_than_eq",
+    "half_open_interval",
+    "independent",
+    "integer_interval",
+    "interval",
+    "is_dependent",
+    "less_than",
+    "lower_cholesky",
+    "lower_triangular",
+    "multinomial",
+    "nonnegative",
+    "nonnegative_integer",
+    "one_hot",
+    "positive",
+    "positive_definite",
+    "positive_integer",
+    "positive_semidefinite",
+    "real",
+    "real_vector",
+    "simplex",
+    "square",
+    "stack",
+    "symmetric",
+    "unit_interval",
+]
+
+
+class Constraint:
+    """A set of values; `event_dim` is the number of dimensions that one of them has."""
+
+    is_discrete = False
+    event_dim = 0
+
+    def check(self, value):
+        """Which of the values are in it."""
+        raise NotImplementedError
+
+    def __repr__(self):
+        return type(self).__name__.strip("_") + "()"
+
+
+class _Dependent(Constraint):
+    """One that is only known for an object: of parameters that depend on others."""
+
+    def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    @property
+    def is_discrete(self):
+        """Whether it holds no interval."""
+        if self._is_discrete is NotImplemented:
+            raise NotImplementedError(".is_discrete cannot be determined statically")
+        return self._is_discrete
+
+    @property
+    def event_dim(self):
+        """Dimensions of one value."""
+        if self._event_dim is NotImplemented:
+            raise NotImplementedError(".event_dim cannot be determined statically")
+        return self._event_dim
+
+    def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        return _Dependent(is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
+                          event_dim=self._event_dim if event_dim is NotImplemented else event_dim)
+
+    def check(self, value):
+        """There is no answer."""
+        raise ValueError("Cannot determine validity of dependent constraint")
+
+
+class _DependentProperty(property, _Dependent):
+    """A property whose value is a constraint; of the class, a dependent one."""
+
+    def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        super().__init__(fn)
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    def __call__(self, fn):
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
+
+
+class _Checked(Constraint):
+    """A set given by a function of the value."""
+
+    def __init__(self, name, check, event_dim=0, is_discrete=False):
+        self.name, self._check, self.event_dim, self.is_discrete = name, check, event_dim, is_discrete
+
+    def check(self, value):
+        """Which of the values are in it."""
+        return self._check(value)
+
+    def __repr__(self):
+        return self.name
+
+
+class _Bounded(Constraint):
+    """Numbers between two bounds, None meaning that there is none, each included or not."""
+
+    def __init__(self, name, lower, upper, includes=(True, True), is_discrete=False):
+        self.name, self.includes, self.is_discrete = name, includes, is_discrete
+        if lower is not None:
+            self.lower_bound = lower
+        if upper is not None:
+            self.upper_bound = upper
+
+    def check(self, value):
+        """Which of the values are in it."""
+        found = value % 1 == 0 if self.is_discrete else value == value
+        if hasattr(self, "lower_bound"):
+            found = found & ((value >= self.lower_bound) if self.includes[0] else (value > self.lower_bound))
+        if hasattr(self, "upper_bound"):
+            found = found & ((value <= self.upper_bound) if self.includes[1] else (value < self.upper_bound))
+        return found
+
+    def __repr__(self):
+        bounds = [f"{name}={getattr(self, name)}" for name in ("lower_bound", "upper_bound") if hasattr(self, name)]
+        return f"{self.name}({', '.join(bounds)})"
+
+
+class interval(_Bounded):
+    """Numbers from `lower_bound` to `upper_bound`, both included."""
+
+    def __init__(self, lower_bound, upper_bound):
+        super().__init__("Interval", lower_bound, upper_bound)
+
+
+class half_open_interval(_Bounded):
+    """Numbers from `lower_bound` to `upper_bound`, the latter excluded."""
+
+    def __init__(self, lower_bound, upper_bound):
+        super().__init__("HalfOpenInterval", lower_bound, upper_bound, (True, False))
+
+
+class integer_interval(_Bounded):
+    """Integers from `lower_bound` to `upper_bound`, both included."""
+
+    def __init__(self, lower_bound, upper_bound):
+        super().__init__("IntegerInterval", lower_bound, upper_bound, is_discrete=True)
+
+
+class greater_than(_Bounded):
+    """Numbers above `lower_bound`."""
+
+    def __init__(self, lower_bound):
+        super().__init__("GreaterThan", lower_bound, None, (False, True))
+
+
+class greater_than_eq(_Bounded):
+    """Numbers not below `lower_bound`."""
+
+    def __init__(self, lower_bound):
+        super().__init__("GreaterThanEq", lower_bound, None)
+
+
+class less_than(_Bounded):
+    """Numbers below `upper_bound`."""
+
+    def __init__(self, upper_bound):
+        super().__init__("LessThan", None, upper_bound, (True, False))
+
+
+class _IntegerAbove(_Bounded):
+    def __init__(self, lower_bound):
+        super().__init__("IntegerGreaterThan", lower_bound, None, is_discrete=True)
+
+
+class multinomial(Constraint):
+    """Counts that add up to at most `upper_bound`."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, upper_bound):
+        self.upper_bound = upper_bound
+
+    def check(self, value):
+        """Which of the values are in it."""
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+
+
+class independent(Constraint):
+    """All of the values in the last dimensions are in `base_constraint`."""
+
+    def __init__(self, base_constraint, reinterpreted_batch_ndims):
+        self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
+
+    @property
+    def is_discrete(self):
+        """Whether it holds no interval."""
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self):
+        """Dimensions of one value."""
+        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+
+    def check(self, value):
+        """Which of the values are in it."""
+        found = self.base_constraint.check(value)
+        n = self.reinterpreted_batch_ndims
+        if found.ndim < n:
+            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        return found.reshape((*found.shape[:found.ndim - n], -1)).all(-1)
+
+    def __repr__(self):
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """Values that are in the constraint of the components, which have one dimension more."""
+
+    def __init__(self, base_constraint):
+        self.base_constraint = base_constraint
+        self.is_discrete, self.event_dim = base_constraint.is_discrete, base_constraint.event_dim
+
+    def check(self, value):
+        """Which of the values are in it."""
+        found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        return found.reshape((*found.shape[:found.ndim - 1], -1)).all(-1)
+
+
+class _Parts(Constraint):
+    """Parts along a dimension, each with a constraint of its own."""
+
+    def __init__(self, cseq, dim=0, lengths=None):
+        self.cseq, self.dim = list(cseq), dim
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+
+    @property
+    def is_discrete(self):
+        """Whether one of the parts is."""
+        return any(part.is_discrete for part in self.cseq)
+
+    @property
+    def event_dim(self):
+        """That of the part with most dimensions."""
+        return max(part.event_dim for part in self.cseq)
+
+
+class cat(_Parts):
+    """Parts of these lengths, one behind the other."""
+
+    def check(self, value):
+        """Which of the values are in it."""
+        parts = value.split(self.lengths, self.dim)
+        return cygrad.cat([part.check(v) for part, v in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+class stack(_Parts):
+    """Parts side by side."""
+
+    def check(self, value):
+        """Which of the values are in it."""
+        parts = value.unbind(self.dim)
+        return cygrad.stack([part.check(v) for part, v in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+def _is_symmetric(value):
+    return cygrad.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
+
+
+def _is_lower(value):
+    return (value.tril() == value).all(-1).all(-1)
+
+
+def _has_unit_rows(value):
+    tolerance = 10 * value.shape[-1] * (2.0**-23 if value.dtype is cygrad.float32 else 2.0**-52)
+    return ((value.detach().square().sum(-1) - 1).abs() < tolerance).all(-1)
+
+
+def is_dependent(constraint):
+    """Is it only known for an object?"""
+    return isinstance(constraint, _Dependent)
+
+
+dependent = _Dependent()
+dependent_property = _DependentProperty
+boolean = _Checked("Boolean()", lambda value: (value == 0) | (value == 1), is_discrete=True)
+one_hot = _Checked("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), 1, True)
+nonnegative_integer = _IntegerAbove(0)
+positive_integer = _IntegerAbove(1)
+real = _Checked("Real()", lambda value: value == value)
+real_vector = independent(real, 1)
+positive = greater_than(0.0)
+nonnegative = greater_than_eq(0.0)
+unit_interval = interval(0.0, 1.0)
+simplex = _Checked("Simplex()", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), 1)
+lower_triangular = _Checked("LowerTriangular()", _is_lower, 2)
+lower_cholesky = _Checked("LowerCholesky()", lambda v: _is_lower(v) & (v.diagonal(dim1=-2, dim2=-1) > 0).all(-1), 2)
+corr_cholesky = _Checked("CorrCholesky()", lambda v: lower_cholesky.check(v) & _has_unit_rows(v), 2)
+square = _Checked("Square()", lambda v: cygrad.full(v.shape[:-2], v.shape[-2] == v.shape[-1]), 2)
+symmetric = _Checked("Symmetric()", _is_symmetric, 2)
+positive_semidefinite = _Checked(
+    "PositiveSemidefinite()", lambda v: _is_symmetric(v) & (cygrad.linalg.eigvalsh(v) >= 0).all(-1), 2)
+positive_definite = _Checked(
+    "PositiveDefinite()", lambda v: _is_symmetric(v) & (cygrad.linalg.cholesky_ex(v).info == 0), 2)

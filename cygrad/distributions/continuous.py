@@ -1,0 +1,528 @@
+"""Distributions of single real numbers."""
+
+import math
+
+import cygrad
+from cygrad import special
+from cygrad.distributions import constraints
+from cygrad.distributions.distribution import ExponentialFamily, Parametric
+from cygrad.distributions.gamma_samples import standard_gamma
+from cygrad.distributions.utils import EPS, TINY, broadcast_all, euler_constant
+
+__all__ = ["Beta", "Cauchy", "Chi2", "Exponential", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Gumbel",
+           "HalfCauchy", "HalfNormal", "Laplace", "Normal", "StudentT", "Uniform", "VonMises"]
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+class _LocationScale(Parametric):
+    """`loc` and `scale` of a standard distribution, whose parts are given for the standardized value."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        return self.loc + self.scale * self._standard(shape, self.loc)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        z = (self._checked(value) - self.loc) / self.scale
+        return self._log_density(z) - self.scale.log()
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        return self._cdf((self._checked(value) - self.loc) / self.scale)
+
+    def icdf(self, value):
+        """The value below which there is that much probability."""
+        return self.loc + self.scale * self._icdf(value)
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return self.scale.log() + self._entropy
+
+    mode = property(lambda self: self.loc)
+
+
+class Normal(_LocationScale, ExponentialFamily):
+    """Normal distribution with mean `loc` and standard deviation `scale`."""
+
+    _entropy = 0.5 + 0.5 * LOG_2PI
+    mean = property(lambda self: self.loc)
+    stddev = property(lambda self: self.scale)
+    variance = property(lambda self: self.scale.square())
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        with cygrad.no_grad():
+            shape = self._extended_shape(sample_shape)
+            return cygrad.normal(self.loc.expand(shape), self.scale.expand(shape))
+
+    def _standard(self, shape, like):
+        return cygrad.randn(shape, dtype=like.dtype)
+
+    def _log_density(self, z):
+        return -0.5 * z.square() - 0.5 * LOG_2PI
+
+    def _cdf(self, z):
+        return special.ndtr(z)
+
+    def _icdf(self, p):
+        return math.sqrt(2) * cygrad.erfinv(2 * p - 1)
+
+    @property
+    def _natural_params(self):
+        return self.loc / self.scale.square(), -0.5 / self.scale.square()
+
+    def _log_normalizer(self, x, y):
+        return -0.25 * x.square() / y + 0.5 * (-math.pi / y).log()
+
+
+class Laplace(_LocationScale):
+    """Laplace's distribution: exponential on both sides of `loc`."""
+
+    _entropy = 1 + math.log(2)
+    mean = property(lambda self: self.loc)
+    variance = property(lambda self: 2 * self.scale.square())
+    stddev = property(lambda self: math.sqrt(2) * self.scale)
+
+    def _standard(self, shape, like):
+        u = cygrad.rand(shape, dtype=like.dtype) * (2 - EPS[like.dtype]) + (EPS[like.dtype] - 1)
+        return -u.sign() * (-u.abs().clamp(min=TINY[like.dtype])).log1p()
+
+    def _log_density(self, z):
+        return -z.abs() - math.log(2)
+
+    def _cdf(self, z):
+        return 0.5 - 0.5 * z.sign() * cygrad.expm1(-z.abs())
+
+    def _icdf(self, p):
+        term = p - 0.5
+        return -term.sign() * (-2 * term.abs()).log1p()
+
+
+class Cauchy(_LocationScale):
+    """Cauchy's distribution, which has no mean; `scale` is half of its width at half height."""
+
+    _entropy = math.log(4 * math.pi)
+    mean = property(lambda self: cygrad.full_like(self.loc, math.nan))
+    variance = property(lambda self: cygrad.full_like(self.loc, math.inf))
+
+    def _standard(self, shape, like):
+        return (math.pi * (cygrad.rand(shape, dtype=like.dtype) - 0.5)).tan()
+
+    def _log_density(self, z):
+        return -math.log(math.pi) - z.square().log1p()
+
+    def _cdf(self, z):
+        return z.atan() / math.pi + 0.5
+
+    def _icdf(self, p):
+        return (math.pi * (p - 0.5)).tan()
+
+
+class Gumbel(_LocationScale):
+    """Gumbel's distribution: of the largest of many."""
+
+    _entropy = 1 + euler_constant
+    mean = property(lambda self: self.loc + self.scale * euler_constant)
+    stddev = property(lambda self: math.pi / math.sqrt(6) * self.scale)
+    variance = property(lambda self: self.stddev.square())
+
+    def _standard(self, shape, like):
+        return -cygrad.empty(shape, dtype=like.dtype).exponential_().clamp(min=TINY[like.dtype]).log()
+
+    def _log_density(self, z):
+        return -z - (-z).exp()
+
+    def _cdf(self, z):
+        return (-(-z).exp()).exp()
+
+    def _icdf(self, p):
+        return -(-p.log()).log()
+
+
+class _Half(Parametric):
+    """The absolute value of a distribution around 0."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    mode = property(lambda self: cygrad.zeros_like(self.scale))
+
+    @property
+    def _whole(self):
+        return self._base(cygrad.zeros_like(self.scale), self.scale, validate_args=False)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return self._whole.rsample(sample_shape).abs()
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        found = self._whole.log_prob(self._checked(value)) + math.log(2)
+        return cygrad.where(value >= 0, found, -math.inf)
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        return 2 * self._whole.cdf(self._checked(value)) - 1
+
+    def icdf(self, value):
+        """The value below which there is that much probability."""
+        return self._whole.icdf((value + 1) / 2)
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return self._whole.entropy() - math.log(2)
+
+
+class HalfNormal(_Half):
+    """The absolute value of a normal number with mean 0."""
+
+    _base = Normal
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
+    variance = property(lambda self: self.scale.square() * (1 - 2 / math.pi))
+
+
+class HalfCauchy(_Half):
+    """The absolute value of a number with Cauchy's distribution around 0."""
+
+    _base = Cauchy
+    mean = property(lambda self: cygrad.full_like(self.scale, math.inf))
+    variance = property(lambda self: cygrad.full_like(self.scale, math.inf))
+
+
+class Uniform(Parametric):
+    """All numbers from `low` to `high` alike."""
+
+    arg_constraints = {"low": constraints.dependent(is_discrete=False, event_dim=0),
+                       "high": constraints.dependent(is_discrete=False, event_dim=0)}
+    has_rsample = True
+    mean = property(lambda self: (self.high + self.low) / 2)
+    mode = property(lambda self: self.low * math.nan)
+    stddev = property(lambda self: (self.high - self.low) / math.sqrt(12))
+    variance = property(lambda self: (self.high - self.low).square() / 12)
+
+    def __init__(self, low, high, validate_args=None):
+        super().__init__(low, high, validate_args=validate_args)
+        if self._validate_args and not (self.low < self.high).all():
+            raise ValueError("Uniform is not defined when low>= high")
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self):
+        """From `low` to `high`."""
+        return constraints.interval(self.low, self.high)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return self.low + cygrad.rand(self._extended_shape(sample_shape), dtype=self.low.dtype) * (self.high - self.low)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        inside = (self.low <= self._checked(value)) & (self.high > value)
+        return inside.to(self.low.dtype).log() - (self.high - self.low).log()
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        return ((self._checked(value) - self.low) / (self.high - self.low)).clamp(0, 1)
+
+    def icdf(self, value):
+        """The value below which there is that much probability."""
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return (self.high - self.low).log()
+
+
+class Exponential(ExponentialFamily):
+    """Waiting times for something that happens `rate` times in a unit of time."""
+
+    arg_constraints = {"rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    mean = stddev = property(lambda self: self.rate.reciprocal())
+    mode = property(lambda self: cygrad.zeros_like(self.rate))
+    variance = property(lambda self: self.rate.pow(-2))
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return cygrad.empty(self._extended_shape(sample_shape), dtype=self.rate.dtype).exponential_() / self.rate
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        return self.rate.log() - self.rate * self._checked(value)
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        return -cygrad.expm1(-self.rate * self._checked(value))
+
+    def icdf(self, value):
+        """The value below which there is that much probability."""
+        return -(-value).log1p() / self.rate
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return 1 - self.rate.log()
+
+    _natural_params = property(lambda self: (-self.rate,))
+
+    def _log_normalizer(self, x):
+        return -(-x).log()
+
+
+class Gamma(ExponentialFamily):
+    """Gamma distribution with shape `concentration` and `rate`."""
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    mean = property(lambda self: self.concentration / self.rate)
+    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
+    variance = property(lambda self: self.concentration / self.rate.square())
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        value = standard_gamma(self.concentration.expand(shape)) / self.rate
+        return value + (value.detach().clamp(min=TINY[value.dtype]) - value.detach())
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        self._checked(value)
+        return (cygrad.xlogy(self.concentration, self.rate) + cygrad.xlogy(self.concentration - 1, value)
+                - self.rate * value - cygrad.lgamma(self.concentration))
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        return special.gammainc(self.concentration, self.rate * self._checked(value))
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        a = self.concentration
+        return a - self.rate.log() + cygrad.lgamma(a) + (1 - a) * cygrad.digamma(a)
+
+    _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
+
+    def _log_normalizer(self, x, y):
+        return cygrad.lgamma(x + 1) + (x + 1) * (-y.reciprocal()).log()
+
+
+class Chi2(Gamma):
+    """The sum of the squares of `df` standard normal numbers."""
+
+    arg_constraints = {"df": constraints.positive}
+
+    def __init__(self, df, validate_args=None):
+        df, = broadcast_all(df)
+        Gamma._hold(self, {"concentration": 0.5 * df, "rate": 0.5}, (), validate_args)
+
+    df = property(lambda self: self.concentration * 2)
+
+
+class Beta(ExponentialFamily):
+    """Beta distribution, of a number between 0 and 1."""
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+    has_rsample = True
+    _total = property(lambda self: self.concentration1 + self.concentration0)
+    mean = property(lambda self: self.concentration1 / self._total)
+    variance = property(lambda self: self.concentration1 * self.concentration0 / (
+        self._total.square() * (self._total + 1)))
+
+    @property
+    def mode(self):
+        """Most likely value, by the rules for Dirichlet's distribution."""
+        from cygrad.distributions.vectors import Dirichlet
+
+        return Dirichlet(cygrad.stack([self.concentration1, self.concentration0], -1)).mode[..., 0]
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        a, b = (standard_gamma(part.expand(shape)) for part in (self.concentration1, self.concentration0))
+        value = a / (a + b)
+        inside = value.detach().clamp(TINY[value.dtype], 1 - EPS[value.dtype])
+        return value + (inside - value.detach())
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        self._checked(value)
+        return (cygrad.xlogy(self.concentration1 - 1, value) + special.xlog1py(self.concentration0 - 1, -value)
+                + cygrad.lgamma(self._total) - cygrad.lgamma(self.concentration1) - cygrad.lgamma(self.concentration0))
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        a, b, total = self.concentration1, self.concentration0, self._total
+        return (cygrad.lgamma(a) + cygrad.lgamma(b) - cygrad.lgamma(total) - (a - 1) * cygrad.digamma(a)
+                - (b - 1) * cygrad.digamma(b) + (total - 2) * cygrad.digamma(total))
+
+    _natural_params = property(lambda self: (self.concentration1, self.concentration0))
+
+    def _log_normalizer(self, x, y):
+        return cygrad.lgamma(x) + cygrad.lgamma(y) - cygrad.lgamma(x + y)
+
+
+class StudentT(Parametric):
+    """Student's distribution with `df` degrees of freedom."""
+
+    arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    mode = property(lambda self: self.loc)
+
+    def __init__(self, df, loc=0.0, scale=1.0, validate_args=None):
+        super().__init__(df, loc, scale, validate_args=validate_args)
+
+    @property
+    def mean(self):
+        """`loc`, if there is a mean."""
+        return cygrad.where(self.df > 1, self.loc, math.nan)
+
+    @property
+    def variance(self):
+        """Infinite up to two degrees of freedom, and nan up to one."""
+        finite = self.scale.square() * self.df / cygrad.where(self.df > 2, self.df - 2, 1)
+        return cygrad.where(self.df > 2, finite, cygrad.where(self.df > 1, math.inf, math.nan).to(finite.dtype))
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        chi2 = 2 * standard_gamma(0.5 * self.df.expand(shape))
+        return self.loc + self.scale * cygrad.randn(shape, dtype=self.df.dtype) * (chi2 / self.df).rsqrt()
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        z = (self._checked(value) - self.loc) / self.scale
+        normalizer = (self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + cygrad.lgamma(0.5 * self.df)
+                      - cygrad.lgamma(0.5 * (self.df + 1)))
+        return -0.5 * (self.df + 1) * (z.square() / self.df).log1p() - normalizer
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        half, more = 0.5 * self.df, 0.5 * (self.df + 1)
+        log_beta = cygrad.lgamma(half) + math.lgamma(0.5) - cygrad.lgamma(more)
+        return (self.scale.log() + more * (cygrad.digamma(more) - cygrad.digamma(half)) + 0.5 * self.df.log()
+                + log_beta)
+
+
+class FisherSnedecor(Parametric):
+    """The quotient of two sums of squares, each by its degrees of freedom."""
+
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    @property
+    def mean(self):
+        """nan up to two degrees of freedom below."""
+        return cygrad.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan)
+
+    @property
+    def mode(self):
+        """nan up to two degrees of freedom above."""
+        return cygrad.where(self.df1 > 2, (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2), math.nan)
+
+    @property
+    def variance(self):
+        """nan up to four degrees of freedom below."""
+        a, b = self.df1, self.df2
+        found = 2 * b.square() * (a + b - 2) / (a * (b - 2).square() * (b - 4))
+        return cygrad.where(b > 4, found, math.nan)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        above, below = (standard_gamma(0.5 * df.expand(shape)) / (0.5 * df) for df in (self.df1, self.df2))
+        tiny = TINY[above.dtype]
+        return (above / below.clamp(min=tiny)).clamp(min=tiny)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        self._checked(value)
+        a, b = 0.5 * self.df1, 0.5 * self.df2
+        ratio = self.df1 / self.df2
+        return (cygrad.lgamma(a + b) - cygrad.lgamma(a) - cygrad.lgamma(b) + a * ratio.log() + (a - 1) * value.log()
+                - (a + b) * (ratio * value).log1p())
+
+
+class GeneralizedPareto(Parametric):
+    """What exceeds a high bound `loc`: exponential for `concentration` 0, else a power."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
+    has_rsample = True
+    _exponential = property(lambda self: self.concentration.abs() < EPS[self.concentration.dtype])
+    _shape = property(lambda self: cygrad.where(self._exponential, 1.0, self.concentration))
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self):
+        """Above `loc`, and below a bound if `concentration` is negative."""
+        upper = cygrad.where(self.concentration < 0, self.loc - self.scale / self._shape, math.inf)
+        return constraints.interval(self.loc, upper)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return self.icdf(cygrad.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        z = (self._checked(value) - self.loc) / self.scale
+        power = (1 + 1 / self._shape) * (self._shape * z).log1p()
+        return -self.scale.log() - cygrad.where(self._exponential, z, power)
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        z = (self._checked(value) - self.loc) / self.scale
+        return -cygrad.expm1(cygrad.where(self._exponential, -z, -(self._shape * z).log1p() / self._shape))
+
+    def icdf(self, value):
+        """The value below which there is that much probability."""
+        log_left = (-value).log1p()
+        z = cygrad.where(self._exponential, -log_left, cygrad.expm1(-self._shape * log_left) / self._shape)
+        return self.loc + self.scale * z
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return self.scale.log() + self.concentration + 1
+
+    @property
+    def mean(self):
+        """Infinite from concentration 1 on."""
+        a = self.concentration
+        return cygrad.where(a < 1, self.loc + self.scale / (1 - a), math.inf)
+
+    @property
+    def variance(self):
+        """Infinite from concentration 1/2 on."""
+        a = self.concentration
+        return cygrad.where(a < 0.5, self.scale.square() / ((1 - a).square() * (1 - 2 * a)), math.inf)
+
+    mode = property(lambda self: self.loc)
+
+
+class VonMises(Parametric):
+    """A normal distribution on the circle, around `loc`."""
+
+    arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
+    support = constraints.real
+    mean = mode = property(lambda self: self.loc)
+
+    @property
+    def variance(self):
+        """That of directions: 1 minus the length of the mean vector."""
+        return 1 - special.i1e(self.concentration) / special.i0e(self.concentration)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        k = self.concentration
+        return k * ((self._checked(value) - self.loc).cos() - 1) - LOG_2PI - special.i0e(k).log()
+
+    def sample(self, sample_shape=()):
+        """Values from -pi to pi, without gradients."""
+        from cygrad.distributions.samples import drawn
+
+        return drawn("vonmises", self.loc.dtype, self._extended_shape(sample_shape), self.loc, self.concentration)

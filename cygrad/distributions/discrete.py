@@ -1,0 +1,426 @@
+"""Distributions of counts and choices, given by probabilities or log odds."""
+
+import math
+
+import cygrad
+from cygrad.distributions import constraints
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
+from cygrad.distributions.samples import drawn
+from cygrad.distributions.utils import TINY, broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from cygrad.nn.functional import binary_cross_entropy_with_logits, one_hot
+
+__all__ = ["Bernoulli", "Binomial", "Categorical", "ContinuousBernoulli", "Geometric", "Multinomial",
+           "NegativeBinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Poisson"]
+
+
+class _Odds(Parametric):
+    """A distribution with `probs` or `logits`, each of which follows from the other, and other parameters."""
+
+    _binary = True
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        self._choose({}, probs, logits, validate_args)
+
+    def _choose(self, others, probs, logits, validate_args):
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        chosen = {"logits": logits} if probs is None else {"probs": probs}
+        self._hold({**others, **chosen}, (), validate_args)
+
+    @lazy_property
+    def logits(self):
+        """Log odds, or logarithms of probabilities."""
+        return probs_to_logits(self.probs, is_binary=self._binary)
+
+    @lazy_property
+    def probs(self):
+        """Probabilities."""
+        return logits_to_probs(self.logits, is_binary=self._binary)
+
+    @property
+    def _param(self):
+        return self.probs if "probs" in self.__dict__ else self.logits
+
+    @property
+    def param_shape(self):
+        """Shape of the parameter."""
+        return self._param.shape
+
+
+class Bernoulli(_Odds, ExponentialFamily):
+    """1 with probability `probs`, else 0."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    mean = property(lambda self: self.probs)
+    variance = property(lambda self: self.probs * (1 - self.probs))
+
+    @property
+    def mode(self):
+        """nan where both are as likely."""
+        return cygrad.where(self.probs == 0.5, math.nan, (self.probs > 0.5).to(self.probs.dtype))
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        with cygrad.no_grad():
+            return cygrad.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value):
+        """Logarithm of the probability."""
+        logits, value = broadcast_all(self.logits, self._checked(value))
+        return -binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand=True):
+        """0 and 1."""
+        values = cygrad.arange(2, dtype=self._param.dtype).reshape((2,) + (1,) * len(self._batch_shape))
+        return values.expand((2, *self._batch_shape)) if expand else values
+
+
+class Geometric(_Odds):
+    """Failures before the first success, which has the probability `probs`."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.nonnegative_integer
+    mean = property(lambda self: 1 / self.probs - 1)
+    mode = property(lambda self: cygrad.zeros_like(self.probs))
+    variance = property(lambda self: (1 / self.probs - 1) / self.probs)
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        super().__init__(probs, logits, validate_args)
+        if self._validate_args and probs is not None and not (self.probs > 0).all():
+            raise ValueError("Geometric: probs must be above 0.")
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        with cygrad.no_grad():
+            shape = self._extended_shape(sample_shape)
+            u = cygrad.rand(shape, dtype=self.probs.dtype).clamp(min=TINY[self.probs.dtype])
+            return (u.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value):
+        """Logarithm of the probability."""
+        value, probs = broadcast_all(self._checked(value), self.probs)
+        probs = cygrad.where((probs == 1) & (value == 0), 0.0, probs)
+        return value * (-probs).log1p() + self.probs.log()
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+
+
+class Binomial(_Odds):
+    """Successes among `total_count` attempts, each with the probability `probs`."""
+
+    arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval,
+                       "logits": constraints.real}
+    has_enumerate_support = True
+    mean = property(lambda self: self.total_count * self.probs)
+    mode = property(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
+    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
+
+    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+        self._choose({"total_count": total_count}, probs, logits, validate_args)
+        self.total_count = self.total_count.to(self._param.dtype)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self):
+        """From 0 to the number of attempts."""
+        return constraints.integer_interval(0, self.total_count)
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        return drawn("binomial", self._param.dtype, self._extended_shape(sample_shape), self.total_count, self.probs)
+
+    def log_prob(self, value):
+        """Logarithm of the probability."""
+        self._checked(value)
+        n, logits = self.total_count, self.logits
+        choices = cygrad.lgamma(n + 1) - cygrad.lgamma(value + 1) - cygrad.lgamma(n - value + 1)
+        return choices + value * logits - n * (logits.clamp(min=0) + (-logits.abs()).exp().log1p())
+
+    def entropy(self):
+        """By adding up all values; all batches have the same number of attempts."""
+        log_prob = self.log_prob(self.enumerate_support(False))
+        return -(log_prob.exp() * log_prob).sum(0)
+
+    def enumerate_support(self, expand=True):
+        """0, 1, ... up to the number of attempts."""
+        n = int(self.total_count.max())
+        if not self.total_count.min() == n:
+            raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
+        values = cygrad.arange(n + 1, dtype=self._param.dtype).reshape((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((n + 1, *self._batch_shape)) if expand else values
+
+
+class NegativeBinomial(_Odds):
+    """Successes, each with the probability `probs`, before `total_count` failures."""
+
+    arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0),
+                       "logits": constraints.real}
+    support = constraints.nonnegative_integer
+    mean = property(lambda self: self.total_count * self.logits.exp())
+    mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0))
+    variance = property(lambda self: self.mean / (-self.logits).sigmoid())
+
+    def __init__(self, total_count, probs=None, logits=None, validate_args=None):
+        self._choose({"total_count": total_count}, probs, logits, validate_args)
+        self.total_count = self.total_count.to(self._param.dtype)
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        shape = self._extended_shape(sample_shape)
+        rate = drawn("standard_gamma", self._param.dtype, shape, self.total_count) * self.logits.detach().exp()
+        return drawn("poisson", self._param.dtype, shape, rate)
+
+    def log_prob(self, value):
+        """Logarithm of the probability."""
+        self._checked(value)
+        n, logits = self.total_count, self.logits
+        normalizer = cygrad.lgamma(n + value) - cygrad.lgamma(1 + value) - cygrad.lgamma(n)
+        normalizer = cygrad.where(n + value == 0, 0.0, normalizer)
+        log_sigmoid = cygrad.nn.functional.logsigmoid
+        return n * log_sigmoid(-logits) + value * log_sigmoid(logits) + normalizer
+
+
+class Poisson(ExponentialFamily):
+    """How often something happens that happens `rate` times on average."""
+
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+    mean = variance = property(lambda self: self.rate)
+    mode = property(lambda self: self.rate.floor())
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        return drawn("poisson", self.rate.dtype, self._extended_shape(sample_shape), self.rate)
+
+    def log_prob(self, value):
+        """Logarithm of the probability."""
+        rate, value = broadcast_all(self.rate, self._checked(value))
+        return cygrad.xlogy(value, rate) - rate - cygrad.lgamma(value + 1)
+
+    _natural_params = property(lambda self: (self.rate.log(),))
+
+    def _log_normalizer(self, x):
+        return x.exp()
+
+
+class ContinuousBernoulli(_Odds):
+    """A number between 0 and 1 whose density is an exponential function (Loaiza-Ganem and Cunningham, 2019)."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None):
+        self._lims = lims
+        super().__init__(probs, logits, validate_args)
+        if probs is not None:
+            self.probs = clamp_probs(self.probs)
+
+    def _inside(self):
+        """Where the formulas are stable, and the probabilities with others replaced."""
+        outside = (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
+        return outside, cygrad.where(outside, self.probs, self._lims[0])
+
+    def _log_normalizer_of(self):
+        outside, cut = self._inside()
+        x = (self.probs - 0.5).square()
+        below, above = cygrad.where(cut <= 0.5, cut, 0.0), cygrad.where(cut >= 0.5, cut, 1.0)
+        log_norm = ((-cut).log1p() - cut.log()).abs().log() - cygrad.where(
+            cut <= 0.5, (-2 * below).log1p(), (2 * above - 1).log())
+        return cygrad.where(outside, log_norm, math.log(2.0) + (4 / 3 + 104 / 45 * x) * x)
+
+    @property
+    def mean(self):
+        """By a series near 1/2."""
+        outside, cut = self._inside()
+        x = self.probs - 0.5
+        return cygrad.where(outside, cut / (2 * cut - 1) + 1 / ((-cut).log1p() - cut.log()),
+                            0.5 + (1 / 3 + 16 / 45 * x.square()) * x)
+
+    @property
+    def variance(self):
+        """By a series near 1/2."""
+        outside, cut = self._inside()
+        x = (self.probs - 0.5).square()
+        return cygrad.where(outside, cut * (cut - 1) / (1 - 2 * cut).square() + 1 / (
+            (-cut).log1p() - cut.log()).square(), 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return self.icdf(cygrad.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        logits, value = broadcast_all(self.logits, self._checked(value))
+        return -binary_cross_entropy_with_logits(logits, value, reduction="none") + self._log_normalizer_of()
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        outside, cut = self._inside()
+        self._checked(value)
+        found = (cut.pow(value) * (1 - cut).pow(1 - value) + cut - 1) / (2 * cut - 1)
+        found = cygrad.where(outside, found, value)
+        return cygrad.where(value <= 0, 0.0, cygrad.where(value >= 1, 1.0, found))
+
+    def icdf(self, value):
+        """The value below which there is that much probability."""
+        outside, cut = self._inside()
+        found = ((-cut + value * (2 * cut - 1)).log1p() - (-cut).log1p()) / (cut.log() - (-cut).log1p())
+        return cygrad.where(outside, found, value)
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        low, high = (-self.probs).log1p(), self.probs.log()
+        return self.mean * (low - high) - self._log_normalizer_of() - low
+
+
+class _Choices(_Odds):
+    """Probabilities along the last dimension of `probs` or `logits`."""
+
+    _binary = False
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def _choose(self, event_shape, probs, logits, validate_args):
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        given = logits if probs is None else probs
+        if given.ndim < 1:
+            raise ValueError(f"`{'logits' if probs is None else 'probs'}` parameter must be at least one-dimensional.")
+        if probs is None:
+            self.logits = logits - logits.logsumexp(-1, keepdim=True)
+        else:
+            self.probs = probs / probs.sum(-1, keepdim=True)
+        self._num_events = given.shape[-1]
+        Distribution.__init__(self, given.shape[:-1], (self._num_events,) if event_shape else (), validate_args)
+
+
+class Categorical(_Choices):
+    """One of the numbers from 0 on, with the given probabilities."""
+
+    has_enumerate_support = True
+    mean = property(lambda self: cygrad.full(self._extended_shape(), math.nan, dtype=self.probs.dtype))
+    variance = mean
+    mode = property(lambda self: self.probs.argmax(-1))
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        self._choose(False, probs, logits, validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self):
+        """The numbers that there are."""
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        count = math.prod(tuple(sample_shape))
+        rows = self.probs.detach().reshape(-1, self._num_events)
+        if not (count and len(rows)):
+            return cygrad.zeros(self._extended_shape(sample_shape), dtype=cygrad.int64)
+        found = cygrad.multinomial(rows, count, True)
+        return found.t().reshape(self._extended_shape(sample_shape))
+
+    def log_prob(self, value):
+        """Logarithm of the probability."""
+        value = self._checked(value).long().unsqueeze(-1)
+        shape = cygrad.broadcast_shapes(tuple(value.shape[:-1]), tuple(self.logits.shape[:-1]))
+        return self.logits.expand((*shape, self._num_events)).gather(-1, value.expand((*shape, 1))).squeeze(-1)
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        lowest = -3.4028234663852886e38 if self.logits.dtype is cygrad.float32 else -1.7976931348623157e308
+        return -(self.logits.clamp(min=lowest) * self.probs).sum(-1)
+
+    def enumerate_support(self, expand=True):
+        """All numbers."""
+        values = cygrad.arange(self._num_events).reshape((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((self._num_events, *self._batch_shape)) if expand else values
+
+
+class OneHotCategorical(_Choices):
+    """The same with a vector that is 1 at the choice and 0 elsewhere."""
+
+    support = constraints.one_hot
+    has_enumerate_support = True
+    mean = property(lambda self: self.probs)
+    variance = property(lambda self: self.probs * (1 - self.probs))
+    mode = property(lambda self: one_hot(self.probs.argmax(-1), self._num_events).to(self.probs.dtype))
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        self._choose(True, probs, logits, validate_args)
+
+    @property
+    def _categorical(self):
+        return Categorical(logits=self.logits, validate_args=False)
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        return one_hot(self._categorical.sample(sample_shape), self._num_events).to(self._param.dtype)
+
+    def log_prob(self, value):
+        """Logarithm of the probability."""
+        return self._categorical.log_prob(self._checked(value).max(-1)[1])
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand=True):
+        """The rows of the identity."""
+        n = self._num_events
+        values = cygrad.eye(n, dtype=self._param.dtype).reshape((n,) + (1,) * len(self._batch_shape) + (n,))
+        return values.expand((n, *self._batch_shape, n)) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """The same; gradients go to the probabilities as if they were the sample."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())
+
+
+class Multinomial(_Choices):
+    """How often each choice is taken in `total_count` independent ones."""
+
+    mean = property(lambda self: self.probs * self.total_count)
+    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
+
+    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+        if not isinstance(total_count, int):
+            raise NotImplementedError("inhomogeneous total_count is not supported")
+        self.total_count = total_count
+        self._choose(True, probs, logits, validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self):
+        """Counts that add up."""
+        return constraints.multinomial(self.total_count)
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        choice = Categorical(logits=self.logits.detach(), validate_args=False)
+        choices = choice.sample((self.total_count, *sample_shape))
+        return one_hot(choices, self._num_events).sum(0).to(self._param.dtype)
+
+    def log_prob(self, value):
+        """Logarithm of the probability."""
+        logits, value = broadcast_all(self.logits, self._checked(value))
+        powers = cygrad.where((value == 0) & (logits == -math.inf), 0.0, logits * value).sum(-1)
+        return cygrad.lgamma(value.sum(-1) + 1) - cygrad.lgamma(value + 1).sum(-1) + powers
+
+    def entropy(self):
+        """Expected value of ``-log_prob``, by adding up the counts of each choice."""
+        n = self.total_count
+        counts = Binomial(n, probs=self.probs)
+        support = counts.enumerate_support(True)[1:]
+        weighted = (counts.log_prob(support).exp() * cygrad.lgamma(support + 1)).sum((0, -1))
+        return n * Categorical(logits=self.logits).entropy() - math.lgamma(n + 1) + weighted

@@ -1,0 +1,215 @@
+"""What all distributions are: shapes, parameters with their constraints, samples and densities."""
+
+import cygrad
+from cygrad import Tensor
+from cygrad.distributions import constraints
+from cygrad.distributions.utils import broadcast_all, lazy_property, sum_last
+
+__all__ = ["Distribution", "ExponentialFamily", "Parametric"]
+
+
+class Distribution:
+    """
+    A distribution of values of `event_shape`, or `batch_shape` many of them side by side.
+
+    Parameters
+    ----------
+    batch_shape, event_shape : tuple of int
+    validate_args : bool, optional
+        Whether parameters and values are checked.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    arg_constraints = {}
+    support = None
+    _validate_args = __debug__
+
+    def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
+        self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+
+    def _check_parameters(self):
+        for name, constraint in self.arg_constraints.items():
+            if constraints.is_dependent(constraint):
+                continue
+            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), (lazy_property, property)):
+                continue
+            value = getattr(self, name)
+            if not constraint.check(value).all():
+                raise ValueError(f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) "
+                                 f"of distribution {self!r} to satisfy the constraint {constraint!r}, but found "
+                                 f"invalid values:\n{value}")
+
+    @staticmethod
+    def set_default_validate_args(value):
+        """Whether distributions check parameters and values unless told otherwise."""
+        if value not in (True, False):
+            raise ValueError(f"set_default_validate_args: expected a bool (got {value!r}).")
+        Distribution._validate_args = value
+
+    batch_shape = property(lambda self: self._batch_shape, doc="How many distributions lie side by side.")
+    event_shape = property(lambda self: self._event_shape, doc="Shape of one value.")
+    stddev = property(lambda self: self.variance.sqrt(), doc="Standard deviation.")
+
+    @property
+    def mean(self):
+        """Expected value."""
+        raise NotImplementedError(f"{type(self).__name__} has no mean.")
+
+    @property
+    def mode(self):
+        """Most likely value."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self):
+        """Expected square of the distance from the mean."""
+        raise NotImplementedError(f"{type(self).__name__} has no variance.")
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement expand.")
+
+    def sample(self, sample_shape=()):
+        """Values of shape ``sample_shape + batch_shape + event_shape``, without gradients."""
+        with cygrad.no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        raise NotImplementedError(f"{type(self).__name__} has no samples with gradients. Use sample().")
+
+    def sample_n(self, n):
+        """`n` values."""
+        return self.sample((n,))
+
+    def log_prob(self, value):
+        """Logarithm of the density, or of the probability, at the value."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement log_prob.")
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement cdf.")
+
+    def icdf(self, value):
+        """The value below which there is that much probability."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement icdf.")
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement entropy.")
+
+    def enumerate_support(self, expand=True):
+        """All values, along a new first dimension."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement enumerate_support.")
+
+    def perplexity(self):
+        """Exponential of the entropy."""
+        return self.entropy().exp()
+
+    def _extended_shape(self, sample_shape=()):
+        return tuple(sample_shape) + self._batch_shape + self._event_shape
+
+    def _validate_sample(self, value):
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        n = value.ndim - len(self._event_shape)
+        if tuple(value.shape[n:]) != self._event_shape:
+            raise ValueError(f"The right-most size of value must match event_shape: {tuple(value.shape)} vs "
+                             f"{self._event_shape}.")
+        shape, batch = tuple(value.shape), self._batch_shape + self._event_shape
+        for size, own in zip(reversed(shape), reversed(batch), strict=False):
+            if size not in (1, own) and own != 1:
+                raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {shape} vs {batch}.")
+        if self.support is not None and not self.support.check(value).all():
+            raise ValueError(f"Expected value argument ({type(value).__name__} of shape {shape}) to be within the "
+                             f"support ({self.support!r}) of the distribution {self!r}, but found invalid values:\n"
+                             f"{value}")
+
+    def _checked(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return value
+
+    def __repr__(self):
+        parts = [f"{name}: {value if value.numel() == 1 else tuple(value.shape)}"
+                 for name, value in ((name, self.__dict__.get(name)) for name in self.arg_constraints)
+                 if isinstance(value, Tensor)]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class Parametric(Distribution):
+    """
+    A distribution whose parameters are those that `arg_constraints` names, in their order.
+
+    Parameters
+    ----------
+    *arguments, **named : Tensor or number
+        The parameters, broadcast against each other.
+    validate_args : bool, optional
+        Whether parameters and values are checked.
+    """
+
+    def __init__(self, *arguments, validate_args=None, **named):
+        names = list(self.arg_constraints)
+        given = dict(zip(names, arguments, strict=False))
+        if len(arguments) == len(names) + 1 and validate_args is None:
+            validate_args, arguments = arguments[-1], arguments[:-1]
+        if len(arguments) > len(names) or set(given) & set(named) or set(given) | set(named) != set(names):
+            raise TypeError(f"{type(self).__name__}: expected the parameters {', '.join(names)} (got {len(arguments)} "
+                            f"by position and {sorted(named)}).")
+        self._hold(given | named, (), validate_args)
+
+    def _hold(self, parameters, event_shape, validate_args):
+        """Parameters without dimensions of their own: broadcast and kept."""
+        tensors = broadcast_all(*parameters.values())
+        self.__dict__.update(zip(parameters, tensors, strict=True))
+        Distribution.__init__(self, tensors[0].shape, event_shape, validate_args)
+
+    def _dimensions(self):
+        """Each tensor that the object holds, by name, and how many of its dimensions are not those of the batch."""
+        return {name: value.ndim - len(self._batch_shape) for name, value in self.__dict__.items()
+                if isinstance(value, Tensor)}
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        batch_shape = tuple(batch_shape)
+        twin = object.__new__(type(self)) if _instance is None else _instance
+        own = self._dimensions()
+        for name, value in self.__dict__.items():
+            if name in own:
+                value = value.expand(batch_shape + tuple(value.shape[value.ndim - own[name]:]))
+            elif isinstance(value, Distribution):
+                value = value.expand(batch_shape + tuple(value.batch_shape[len(self._batch_shape):]))
+            twin.__dict__[name] = value
+        twin._batch_shape = batch_shape
+        return twin
+
+
+class ExponentialFamily(Parametric):
+    """One whose entropy follows from the logarithm of its normalizer, by its derivative."""
+
+    _mean_carrier_measure = 0
+
+    @property
+    def _natural_params(self):
+        raise NotImplementedError(f"{type(self).__name__} does not give its natural parameters.")
+
+    def _log_normalizer(self, *natural_params):
+        raise NotImplementedError(f"{type(self).__name__} does not give its normalizer.")
+
+    def entropy(self):
+        """By the derivative of the normalizer with respect to the natural parameters."""
+        natural = [parameter.detach().requires_grad_() for parameter in self._natural_params]
+        with cygrad.enable_grad():
+            normalizer = self._log_normalizer(*natural)
+            gradients = cygrad.autograd.grad(normalizer.sum(), natural, create_graph=True)
+        result = -self._mean_carrier_measure + normalizer
+        for parameter, gradient in zip(natural, gradients, strict=True):
+            event = parameter.ndim - len(self._batch_shape)
+            result = result - sum_last(parameter * gradient, event)
+        return result

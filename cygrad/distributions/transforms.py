@@ -1,0 +1,565 @@
+"""Invertible functions, with the logarithm of how much they stretch."""
+
+import math
+
+import cygrad
+from cygrad.distributions import constraints
+from cygrad.distributions.utils import EPS, TINY, sum_last, tril_matrix_to_vec, vec_to_tril_matrix
+from cygrad.nn.functional import logsigmoid, pad, softmax, softplus
+
+__all__ = [
+    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
+    "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",
+    "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
+    "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform", "identity_transform",
+]
+
+
+class Transform:
+    """
+    A function with an inverse (`inv`) and the logarithm of the absolute value of its Jacobian determinant.
+
+    Parameters
+    ----------
+    cache_size : {0, 1}, default 0
+        With 1 the last value is remembered, so that the inverse of it need not be computed.
+    """
+
+    bijective = False
+    domain = constraints.real
+    codomain = constraints.real
+    sign = None
+
+    def __init__(self, cache_size=0):
+        if cache_size not in (0, 1):
+            raise ValueError("cache_size must be 0 or 1")
+        self._cache_size, self._last, self._inverse = cache_size, (None, None), None
+
+    def __getstate__(self):
+        return {**self.__dict__, "_last": (None, None), "_inverse": None}
+
+    @property
+    def event_dim(self):
+        """Dimensions of one value, where they are the same on both sides."""
+        if self.domain.event_dim == self.codomain.event_dim:
+            return self.domain.event_dim
+        raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+
+    @property
+    def inv(self):
+        """The inverse transform; its inverse is this one."""
+        if self._inverse is None:
+            self._inverse = _Inverse(self)
+        return self._inverse
+
+    def with_cache(self, cache_size=1):
+        """The same with another size of the cache."""
+        if cache_size == self._cache_size:
+            return self
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__getstate__())
+        twin._cache_size = cache_size
+        return twin
+
+    def __call__(self, x):
+        if self._cache_size and x is self._last[0]:
+            return self._last[1]
+        y = self._call(x)
+        if self._cache_size:
+            self._last = x, y
+        return y
+
+    def _inv_call(self, y):
+        if self._cache_size and y is self._last[1]:
+            return self._last[0]
+        x = self._invert(y)
+        if self._cache_size:
+            self._last = x, y
+        return x
+
+    def log_abs_det_jacobian(self, x, y):
+        """At the value `x`, whose image is `y`."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it stretches.")
+
+    def forward_shape(self, shape):
+        """The shape of the image of a value of this shape."""
+        return tuple(shape)
+
+    def inverse_shape(self, shape):
+        """The shape of the value with an image of this shape."""
+        return tuple(shape)
+
+    def __eq__(self, other):
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
+
+class _Inverse(Transform):
+    """The inverse of a transform."""
+
+    def __init__(self, transform):
+        super().__init__(transform._cache_size)
+        self._inverse = transform
+
+    domain = property(lambda self: self._inverse.codomain)
+    codomain = property(lambda self: self._inverse.domain)
+    bijective = property(lambda self: self._inverse.bijective)
+    sign = property(lambda self: self._inverse.sign)
+
+    def __getstate__(self):
+        return self.__dict__
+
+    def with_cache(self, cache_size=1):
+        """The same with another size of the cache."""
+        return self._inverse.with_cache(cache_size).inv
+
+    def __call__(self, x):
+        return self._inverse._inv_call(x)
+
+    def _inv_call(self, y):
+        return self._inverse(y)
+
+    def log_abs_det_jacobian(self, x, y):
+        """At the value `x`, whose image is `y`."""
+        return -self._inverse.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape):
+        """The shape of the image of a value of this shape."""
+        return self._inverse.inverse_shape(shape)
+
+    def inverse_shape(self, shape):
+        """The shape of the value with an image of this shape."""
+        return self._inverse.forward_shape(shape)
+
+    def __eq__(self, other):
+        return isinstance(other, _Inverse) and self._inverse == other._inverse
+
+    __hash__ = object.__hash__
+
+
+class _Plain(Transform):
+    """One without parameters: all of one kind are equal."""
+
+    def __eq__(self, other):
+        return type(self) is type(other)
+
+    def __hash__(self):
+        return hash(type(self))
+
+
+def _without_parameters(name, doc, domain, codomain, call, invert, log_det, bijective=True, sign=1):
+    """A class of transforms that have no parameters: all of one kind are equal."""
+    def jacobian(self, x, y):
+        if log_det is None:
+            raise NotImplementedError(f"{name} does not say how it stretches.")
+        return log_det(x, y)
+
+    jacobian.__doc__ = Transform.log_abs_det_jacobian.__doc__
+    return type(name, (_Plain,), {
+        "__doc__": doc, "__module__": __name__, "domain": domain, "codomain": codomain, "bijective": bijective,
+        "sign": sign, "_call": lambda self, x: call(x), "_invert": lambda self, y: invert(y),
+        "log_abs_det_jacobian": jacobian})
+
+
+def _unsigmoid(y):
+    inside = y.clamp(TINY[y.dtype], 1 - EPS[y.dtype])
+    return inside.log() - (-inside).log1p()
+
+
+def _lower(x, diagonal):
+    return x.tril(-1) + cygrad.diag_embed(diagonal(x.diagonal(dim1=-2, dim2=-1)))
+
+
+ExpTransform = _without_parameters(
+    "ExpTransform", "``exp(x)``.", constraints.real, constraints.positive, cygrad.exp, cygrad.log, lambda x, y: x)
+AbsTransform = _without_parameters(
+    "AbsTransform", "``abs(x)``, which has no inverse; `inv` gives the positive one.", constraints.real,
+    constraints.nonnegative, cygrad.abs, lambda y: y, None, False, None)
+SigmoidTransform = _without_parameters(
+    "SigmoidTransform", "``1 / (1 + exp(-x))``.", constraints.real, constraints.unit_interval,
+    lambda x: x.sigmoid().clamp(TINY[x.dtype], 1 - EPS[x.dtype]), _unsigmoid,
+    lambda x, y: -softplus(-x) - softplus(x))
+TanhTransform = _without_parameters(
+    "TanhTransform", "``tanh(x)``.", constraints.real, constraints.interval(-1.0, 1.0), cygrad.tanh, cygrad.atanh,
+    lambda x, y: 2.0 * (math.log(2.0) - x - softplus(-2.0 * x)))
+SoftplusTransform = _without_parameters(
+    "SoftplusTransform", "``log(1 + exp(x))``.", constraints.real, constraints.positive, softplus,
+    lambda y: (-cygrad.expm1(-y)).log() + y, lambda x, y: -softplus(-x))
+SoftmaxTransform = _without_parameters(
+    "SoftmaxTransform", "Softmax along the last dimension; the inverse is the logarithm.", constraints.real_vector,
+    constraints.simplex, lambda x: softmax(x, -1), cygrad.log, None, False, None)
+LowerCholeskyTransform = _without_parameters(
+    "LowerCholeskyTransform", "Any square matrix to a lower triangular one with a positive diagonal.",
+    constraints.independent(constraints.real, 2), constraints.lower_cholesky, lambda x: _lower(x, cygrad.exp),
+    lambda y: _lower(y, cygrad.log), None, True, None)
+PositiveDefiniteTransform = _without_parameters(
+    "PositiveDefiniteTransform", "Any square matrix to a positive definite one.",
+    constraints.independent(constraints.real, 2), constraints.positive_definite,
+    lambda x: _lower(x, cygrad.exp) @ _lower(x, cygrad.exp).mT,
+    lambda y: _lower(cygrad.linalg.cholesky(y), cygrad.log), None, True, None)
+
+
+class AffineTransform(Transform):
+    """``loc + scale * x``, of values with `event_dim` dimensions."""
+
+    bijective = True
+
+    def __init__(self, loc, scale, event_dim=0, cache_size=0):
+        super().__init__(cache_size)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    event_dim = property(lambda self: self._event_dim)
+    domain = codomain = property(lambda self: (constraints.real if self._event_dim == 0
+                                               else constraints.independent(constraints.real, self._event_dim)))
+    sign = property(lambda self: self.scale.sign() if isinstance(self.scale, cygrad.Tensor)
+                    else (self.scale > 0) - (self.scale < 0))
+
+    def _call(self, x):
+        return self.loc + self.scale * x
+
+    def _invert(self, y):
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x, y):
+        """At the value `x`, whose image is `y`."""
+        scale = self.scale if isinstance(self.scale, cygrad.Tensor) else cygrad.full_like(x, self.scale)
+        return sum_last(scale.abs().log().expand(cygrad.broadcast_shapes(tuple(scale.shape), tuple(x.shape))),
+                        self._event_dim)
+
+    def forward_shape(self, shape):
+        """The shape of the image of a value of this shape."""
+        return cygrad.broadcast_shapes(tuple(shape), *(tuple(getattr(part, "shape", ())) for part in (
+            self.loc, self.scale)))
+
+    inverse_shape = forward_shape
+
+    def __eq__(self, other):
+        return isinstance(other, AffineTransform) and all(
+            bool(cygrad.as_tensor(a == b).all()) for a, b in ((self.loc, other.loc), (self.scale, other.scale)))
+
+    __hash__ = object.__hash__
+
+
+class PowerTransform(Transform):
+    """``x ** exponent`` of positive numbers."""
+
+    bijective = True
+    domain = codomain = constraints.positive
+
+    def __init__(self, exponent, cache_size=0):
+        super().__init__(cache_size)
+        self.exponent = cygrad.as_tensor(exponent)
+
+    sign = property(lambda self: self.exponent.sign())
+
+    def __eq__(self, other):
+        return isinstance(other, PowerTransform) and bool((self.exponent == other.exponent).all())
+
+    __hash__ = object.__hash__
+
+    def _call(self, x):
+        return x.pow(self.exponent)
+
+    def _invert(self, y):
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x, y):
+        """At the value `x`, whose image is `y`."""
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape):
+        """The shape of the image of a value of this shape."""
+        return cygrad.broadcast_shapes(tuple(shape), tuple(self.exponent.shape))
+
+    inverse_shape = forward_shape
+
+
+class StickBreakingTransform(_Plain):
+    """From n numbers to n + 1 shares of 1."""
+
+    bijective = True
+    domain, codomain = constraints.real_vector, constraints.simplex
+
+    def _call(self, x):
+        left = x.shape[-1] + 1 - cygrad.ones(x.shape[-1], dtype=x.dtype).cumsum(-1)
+        z = (x - left.log()).sigmoid().clamp(TINY[x.dtype], 1 - EPS[x.dtype])
+        return pad(z, [0, 1], value=1) * pad((1 - z).cumprod(-1), [1, 0], value=1)
+
+    def _invert(self, y):
+        cut = y[..., :-1]
+        left = y.shape[-1] - cygrad.ones(cut.shape[-1], dtype=y.dtype).cumsum(-1)
+        rest = (1 - cut.cumsum(-1)).clamp(min=TINY[y.dtype])
+        return cut.log() - rest.log() + left.log()
+
+    def log_abs_det_jacobian(self, x, y):
+        """At the value `x`, whose image is `y`."""
+        left = x.shape[-1] + 1 - cygrad.ones(x.shape[-1], dtype=x.dtype).cumsum(-1)
+        x = x - left.log()
+        return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
+
+    def forward_shape(self, shape):
+        """The shape of the image of a value of this shape."""
+        return (*shape[:-1], shape[-1] + 1)
+
+    def inverse_shape(self, shape):
+        """The shape of the value with an image of this shape."""
+        return (*shape[:-1], shape[-1] - 1)
+
+
+class CorrCholeskyTransform(_Plain):
+    """From n (n - 1) / 2 numbers to the Cholesky factor of a correlation matrix."""
+
+    bijective = True
+    domain, codomain = constraints.real_vector, constraints.corr_cholesky
+
+    def _call(self, x):
+        r = vec_to_tril_matrix(x.tanh().clamp(-1 + EPS[x.dtype], 1 - EPS[x.dtype]), diag=-1)
+        left = (1 - r.square()).sqrt().cumprod(-1)
+        r = r + cygrad.eye(r.shape[-1], dtype=r.dtype)
+        return r * pad(left[..., :-1], [1, 0], value=1)
+
+    def _invert(self, y):
+        rest = 1 - y.square().cumsum(-1)
+        rest = tril_matrix_to_vec(pad(rest[..., :-1], [1, 0]), diag=-1)
+        t = tril_matrix_to_vec(y, diag=-1) / rest.sqrt()
+        return (t.log1p() - (-t).log1p()) / 2
+
+    def log_abs_det_jacobian(self, x, y):
+        """At the value `x`, whose image is `y`."""
+        rest = tril_matrix_to_vec(1 - y.square().cumsum(-1), diag=-2)
+        return 0.5 * rest.log().sum(-1) - 2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
+
+    def forward_shape(self, shape):
+        """The shape of the image of a value of this shape."""
+        n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+        if n * (n - 1) // 2 != shape[-1]:
+            raise ValueError("Input is not a flattened lower-diagonal number")
+        return (*shape[:-1], n, n)
+
+    def inverse_shape(self, shape):
+        """The shape of the value with an image of this shape."""
+        return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
+
+
+class ReshapeTransform(Transform):
+    """Values of `in_shape` as values of `out_shape`."""
+
+    bijective = True
+
+    def __init__(self, in_shape, out_shape, cache_size=0):
+        super().__init__(cache_size)
+        self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
+        if math.prod(self.in_shape) != math.prod(self.out_shape):
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+
+    domain = property(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
+    codomain = property(lambda self: constraints.independent(constraints.real, len(self.out_shape)))
+
+    def _call(self, x):
+        return x.reshape(self.forward_shape(x.shape))
+
+    def _invert(self, y):
+        return y.reshape(self.inverse_shape(y.shape))
+
+    def log_abs_det_jacobian(self, x, y):
+        """Zero."""
+        return cygrad.zeros(tuple(x.shape[:x.ndim - len(self.in_shape)]), dtype=x.dtype)
+
+    def _reshaped(self, shape, ends, instead):
+        n = len(shape) - len(ends)
+        if n < 0 or tuple(shape[n:]) != ends:
+            raise ValueError(f"Shape mismatch: expected {tuple(shape[max(n, 0):])} but got {ends}")
+        return tuple(shape[:n]) + instead
+
+    def forward_shape(self, shape):
+        """The shape of the image of a value of this shape."""
+        return self._reshaped(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape):
+        """The shape of the value with an image of this shape."""
+        return self._reshaped(shape, self.out_shape, self.in_shape)
+
+
+class IndependentTransform(Transform):
+    """A transform whose last dimensions count as parts of one value."""
+
+    def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
+        super().__init__(cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    domain = property(lambda self: constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims))
+    codomain = property(
+        lambda self: constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims))
+    bijective = property(lambda self: self.base_transform.bijective)
+    sign = property(lambda self: self.base_transform.sign)
+
+    def _call(self, x):
+        return self.base_transform(x)
+
+    def _invert(self, y):
+        return self.base_transform.inv(y)
+
+    def log_abs_det_jacobian(self, x, y):
+        """At the value `x`, whose image is `y`."""
+        return sum_last(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+
+    def forward_shape(self, shape):
+        """The shape of the image of a value of this shape."""
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape):
+        """The shape of the value with an image of this shape."""
+        return self.base_transform.inverse_shape(shape)
+
+
+class ComposeTransform(Transform):
+    """Transforms one after the other, the first one first."""
+
+    def __init__(self, parts, cache_size=0):
+        super().__init__(cache_size)
+        self.parts = [part.with_cache(cache_size) for part in parts]
+
+    bijective = property(lambda self: all(part.bijective for part in self.parts))
+
+    @property
+    def sign(self):
+        """The product of those of the parts."""
+        return math.prod(part.sign for part in self.parts)
+
+    def _side(self, parts, near, far):
+        """The constraint of one end, with as many dimensions as the parts need."""
+        if not parts:
+            return constraints.real
+        side = getattr(parts[0], near)
+        n = getattr(parts[-1], far).event_dim
+        for part in reversed(parts):
+            n = max(n + getattr(part, near).event_dim - getattr(part, far).event_dim, getattr(part, near).event_dim)
+        return constraints.independent(side, n - side.event_dim) if n > side.event_dim else side
+
+    domain = property(lambda self: self._side(self.parts, "domain", "codomain"))
+    codomain = property(lambda self: self._side(self.parts[::-1], "codomain", "domain"))
+
+    def _call(self, x):
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def _invert(self, y):
+        for part in reversed(self.parts):
+            y = part.inv(y)
+        return y
+
+    def log_abs_det_jacobian(self, x, y):
+        """At the value `x`, whose image is `y`."""
+        if not self.parts:
+            return cygrad.zeros_like(x)
+        total, n = 0, self.domain.event_dim
+        for part in self.parts:
+            image = part(x)
+            total = total + sum_last(part.log_abs_det_jacobian(x, image), n - part.domain.event_dim)
+            n += part.codomain.event_dim - part.domain.event_dim
+            x = image
+        return total
+
+    def forward_shape(self, shape):
+        """The shape of the image of a value of this shape."""
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return tuple(shape)
+
+    def inverse_shape(self, shape):
+        """The shape of the value with an image of this shape."""
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return tuple(shape)
+
+    def __eq__(self, other):
+        return isinstance(other, ComposeTransform) and self.parts == other.parts
+
+    __hash__ = object.__hash__
+
+
+class _Pieces(Transform):
+    """Transforms of the pieces of a value along a dimension."""
+
+    def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
+        super().__init__(cache_size)
+        self.transforms, self.dim = [part.with_cache(cache_size) for part in tseq], dim
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+
+    bijective = property(lambda self: all(part.bijective for part in self.transforms))
+    domain = property(lambda self: self._set([part.domain for part in self.transforms]))
+    codomain = property(lambda self: self._set([part.codomain for part in self.transforms]))
+
+    def _call(self, x):
+        return self._join([part(v) for part, v in zip(self.transforms, self._cut(x), strict=True)])
+
+    def _invert(self, y):
+        return self._join([part.inv(v) for part, v in zip(self.transforms, self._cut(y), strict=True)])
+
+    def log_abs_det_jacobian(self, x, y):
+        """At the value `x`, whose image is `y`; transforms of single numbers only along the dimension."""
+        found = [part.log_abs_det_jacobian(u, v) for part, u, v in zip(
+            self.transforms, self._cut(x), self._cut(y), strict=True)]
+        return self._join(found)
+
+
+class CatTransform(_Pieces):
+    """Pieces of these lengths, one behind the other."""
+
+    def _set(self, parts):
+        return constraints.cat(parts, self.dim, self.lengths)
+
+    def _cut(self, value):
+        return value.split(self.lengths, self.dim)
+
+    def _join(self, values):
+        return cygrad.cat(values, self.dim)
+
+
+class StackTransform(_Pieces):
+    """Pieces side by side."""
+
+    def __init__(self, tseq, dim=0, cache_size=0):
+        super().__init__(tseq, dim, None, cache_size)
+
+    def _set(self, parts):
+        return constraints.stack(parts, self.dim)
+
+    def _cut(self, value):
+        return value.unbind(self.dim)
+
+    def _join(self, values):
+        return cygrad.stack(values, self.dim)
+
+
+class CumulativeDistributionTransform(Transform):
+    """The distribution function of a distribution of single numbers."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = 1
+
+    def __init__(self, distribution, cache_size=0):
+        super().__init__(cache_size)
+        self.distribution = distribution
+
+    domain = property(lambda self: self.distribution.support)
+
+    def _call(self, x):
+        return self.distribution.cdf(x)
+
+    def _invert(self, y):
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x, y):
+        """The density."""
+        return self.distribution.log_prob(x)
+
+
+identity_transform = ComposeTransform([])

@@ -1,0 +1,86 @@
+"""What distributions share: arguments of one shape, probabilities and log odds, triangular matrices as vectors."""
+
+from numbers import Number
+
+import cygrad
+from cygrad import Tensor
+from cygrad.nn.functional import softmax
+
+__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "sum_last",
+           "tril_matrix_to_vec", "vec_to_tril_matrix"]
+
+euler_constant = 0.57721566490153286060
+EPS = {cygrad.float32: 2.0**-23, cygrad.float64: 2.0**-52}
+TINY = {cygrad.float32: 2.0**-126, cygrad.float64: 2.0**-1022}
+
+
+def broadcast_all(*values):
+    """The values as Tensors of one shape; numbers get the dtype of the tensors, or the default one."""
+    for value in values:
+        if not isinstance(value, (Tensor, Number)):
+            raise ValueError(f"Input arguments must all be instances of Number or Tensor (got {type(value).__name__}).")
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    dtype = next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), cygrad.get_default_dtype())
+    made = [value if isinstance(value, Tensor) else cygrad.tensor(float(value), dtype=dtype) for value in values]
+    return cygrad.broadcast_tensors(*made)
+
+
+def sum_last(tensor, n):
+    """Summed over the last `n` dimensions."""
+    return tensor.sum(tuple(range(-n, 0))) if n else tensor
+
+
+def clamp_probs(probs):
+    """Probabilities kept off 0 and 1 by the smallest step."""
+    eps = EPS[probs.dtype]
+    return probs.clamp(eps, 1 - eps)
+
+
+def logits_to_probs(logits, is_binary=False):
+    """Probabilities for log odds, or for logarithms of weights along the last dimension."""
+    return logits.sigmoid() if is_binary else softmax(logits, dim=-1)
+
+
+def probs_to_logits(probs, is_binary=False):
+    """Log odds of probabilities, or their logarithms."""
+    inside = clamp_probs(probs)
+    return inside.log() - (-inside).log1p() if is_binary else inside.log()
+
+
+class lazy_property:
+    """An attribute that is computed when it is first asked for; of the class, it is a property."""
+
+    def __init__(self, function):
+        self.function = function
+        self.__doc__ = function.__doc__
+        self.name = function.__name__
+
+    def __get__(self, instance, cls=None):
+        if instance is None:
+            return property(self.function, doc=self.__doc__)
+        with cygrad.enable_grad():
+            value = self.function(instance)
+        setattr(instance, self.name, value)
+        return value
+
+
+def tril_matrix_to_vec(mat, diag=0):
+    """The elements on and below the diagonal number `diag`, row after row."""
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    rows, columns = cygrad.tril_indices(n, n, diag)
+    return mat[..., rows, columns]
+
+
+def vec_to_tril_matrix(vec, diag=0):
+    """The inverse of `tril_matrix_to_vec`; zeros elsewhere."""
+    n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
+    if round(n) - n > EPS[vec.dtype]:
+        raise ValueError(f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as the lower "
+                         "triangular part of a square D x D matrix.")
+    n = round(n)
+    rows, columns = cygrad.tril_indices(n, n, diag)
+    flat = cygrad.zeros((*vec.shape[:-1], n * n), dtype=vec.dtype)
+    places = (rows * n + columns).expand(vec.shape)
+    return flat.scatter(-1, places, vec).reshape((*vec.shape[:-1], n, n))

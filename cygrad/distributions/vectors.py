@@ -1,0 +1,314 @@
+"""Distributions of vectors and matrices."""
+
+import math
+
+import cygrad
+from cygrad.distributions import constraints
+from cygrad.distributions.continuous import Beta
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
+from cygrad.distributions.gamma_samples import standard_gamma
+from cygrad.distributions.utils import TINY
+
+__all__ = ["Dirichlet", "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+class Dirichlet(ExponentialFamily):
+    """Shares of 1, with densities that are powers of them."""
+
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, concentration, validate_args=None):
+        if concentration.ndim < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self.concentration = concentration
+        Distribution.__init__(self, concentration.shape[:-1], concentration.shape[-1:], validate_args)
+
+    _total = property(lambda self: self.concentration.sum(-1, keepdim=True))
+    mean = property(lambda self: self.concentration / self._total)
+
+    @property
+    def mode(self):
+        """A corner if all concentrations are below 1."""
+        above = (self.concentration - 1).clamp(min=0.0)
+        mode = above / above.sum(-1, keepdim=True)
+        corner = cygrad.nn.functional.one_hot(mode.nan_to_num().argmax(-1), mode.shape[-1]).to(mode.dtype)
+        highest = cygrad.nn.functional.one_hot(self.concentration.argmax(-1), mode.shape[-1]).to(mode.dtype)
+        return cygrad.where((self.concentration < 1).all(-1, keepdim=True), highest,
+                            cygrad.where(mode.isnan(), corner, mode))
+
+    @property
+    def variance(self):
+        """Of each share."""
+        total = self._total
+        return self.concentration * (total - self.concentration) / (total.square() * (total + 1))
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        parts = standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
+        return parts / parts.sum(-1, keepdim=True)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        self._checked(value)
+        return (cygrad.xlogy(self.concentration - 1, value).sum(-1) + cygrad.lgamma(self.concentration.sum(-1))
+                - cygrad.lgamma(self.concentration).sum(-1))
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        a, total, k = self.concentration, self.concentration.sum(-1), self.concentration.shape[-1]
+        return (cygrad.lgamma(a).sum(-1) - cygrad.lgamma(total) - (k - total) * cygrad.digamma(total)
+                - ((a - 1) * cygrad.digamma(a)).sum(-1))
+
+    _natural_params = property(lambda self: (self.concentration,))
+
+    def _log_normalizer(self, x):
+        return cygrad.lgamma(x).sum(-1) - cygrad.lgamma(x.sum(-1))
+
+
+def _times(matrix, vector):
+    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
+
+
+def _distance(factor, difference):
+    """Squares of the lengths of vectors, in the metric of ``inverse(factor @ factor.T)``."""
+    shape = cygrad.broadcast_shapes(tuple(factor.shape[:-2]), tuple(difference.shape[:-1]))
+    factor = factor.expand((*shape, *factor.shape[-2:]))
+    difference = difference.expand((*shape, difference.shape[-1]))
+    return cygrad.linalg.solve_triangular(factor, difference.unsqueeze(-1), upper=False).square().sum((-2, -1))
+
+
+def _half_log_det(factor):
+    return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def _factor_of_inverse(precision):
+    """The Cholesky factor of the inverse."""
+    turned = cygrad.linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
+    eye = cygrad.eye(precision.shape[-1], dtype=precision.dtype).expand(precision.shape)
+    return cygrad.linalg.solve_triangular(turned, eye, upper=False)
+
+
+class _Normal(Parametric):
+    """What both kinds of normal vectors have in common."""
+
+    support = constraints.real_vector
+    has_rsample = True
+    mean = mode = property(lambda self: self.loc)
+
+
+class MultivariateNormal(_Normal):
+    """
+    Normal vectors with mean `loc`; the covariance is given in one of three ways.
+
+    Parameters
+    ----------
+    loc : Tensor
+    covariance_matrix, precision_matrix, scale_tril : Tensor
+        The covariance, its inverse, or a lower triangular factor of it: exactly one of them.
+    validate_args : bool, optional
+    """
+
+    arg_constraints = {"loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
+                       "precision_matrix": constraints.positive_definite, "scale_tril": constraints.lower_cholesky}
+
+    def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
+        given = {name: value for name, value in given.items() if value is not None}
+        if loc.ndim < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        if len(given) != 1:
+            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        (name, matrix), = given.items()
+        if matrix.ndim < 2:
+            raise ValueError(f"{name} matrix must be at least two-dimensional, with optional leading batch dimensions")
+        batch = cygrad.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1]))
+        matrix = matrix.expand((*batch, *matrix.shape[-2:]))
+        self.loc = loc.expand((*batch, loc.shape[-1]))
+        checked = self._validate_args if validate_args is None else validate_args
+        if checked and not self.arg_constraints[name].check(matrix).all():
+            raise ValueError(f"Expected parameter {name} to satisfy the constraint {self.arg_constraints[name]!r}, "
+                             f"but found invalid values:\n{matrix}")
+        self._given = name
+        self.scale_tril = (matrix if name == "scale_tril" else cygrad.linalg.cholesky(matrix)
+                           if name == "covariance_matrix" else _factor_of_inverse(matrix))
+        Distribution.__init__(self, batch, loc.shape[-1:], validate_args)
+
+    covariance_matrix = property(lambda self: self.scale_tril @ self.scale_tril.mT)
+    precision_matrix = property(lambda self: cygrad.cholesky_inverse(self.scale_tril))
+    variance = property(lambda self: self.scale_tril.square().sum(-1))
+    _unbroadcasted_scale_tril = property(lambda self: self.scale_tril)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        noise = cygrad.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
+        return self.loc + _times(self.scale_tril, noise)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        difference = self._checked(value) - self.loc
+        return -0.5 * (self._event_shape[0] * LOG_2PI + _distance(self.scale_tril, difference)) - _half_log_det(
+            self.scale_tril)
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return 0.5 * self._event_shape[0] * (1 + LOG_2PI) + _half_log_det(self.scale_tril)
+
+
+class LowRankMultivariateNormal(_Normal):
+    """Normal vectors whose covariance is ``cov_factor @ cov_factor.T`` plus a diagonal, at the cost of the factor."""
+
+    arg_constraints = {"loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),
+                       "cov_diag": constraints.independent(constraints.positive, 1)}
+
+    def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+        if loc.ndim < 1 or cov_factor.ndim < 2:
+            raise ValueError("loc must be at least one-dimensional and cov_factor at least two-dimensional.")
+        n = loc.shape[-1]
+        if cov_factor.shape[-2] != n or cov_diag.shape[-1] != n:
+            raise ValueError(f"cov_factor must be of shape (..., {n}, rank) and cov_diag of shape (..., {n}).")
+        batch = cygrad.broadcast_shapes(tuple(loc.shape[:-1]), tuple(cov_factor.shape[:-2]), tuple(cov_diag.shape[:-1]))
+        self.loc, self.cov_diag = loc.expand((*batch, n)), cov_diag.expand((*batch, n))
+        self.cov_factor = cov_factor.expand((*batch, *cov_factor.shape[-2:]))
+        weighted = self.cov_factor.mT / self.cov_diag.unsqueeze(-2)
+        eye = cygrad.eye(cov_factor.shape[-1], dtype=loc.dtype)
+        self._capacitance_tril = cygrad.linalg.cholesky(weighted @ self.cov_factor + eye)
+        Distribution.__init__(self, batch, (n,), validate_args)
+
+    variance = property(lambda self: self.cov_factor.square().sum(-1) + self.cov_diag)
+    covariance_matrix = property(
+        lambda self: self.cov_factor @ self.cov_factor.mT + cygrad.diag_embed(self.cov_diag))
+    precision_matrix = property(lambda self: cygrad.linalg.inv(self.covariance_matrix))
+    scale_tril = property(lambda self: cygrad.linalg.cholesky(self.covariance_matrix))
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        few = cygrad.randn((*shape[:-1], self.cov_factor.shape[-1]), dtype=self.loc.dtype)
+        return self.loc + _times(self.cov_factor, few) + self.cov_diag.sqrt() * cygrad.randn(shape,
+                                                                                             dtype=self.loc.dtype)
+
+    def _log_det(self):
+        return 2 * _half_log_det(self._capacitance_tril) + self.cov_diag.log().sum(-1)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        difference = self._checked(value) - self.loc
+        weighted = difference / self.cov_diag
+        distance = (difference * weighted).sum(-1) - _distance(
+            self._capacitance_tril, _times(self.cov_factor.mT, weighted))
+        return -0.5 * (self._event_shape[0] * LOG_2PI + self._log_det() + distance)
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        return 0.5 * (self._event_shape[0] * (1 + LOG_2PI) + self._log_det())
+
+
+class Wishart(Parametric):
+    """Sums of squares of normal vectors, as matrices, with `df` degrees of freedom."""
+
+    arg_constraints = {"df": constraints.greater_than(0), "covariance_matrix": constraints.positive_definite,
+                       "precision_matrix": constraints.positive_definite, "scale_tril": constraints.lower_cholesky}
+    support = constraints.positive_definite
+    has_rsample = True
+
+    def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+        given = [value for value in (covariance_matrix, precision_matrix, scale_tril) if value is not None]
+        if len(given) != 1:
+            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        matrix, = given
+        if matrix.ndim < 2:
+            raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
+        df = cygrad.as_tensor(df).to(matrix.dtype)
+        batch = cygrad.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(df.shape))
+        self.df = df.expand(batch)
+        if not (self.df > matrix.shape[-1] - 1).all():
+            raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {matrix.shape[-1] - 1}.")
+        factor = (scale_tril if scale_tril is not None else _factor_of_inverse(matrix) if precision_matrix is not None
+                  else cygrad.linalg.cholesky(matrix))
+        self.scale_tril = factor.expand((*batch, *factor.shape[-2:]))
+        Distribution.__init__(self, batch, matrix.shape[-2:], validate_args)
+
+    covariance_matrix = property(lambda self: self.scale_tril @ self.scale_tril.mT)
+    precision_matrix = property(lambda self: cygrad.cholesky_inverse(self.scale_tril))
+    mean = property(lambda self: self.df[..., None, None] * self.covariance_matrix)
+
+    @property
+    def mode(self):
+        """nan where there is none."""
+        factor = self.df - self._event_shape[0] - 1
+        return cygrad.where(factor > 0, factor, math.nan)[..., None, None] * self.covariance_matrix
+
+    @property
+    def variance(self):
+        """Of each element."""
+        covariance = self.covariance_matrix
+        diagonal = covariance.diagonal(dim1=-2, dim2=-1)
+        return self.df[..., None, None] * (covariance.square() + diagonal[..., :, None] * diagonal[..., None, :])
+
+    def rsample(self, sample_shape=()):
+        """By Bartlett's decomposition; gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        n = shape[-1]
+        halves = 0.5 * (self.df.unsqueeze(-1) - cygrad.arange(n, dtype=self.df.dtype))
+        diagonal = (2 * standard_gamma(halves.expand(shape[:-1]))).sqrt()
+        noise = cygrad.randn(shape, dtype=self.df.dtype).tril(-1) + cygrad.diag_embed(diagonal)
+        factor = self.scale_tril @ noise
+        return factor @ factor.mT
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        n, df = self._event_shape[0], self.df
+        self._checked(value)
+        shape = cygrad.broadcast_shapes(tuple(value.shape), tuple(self.scale_tril.shape))
+        turned = cygrad.cholesky_solve(value.expand(shape), self.scale_tril.expand(shape))
+        trace = turned.diagonal(dim1=-2, dim2=-1).sum(-1)
+        return (-df * _half_log_det(self.scale_tril) - 0.5 * df * n * math.log(2) - cygrad.mvlgamma(0.5 * df, n)
+                + 0.5 * (df - n - 1) * cygrad.linalg.slogdet(value).logabsdet - 0.5 * trace)
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        n, df = self._event_shape[0], self.df
+        digammas = cygrad.digamma(0.5 * (df.unsqueeze(-1) - cygrad.arange(n, dtype=df.dtype))).sum(-1)
+        return ((n + 1) * (_half_log_det(self.scale_tril) + 0.5 * n * math.log(2)) + cygrad.mvlgamma(0.5 * df, n)
+                - 0.5 * (df - n - 1) * digammas + 0.5 * df * n)
+
+
+class LKJCholesky(Parametric):
+    """Cholesky factors of correlation matrices of size `dim` (Lewandowski, Kurowicka and Joe, 2009)."""
+
+    arg_constraints = {"concentration": constraints.positive}
+    support = constraints.corr_cholesky
+
+    def __init__(self, dim, concentration=1.0, validate_args=None):
+        if dim < 2:
+            raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
+        self.dim = dim
+        self._hold({"concentration": concentration}, (dim, dim), validate_args)
+
+    def sample(self, sample_shape=()):
+        """By the onion: row after row, each the end of a vector of length 1."""
+        with cygrad.no_grad():
+            shape = tuple(sample_shape) + self._batch_shape
+            offset = cygrad.cat([cygrad.zeros(1), cygrad.arange(self.dim - 1)]).to(self.concentration.dtype)
+            marginal = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 2) - 0.5 * offset
+            y = Beta(offset + 0.5, marginal, validate_args=False).sample(sample_shape).unsqueeze(-1)
+            u = cygrad.randn((*shape, self.dim, self.dim), dtype=y.dtype).tril(-1)
+            sphere = u / u.norm(dim=-1, keepdim=True)
+            sphere = cygrad.cat([cygrad.zeros_like(sphere[..., :1, :]), sphere[..., 1:, :]], -2)
+            w = y.sqrt() * sphere
+            rest = (1 - w.square().sum(-1)).clamp(min=TINY[w.dtype]).sqrt()
+            return w + cygrad.diag_embed(rest)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        diagonal = self._checked(value).diagonal(dim1=-1, dim2=-2)[..., 1:]
+        order = cygrad.arange(2, self.dim + 1)
+        order = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - order
+        n = self.dim - 1
+        alpha = self.concentration + 0.5 * n
+        normalizer = 0.5 * n * math.log(math.pi) + cygrad.mvlgamma(alpha - 0.5, n) - cygrad.lgamma(alpha) * n
+        return (order * diagonal.log()).sum(-1) - normalizer

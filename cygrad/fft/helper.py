@@ -1,0 +1,171 @@
+"""Which frequencies the entries of a spectrum have, and shifts that put zero in the middle."""
+
+from cygrad._core.arrays.dtype import get_default_dtype
+from cygrad._core.creation.ranges import arange
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import into
+
+__all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
+
+def _frequencies(operation, numbers, n, d, dtype, requires_grad, out):
+    """The numbers divided by n * d."""
+    dtype = get_default_dtype() if dtype is None else dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"{operation}: requires a floating point or complex dtype (got {dtype}).")
+    found = operators.mul(operators.cast(numbers, dtype), 1.0 / (n * d))
+    found = into(operation, found, out)
+    return found.requires_grad_() if requires_grad else found
+
+
+def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """The frequencies of the entries of `fft`: 0, 1, ..., then the negative ones, over ``n * d``.
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float, default 1.0
+        Distance of two samples.
+    out : Tensor, optional
+        Written to instead.
+    dtype : dtype, optional
+        Floating or complex; by default the default dtype.
+    layout, device : optional
+        Taken and ignored: all Tensors are strided, on the CPU.
+    requires_grad : bool, default False
+        Of the result.
+
+    Returns
+    -------
+    Tensor
+        Of n elements.
+
+    Raises
+    ------
+    ValueError
+        If the dtype is neither floating nor complex.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    numbers = operators.cat([arange((n + 1) // 2), arange(-(n // 2), 0)], 0)
+    return _frequencies("fftfreq", numbers, n, d, dtype, requires_grad, out)
+
+
+def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """The frequencies of the entries of `rfft`: 0, 1, ..., n // 2, over ``n * d``.
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float, default 1.0
+        Distance of two samples.
+    out : Tensor, optional
+        Written to instead.
+    dtype : dtype, optional
+        Floating or complex; by default the default dtype.
+    layout, device : optional
+        Taken and ignored: all Tensors are strided, on the CPU.
+    requires_grad : bool, default False
+        Of the result.
+
+    Returns
+    -------
+    Tensor
+        Of ``n // 2 + 1`` elements.
+
+    Raises
+    ------
+    ValueError
+        If the dtype is neither floating nor complex.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
+    return _frequencies("rfftfreq", arange(n // 2 + 1), n, d, dtype, requires_grad, out)
+
+
+def _shifted(operation, input, dim, shift):
+    """The input rolled by shift(size) in each of the dimensions."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(input).__name__}).")
+    dims = tuple(range(input.ndim)) if dim is None else tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+    for k in dims:
+        if not -input.ndim <= k < input.ndim:
+            raise IndexError(f"{operation}: dimension out of range (got {k} for shape {tuple(input.shape)}).")
+    if not dims:
+        return operators.clone(input)
+    return operators.roll(input, tuple(shift(input.shape[k]) for k in dims), dims)
+
+
+def fftshift(input, dim=None):
+    """A spectrum with frequency 0 in the middle.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int or tuple of int, optional
+        All dimensions by default.
+
+    Returns
+    -------
+    Tensor
+        Each dimension turned by half of its size.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+
+    Notes
+    -----
+    Derivative: `ifftshift`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.fft.fftshift(cygrad.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
+    return _shifted("fftshift", input, dim, lambda size: size // 2)
+
+
+def ifftshift(input, dim=None):
+    """The inverse of `fftshift`.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int or tuple of int, optional
+        All dimensions by default.
+
+    Returns
+    -------
+    Tensor
+        Each dimension turned back by half of its size.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+
+    Notes
+    -----
+    Derivative: `fftshift`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.fft.ifftshift(cygrad.tensor([-1, 0, 1]))
+    tensor([ 0,  1, -1])
+    """
+    return _shifted("ifftshift", input, dim, lambda size: -(size // 2))

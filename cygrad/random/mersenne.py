@@ -1,0 +1,76 @@
+"""
+PyTorch's stream of random numbers on CPUs: the Mersenne Twister, and how numbers are made of its 32-bit words.
+
+The functions have the names and arguments of those in `draws`, with a `RandomStream` for the generator. They give the
+numbers of PyTorch bit for bit, except where it takes them from another library: on processors of Intel that are
+``bernoulli_`` with one probability, dropout and ``exponential_``.
+"""
+
+import math
+
+import numpy as np
+
+from cygrad._core.creation.random_stream import RandomStream as Mersenne
+
+__all__ = ["Mersenne", "bernoulli", "exponential", "integers", "normal", "permutation", "uniform", "weighted"]
+
+WIDE_RANGE = 1 << 28          # ranges of integers that take two words each
+
+
+def _filled(draw, shape, dtype, *arguments):
+    """A new array from a method that fills a row of real numbers; a complex one from twice as many."""
+    array = np.empty(shape, dtype)
+    draw(array.reshape(-1).view(array.real.dtype), *arguments)
+    return array
+
+
+def uniform(numbers, shape, dtype, low=0.0, high=1.0):
+    """Evenly distributed in [low, high)."""
+    return _filled(numbers.uniform, shape, dtype, low, high)
+
+
+def normal(numbers, shape, dtype, mean=0.0, std=1.0, in_blocks=True):
+    """Normally distributed; for complex dtypes both parts have half of the variance."""
+    if np.dtype(dtype).kind != "c":
+        return _filled(numbers.normal, shape, dtype, mean, std, in_blocks)
+    array = _filled(numbers.normal, shape, dtype, 0.0, std / math.sqrt(2), in_blocks)
+    return array + array.dtype.type(mean) if mean else array
+
+
+def exponential(numbers, shape, dtype, rate=1.0):
+    """Exponentially distributed with mean 1 / rate."""
+    wide = np.complex128 if np.dtype(dtype).kind == "c" else np.float64
+    return _filled(numbers.exponential, shape, wide, rate).astype(dtype)
+
+
+def integers(numbers, shape, dtype, low, high):
+    """Integers in [low, high), in any real dtype."""
+    return _filled(numbers.integers, shape, np.int64, low, high, high - low >= WIDE_RANGE).astype(dtype)
+
+
+def bernoulli(numbers, probabilities, shape, dtype):
+    """1 with the probability given, a number or an array that broadcasts to the shape; else 0."""
+    kind = np.float64 if getattr(probabilities, "dtype", np.float64) == np.float64 else np.float32
+    return (uniform(numbers, shape, kind) < probabilities).astype(dtype)
+
+
+def permutation(numbers, n, dtype):
+    """The integers below n in random order."""
+    return _filled(numbers.permutation, (n,), np.int64, n >= (1 << 32) // 20).astype(dtype, copy=False)
+
+
+def weighted(numbers, weights, n, replacement):
+    """Positions drawn with the weights along the last dimension, n for each row."""
+    rows = weights.reshape(-1, weights.shape[-1])
+    if n > 1 and replacement:
+        ends = np.cumsum(rows, axis=1)
+        ends = ends / ends[:, -1:]
+        chances = uniform(numbers, (len(rows), n), np.float64)
+        found = np.stack([np.searchsorted(end, chance) for end, chance in zip(ends, chances, strict=True)])
+        last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, axis=1)
+        found = np.minimum(found, last[:, None])
+    else:
+        with np.errstate(divide="ignore"):
+            scores = rows / exponential(numbers, rows.shape, rows.dtype)
+        found = np.argsort(-scores, axis=1, kind="stable")[:, :n]
+    return found.astype(np.int64).reshape((*weights.shape[:-1], n))

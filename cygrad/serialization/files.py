@@ -1,0 +1,133 @@
+"""Files as such: one that replaces another only when it is complete, and archives whose members are what they say."""
+
+import contextlib
+import os
+import stat
+import zipfile
+
+__all__ = ["Archive", "add_member", "read_fully", "replacing"]
+
+CHUNK = 1 << 20
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+@contextlib.contextmanager
+def replacing(target):
+    """
+    A binary file to write to, for a path or a file.
+
+    What stands at a path is replaced at the end, at once, and when the new content has reached the disk; an error or a
+    kill leaves it as it is. What is no regular file (``/dev/null``, a pipe), and files in folders that take no new
+    file, are written to directly.
+    """
+    if hasattr(target, "write"):
+        yield target if all(hasattr(target, method) for method in ("seek", "tell", "flush")) else _Stream(target)
+        return
+    path = os.path.realpath(os.fspath(target))           # the file behind a link is replaced, not the link
+    old = os.stat(path) if os.path.exists(path) else None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        with open(path, "wb", buffering=0) as file:
+            yield _Stream(file)
+        return
+    suffix = os.urandom(6).hex()
+    beside = os.path.join(os.path.dirname(path), (b".%s.part" % suffix.encode() if isinstance(path, bytes)
+                                                  else f".{suffix}.part"))
+    try:
+        # Like `open`, which leaves the rights of a new file to the user's mask.
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    except (PermissionError, FileNotFoundError):         # if it cannot be opened either, the error names it
+        with open(path, "wb") as file:
+            yield file
+        return
+    try:
+        with open(descriptor, "wb") as file:
+            if old is not None:
+                os.chmod(beside, stat.S_IMODE(old.st_mode))
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+class _Stream:
+    """What can only be written to, from beginning to end; devices, for example, tell places that mean nothing."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def write(self, content):
+        rest = memoryview(content).cast("B")
+        size = len(rest)
+        while len(rest):
+            count = self.file.write(rest)
+            rest = rest[len(rest) if count is None else count:]
+        return size
+
+    def flush(self):
+        pass
+
+
+def add_member(archive, name, pieces, size):
+    """Store pieces of bytes, `size` altogether, under a name in a zip archive; equal contents make equal files."""
+    info = zipfile.ZipInfo(name)
+    info.file_size = size                                # tells whether the long form is needed
+    with archive.open(info, "w") as member:
+        for piece in pieces:
+            member.write(piece)
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+class Archive:
+    """
+    A zip archive whose members are stored as they are.
+
+    Compressed, overlapping and double members are refused before anything is read. So no more is ever read than the
+    file is long, whatever it says.
+    """
+
+    def __init__(self, file):
+        self.zip = zipfile.ZipFile(file)
+        members = self.zip.infolist()
+        self.sizes = {member.filename: member.file_size for member in members}
+        if len(self.sizes) != len(members):
+            raise ValueError("a name is there twice")
+        for member in members:
+            if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+                raise ValueError(f"{member.filename!r} is compressed")
+        self.zip.fp.seek(0, os.SEEK_END)
+        if sum(self.sizes.values()) > self.zip.fp.tell():
+            raise ValueError("its members are longer than the file, or overlap")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.zip.close()
+
+    def __contains__(self, name):
+        return name in self.sizes
+
+    def read(self, name):
+        """All bytes of a member."""
+        return self.zip.read(name)
+
+    def open(self, name):
+        """A member as a file."""
+        return self.zip.open(name)
+
+
+def read_fully(file, buffer):
+    """Fill a buffer from a file; an error if there is too little."""
+    view = memoryview(buffer).cast("B")
+    place = 0
+    while place < len(view):
+        count = file.readinto(view[place:place + CHUNK])
+        if not count:
+            raise EOFError(f"it is cut off (got {place} bytes of {len(view)})")
+        place += count

@@ -1,0 +1,259 @@
+"""
+Reading pickles without running them.
+
+A pickle is a program for a small stack machine, two instructions of which call functions that the file names. Here they
+call what stands in a table and nothing else, after the arguments were looked at; and no instruction takes memory for
+more than the bytes that are there.
+"""
+
+import struct
+from collections import Counter, OrderedDict
+
+__all__ = ["SAFE", "Skimmer", "Unpickler", "check_key"]
+
+# "module.name" -> class or function that the user lets files use.
+SAFE = {}
+MAPPINGS = (dict, OrderedDict, Counter)
+SMALL = 1 << 16                        # bytes that are asked for before they are known to be there
+MOST_KEY = 1000                        # parts of a key of a dict; its hash is recursive
+_MARK = object()
+
+
+def check_key(key):
+    """Refuse keys that are no plain values, or tuples of them so deep or so often shared that hashing does not end."""
+    stack, parts = [key], 0
+    while stack:
+        part = stack.pop()
+        parts += 1
+        if type(part) in (tuple, frozenset):
+            stack.extend(part)
+        if parts + len(stack) > MOST_KEY:
+            raise ValueError("a key of a dict has too many parts")
+
+
+class Unpickler:
+    """
+    Reads one pickle from a file.
+
+    Parameters
+    ----------
+    file : binary file
+    size : int
+        How many bytes it has.
+    names : mapping from (module, name) to object
+        What the pickle may name.
+    makers : set of int
+        What of that it may call, as the `id` of each.
+    persistent : callable
+        Makes an object of an identifier.
+    build : callable
+        ``build(object, state)`` gives an object, made by a maker, its state.
+    """
+
+    def __init__(self, file, size, names, makers, persistent, build):
+        self.file, self.size = file, size
+        self.names, self.makers, self.persistent, self.give_state = names, makers, persistent, build
+
+    def load(self):
+        """The object that the pickle describes."""
+        self.stack, self.memo = [], {}
+        while True:
+            code = self.take(1)
+            if code == b".":
+                result = self.pop()
+                if self.stack:
+                    raise ValueError("something is left over in a pickle")
+                return result
+            step = STEPS.get(code)
+            if step is None:
+                raise ValueError(f"a pickle has the instruction {code!r}, which is none or not allowed")
+            step(self)
+
+    def take(self, count):
+        """The next bytes."""
+        if count > SMALL and count > self.size - self.file.tell():
+            raise EOFError("a pickle is cut off")
+        found = self.file.read(count)
+        if len(found) != count:
+            raise EOFError("a pickle is cut off")
+        return found
+
+    def line(self):
+        """The next line as text."""
+        line = self.file.readline(1000)
+        if line[-1:] != b"\n":
+            raise EOFError("a pickle is cut off, or a name in it too long")
+        return line[:-1].decode()
+
+    def number(self, form):
+        """The next number of a form of `struct`."""
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def push(self, value):
+        self.stack.append(value)
+
+    def pop(self):
+        value = self.stack.pop()
+        if value is _MARK:
+            raise ValueError("a pickle has a mark in the place of a value")
+        return value
+
+    def top(self, kinds):
+        """The container on top of the stack, of one of these types."""
+        found = self.stack[-1]
+        if type(found) not in kinds:
+            raise ValueError(f"a pickle fills a {type(found).__name__} like a container")
+        return found
+
+    def pop_mark(self):
+        """What was put on the stack since the last mark."""
+        place = len(self.stack) - 1
+        while self.stack[place] is not _MARK:            # an IndexError, or -1, if there is none
+            place -= 1
+        found = self.stack[place + 1:]
+        del self.stack[place:]
+        return found
+
+    # ------------------------------------------------------------------------------------------------- instructions
+
+    def protocol(self):
+        if self.take(1)[0] > 5:
+            raise ValueError("a pickle is of an unknown protocol")
+
+    def text(self, form):
+        self.push(self.take(self.number(form)).decode("utf-8", "surrogatepass"))
+
+    def raw(self, form, kind=bytes):
+        self.push(kind(self.take(self.number(form))))
+
+    def old_text(self, form):
+        raw = self.take(self.number(form))
+        self.push(raw.decode("utf-8", "surrogateescape"))
+
+    def integer(self, form):
+        self.push(int.from_bytes(self.take(self.number(form)), "little", signed=True))
+
+    def join(self, count):
+        if count > len(self.stack):
+            raise ValueError("a pickle joins more than there is")
+        self.stack.append(tuple([self.pop() for _ in range(count)][::-1]))
+
+    def append(self, values):
+        self.top((list,)).extend(values)
+
+    def insert(self, values):
+        into = self.top(MAPPINGS)
+        if len(values) % 2:
+            raise ValueError("a pickle has a key without a value")
+        for place in range(0, len(values), 2):
+            check_key(values[place])
+            into[values[place]] = values[place + 1]
+
+    def add(self, values):
+        into = self.top((set,))
+        for value in values:
+            check_key(value)
+            into.add(value)
+
+    def freeze(self, values):
+        for value in values:
+            check_key(value)
+        self.push(frozenset(values))
+
+    def remember(self, place):
+        value = self.stack[-1]
+        if value is _MARK:
+            raise ValueError("a pickle remembers a mark")
+        self.memo[place] = value
+
+    def name(self, module, name):
+        found = self.names.get((module, name), _MARK)
+        if found is _MARK:
+            found = SAFE.get(f"{module}.{name}", _MARK)
+        if found is _MARK:
+            raise ValueError(
+                f"it asks for {module}.{name}, which is code, or something that load does not know. If you trust who "
+                "made the file, load(…, weights_only=False) runs it, and cygrad.serialization.add_safe_globals([…]) "
+                "lets in this name alone")
+        self.push(found)
+
+    def stacked_name(self):
+        name, module = self.pop(), self.pop()
+        if type(name) is not str or type(module) is not str:
+            raise ValueError("a pickle has a name that is none")
+        self.name(module, name)
+
+    def call(self, new=False):
+        arguments, maker = self.pop(), self.pop()
+        if type(arguments) is not tuple:
+            raise ValueError("a pickle calls something without a tuple of arguments")
+        # By identity: what the file made may say that it equals anything.
+        if any(maker is known for known in SAFE.values()):
+            self.push(maker.__new__(maker, *arguments) if new else maker(*arguments))
+        elif id(maker) in self.makers:
+            self.push(maker(*arguments))
+        else:
+            raise ValueError(f"a pickle calls what it must not call (got a {type(maker).__name__})")
+
+    def identified(self):
+        self.push(self.persistent(self.pop()))
+
+    def build(self):
+        state = self.pop()
+        self.give_state(self.stack[-1], state)
+
+
+class Skimmer(Unpickler):
+    """Goes through a pickle and makes nothing of it: only `persistent` is told the identifiers of storages."""
+
+    def append(self, values):
+        pass
+
+    insert = add = append
+
+    def freeze(self, values):
+        self.push(None)
+
+    def name(self, module, name):
+        self.push(self.names.get((module, name)))
+
+    def call(self, new=False):
+        del self.stack[-2:]
+        self.push(None)
+
+    def build(self):
+        self.pop()
+
+
+def _constant(value):
+    return lambda self: self.push(value)
+
+
+STEPS = {
+    b"\x80": Unpickler.protocol, b"\x95": lambda self: self.take(8),
+    b"(": lambda self: self.stack.append(_MARK), b"0": lambda self: self.stack.pop(),
+    b"1": Unpickler.pop_mark, b"2": lambda self: self.push(self.stack[-1]),
+    b"N": _constant(None), b"\x88": _constant(True), b"\x89": _constant(False),
+    b"K": lambda self: self.push(self.number("<B")), b"M": lambda self: self.push(self.number("<H")),
+    b"J": lambda self: self.push(self.number("<i")), b"G": lambda self: self.push(self.number(">d")),
+    b"\x8a": lambda self: self.integer("<B"), b"\x8b": lambda self: self.integer("<I"),
+    b"X": lambda self: self.text("<I"), b"\x8c": lambda self: self.text("<B"), b"\x8d": lambda self: self.text("<Q"),
+    b"U": lambda self: self.old_text("<B"), b"T": lambda self: self.old_text("<I"),
+    b"C": lambda self: self.raw("<B"), b"B": lambda self: self.raw("<I"), b"\x8e": lambda self: self.raw("<Q"),
+    b"\x96": lambda self: self.raw("<Q", bytearray),
+    b")": _constant(()), b"t": lambda self: self.push(tuple(self.pop_mark())),
+    b"\x85": lambda self: self.join(1), b"\x86": lambda self: self.join(2), b"\x87": lambda self: self.join(3),
+    b"]": lambda self: self.push([]), b"l": lambda self: self.push(self.pop_mark()),
+    b"a": lambda self: self.append([self.pop()]), b"e": lambda self: self.append(self.pop_mark()),
+    b"}": lambda self: self.push({}), b"s": lambda self: self.insert([self.pop(), self.pop()][::-1]),
+    b"u": lambda self: self.insert(self.pop_mark()),
+    b"\x8f": lambda self: self.push(set()), b"\x90": lambda self: self.add(self.pop_mark()),
+    b"\x91": lambda self: self.freeze(self.pop_mark()),
+    b"c": lambda self: self.name(self.line(), self.line()), b"\x93": Unpickler.stacked_name,
+    b"R": lambda self: self.call(), b"\x81": lambda self: self.call(new=True), b"b": lambda self: self.build(),
+    b"Q": lambda self: self.identified(),
+    b"q": lambda self: self.remember(self.number("<B")), b"r": lambda self: self.remember(self.number("<I")),
+    b"\x94": lambda self: self.remember(len(self.memo)),
+    b"h": lambda self: self.push(self.memo[self.number("<B")]),
+    b"j": lambda self: self.push(self.memo[self.number("<I")]),
+}

@@ -1,0 +1,78 @@
+"""The share of a data set that one of several processes goes through."""
+
+import math
+
+import cygrad
+from cygrad import distributed
+from cygrad.utils.data.sampler import Sampler
+
+__all__ = ["DistributedSampler"]
+
+
+class DistributedSampler(Sampler):
+    """
+    Indices for one of several ranks, which together go through the data set once.
+
+    All get as many: some samples occur twice if they cannot be divided, or are left out with `drop_last`.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    num_replicas : int, optional
+        How many ranks; as many as there are in the world if None.
+    rank : int, optional
+        Which of them; this process if None.
+    shuffle : bool, default True
+    seed : int, default 0
+        Of the order, the same on all ranks.
+    drop_last : bool, default False
+        Whether to leave out samples that cannot be divided, instead of repeating some.
+
+    Examples
+    --------
+    >>> from cygrad.utils.data import DistributedSampler
+    >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in range(2)]
+    [[0, 2, 4], [1, 3, 0]]
+    """
+
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
+        num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+        rank = distributed.get_rank() if rank is None else rank
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.shuffle, self.seed, self.drop_last, self.epoch = shuffle, seed, drop_last, 0
+
+    @property
+    def num_samples(self):
+        """How many indices each rank gets."""
+        n = len(self.dataset)
+        return n // self.num_replicas if self.drop_last else math.ceil(n / self.num_replicas)
+
+    @property
+    def total_size(self):
+        """How many indices all ranks get together."""
+        return self.num_samples * self.num_replicas
+
+    def __iter__(self):
+        n = len(self.dataset)
+        if self.shuffle:
+            order = cygrad.randperm(n, generator=cygrad.Generator().manual_seed(self.seed + self.epoch)).tolist()
+        else:
+            order = list(range(n))
+        if n:
+            order = (order * math.ceil(self.total_size / n))[:self.total_size]
+        return iter(order[self.rank:self.total_size:self.num_replicas])
+
+    def __len__(self):
+        return self.num_samples
+
+    def set_epoch(self, epoch):
+        """
+        Say which pass comes next, so that each has an order of its own. Call it on all ranks.
+
+        Parameters
+        ----------
+        epoch : int
+        """
+        self.epoch = epoch

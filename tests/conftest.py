@@ -1,0 +1,20 @@
+"""What tests in several folders share."""
+
+import gc
+import signal
+
+import pytest
+
+
+def pytest_collection_finish(session):
+    """Many tests collect garbage: what is there before the first one is left out of that."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def interrupts_ignored():
+    """As in the background of a script: programs that the test starts inherit it, and Python leaves it as it is."""
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, former)

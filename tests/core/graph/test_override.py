@@ -1,0 +1,121 @@
+"""Subclasses of Tensor, and classes of other kinds, that take part in operations."""
+
+import pickle
+
+import pytest
+
+import cygrad
+from cygrad import nn
+
+
+class Sub(cygrad.Tensor):
+    """A subclass that leaves everything as it is."""
+
+
+class Subsub(Sub):
+    """A subclass of that."""
+
+
+def sub(values, cls=Sub, requires_grad=False):
+    return cygrad._core.graph.tensor_type.make_subclass(cls, cygrad.tensor(values), requires_grad)
+
+
+@pytest.mark.parametrize("operation", [
+    lambda x: x + 1, lambda x: 1 - x, lambda x: x * cygrad.ones(3), lambda x: cygrad.ones(3) / x, lambda x: -x, abs,
+    lambda x: x.exp(), cygrad.sin, lambda x: x.sum(), lambda x: x.reshape(3, 1), lambda x: x[1:], lambda x: x[0],
+    lambda x: x[cygrad.tensor([True, False, True])], lambda x: x > 1, lambda x: x.clone(), lambda x: cygrad.cat([x, x]),
+    lambda x: cygrad.stack([cygrad.ones(3), x]), lambda x: x.to(cygrad.float64), lambda x: x @ x, lambda x: x ** 2,
+    lambda x: x.mean(), lambda x: cygrad.where(x > 1, x, 0), lambda x: nn.functional.softmax(x, 0),
+    lambda x: x.double(), lambda x: x.std(), lambda x: x.pow(cygrad.ones(3)),
+])
+def test_results_have_the_class_of_the_argument(operation):
+    x = sub([1.0, 2.0, 3.0])
+    result, plain = operation(x), operation(cygrad.tensor([1.0, 2.0, 3.0]))
+    assert type(result) is Sub
+    assert type(plain) is cygrad.Tensor
+    assert result.tolist() == plain.tolist()
+    assert result.dtype is plain.dtype
+
+
+def test_several_results_and_changes_in_place():
+    x = sub([3.0, 1.0, 2.0])
+    assert [type(part) for part in x.split(1)] == [Sub] * 3
+    values, indices = x.sort()
+    assert type(values) is type(indices) is Sub
+    y = x.add_(1)
+    assert y is x
+    assert x.tolist() == [4.0, 2.0, 3.0]
+
+
+def test_history_is_kept():
+    x = sub([1.0, 2.0], requires_grad=True)
+    y = (x * x).sum()
+    assert type(y) is Sub
+    assert y.grad_fn.name() == "SumBackward0"
+    y.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    view = x[0:1]
+    assert view._is_view()
+    assert view.grad_fn is not None
+
+
+def test_the_most_derived_class_wins_and_strangers_are_refused():
+    class Other(cygrad.Tensor):
+        pass
+
+    x, y = sub([1.0]), sub([1.0], Subsub)
+    assert type(x + y) is type(y + x) is Subsub
+    with pytest.raises(TypeError, match="no implementation"):
+        x + sub([1.0], Other)
+
+
+def test_parameters_give_plain_tensors():
+    parameter = nn.Parameter(cygrad.ones(2))
+    assert type(parameter + 1) is type(parameter[0]) is cygrad.Tensor
+    assert type(nn.Buffer(cygrad.ones(2)) * 2) is cygrad.Tensor
+    assert type(parameter * sub([1.0, 2.0])) is Sub
+
+
+def test_a_class_may_look_at_every_call():
+    seen = []
+
+    class Watched(cygrad.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, types, kwargs))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = sub([1.0, 2.0], Watched)
+    assert type(cygrad.sum(x, 0, dtype=cygrad.float64)) is Watched
+    assert [entry[:2] for entry in seen] == [("sum", (Watched,))]
+    assert seen[0][2] == {"dtype": cygrad.float64}
+
+
+class Diagonal:
+    """No Tensor at all."""
+
+    def __init__(self, n, value):
+        self.n, self.value = n, value
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is cygrad.sum:
+            return args[0].n * args[0].value
+        if func.__name__ == "add":
+            return "added"
+        return NotImplemented
+
+
+def test_classes_that_are_no_tensors():
+    found = Diagonal(3, 2.0)
+    assert cygrad.sum(found) == 6.0
+    assert cygrad.ones(2) + found == "added"
+    with pytest.raises(TypeError, match="no implementation"):
+        cygrad.exp(found)
+    with pytest.raises(TypeError, match="must be a Tensor"):
+        cygrad.exp(object())
+
+
+def test_subclasses_are_copied_and_pickled():
+    x = sub([1.0, 2.0]) * 2
+    assert type(pickle.loads(pickle.dumps(x))) is Sub

@@ -1,0 +1,118 @@
+"""Powers: products, roots and reciprocals where the exponent allows it, and the general way beside them."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import cygrad
+
+WHOLE = [2, 3, 4, 5, 7, 11, 32, -1, -2, -3, -4, -32]
+HALVES = [0.5, 1.5, 2.5, 7.5, -0.5, -1.5, -2.5]
+DTYPES = {"float32": np.float32, "float64": np.float64}
+
+
+def wide(dtype, seed=0):
+    """Numbers of every size, of both signs, and some that are special."""
+    rng = np.random.default_rng(seed)
+    sizes = np.exp(rng.uniform(-20, 20, 500)) * rng.choice([-1, 1], 500)
+    return np.concatenate([sizes, rng.standard_normal(300)]).astype(dtype)
+
+
+def units_off(found, x, exponent):
+    """By how many units in the last place a power with an integral exponent is off, in exact arithmetic."""
+    exact = Fraction(float(x)) ** exponent
+    with np.errstate(over="ignore", under="ignore"):
+        unit = Fraction(float(np.spacing(np.abs(found))))
+    return abs(Fraction(float(found)) - exact) / unit
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("exponent", WHOLE)
+def test_integral_exponents_are_exact_to_little_more_than_half_a_unit(name, exponent):
+    x = wide(DTYPES[name])
+    found = (cygrad.tensor(x) ** exponent).numpy()
+    smallest = np.finfo(DTYPES[name]).tiny
+    normal = np.isfinite(found) & (np.abs(found) > smallest)
+    assert normal.sum() > 300
+    assert max(units_off(f, v, exponent) for f, v in zip(found[normal], x[normal], strict=True)) < 0.505
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("exponent", HALVES)
+def test_half_integral_exponents_are_exact_to_little_more_than_half_a_unit(name, exponent):
+    x = np.abs(wide(DTYPES[name]))
+    found = (cygrad.tensor(x) ** exponent).numpy()
+    normal = np.isfinite(found) & (found > np.finfo(DTYPES[name]).tiny)
+    # Its square is an integral power: twice the relative error.
+    for f, v in zip(found[normal], x[normal], strict=True):
+        square = Fraction(float(v)) ** int(2 * exponent)
+        assert abs(Fraction(float(f)) ** 2 / square - 1) < Fraction(2.02) * Fraction(float(np.spacing(f))) / Fraction(
+            float(f)) / 2
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("exponent", [*WHOLE, *HALVES, 0, 1, 2.3, -1.7, 33, 100, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_special_values(name, exponent, seed):
+    dtype = DTYPES[name]
+    limits = np.finfo(dtype)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, limits.max, -limits.max, limits.tiny, -limits.tiny,
+                        limits.smallest_subnormal, 1.5, -1.5, 1e30, -1e-30], dtype)
+    x = np.concatenate([special, wide(dtype, seed)[:150]])      # more than one block
+    found = (cygrad.tensor(x) ** exponent).numpy()
+    with np.errstate(all="ignore"):
+        expected = np.array([np.float64(v) ** np.float64(dtype(exponent)) for v in x]).astype(dtype)
+        if abs(exponent) == 0.5:           # a root and its inverse, as for sqrt()
+            expected = (np.sqrt(x) if exponent > 0 else 1 / np.sqrt(x)).astype(dtype)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    np.testing.assert_allclose(found, expected, rtol=4 * limits.eps, atol=2 * limits.smallest_subnormal)
+    zeros = expected == 0
+    np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(expected[zeros]))
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_exponents_of_many_kinds_and_negative_numbers(name):
+    dtype = DTYPES[name]
+    x = np.repeat(np.array([-2.0, -1.5, 2.0, 0.0, -0.0, -np.inf, np.nan, -1.0], dtype), 9)
+    exponents = np.tile(np.array([2, 3, -3, 0.5, 0, np.inf, -np.inf, np.nan, 1e20], dtype), 8)
+    with np.errstate(all="ignore"):
+        expected = np.array([np.float64(a) ** np.float64(b) for a, b in zip(x, exponents, strict=True)]).astype(dtype)
+    for copies in (1, 20):
+        found = cygrad.pow(cygrad.tensor(np.tile(x, copies)), cygrad.tensor(np.tile(exponents, copies))).numpy()
+        np.testing.assert_allclose(found, np.tile(expected, copies), rtol=4 * np.finfo(dtype).eps)
+        np.testing.assert_array_equal(np.signbit(found[found == 0]),
+                                      np.signbit(np.tile(expected, copies)[np.tile(expected, copies) == 0]))
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("exponent", [3, -2, 2.5, 2.3])
+def test_layout_and_place_make_no_difference(name, exponent):
+    x = cygrad.tensor(np.abs(wide(DTYPES[name])).reshape(20, 40))
+    expected = (x ** exponent).numpy()
+    np.testing.assert_array_equal((x.t().contiguous().t() ** exponent).numpy(), expected)
+    np.testing.assert_array_equal((cygrad.stack([x, x], 2)[:, :, 1] ** exponent).numpy(), expected)
+    np.testing.assert_array_equal(x.clone().pow_(exponent).numpy(), expected)
+    out = cygrad.empty_like(x)
+    assert cygrad.pow(x, exponent, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), expected)
+    np.testing.assert_array_equal((x ** cygrad.tensor(exponent, dtype=x.dtype)).numpy(), expected)
+
+
+@pytest.mark.parametrize("name", ["complex64", "complex128"])
+@pytest.mark.parametrize("exponent", [-1, 0.5, 2, 3, 4, 5, 1 + 2j])
+def test_complex(name, exponent):
+    rng = np.random.default_rng(1)
+    x = (rng.standard_normal(700) + 1j * rng.standard_normal(700)).astype(name)
+    found = cygrad.tensor(x) ** exponent
+    expected = np.power(x.astype("complex128"), exponent)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=40 * np.finfo(name).eps)
+    np.testing.assert_allclose(cygrad.tensor(x).pow_(exponent).numpy(), expected, rtol=40 * np.finfo(name).eps)
+
+
+@pytest.mark.parametrize("exponent", [2, 3, -1, -2, 0.5, 1.5, -0.5, 2.3, 0, 1])
+def test_derivatives(exponent):
+    x = cygrad.rand(40, dtype=cygrad.float64) + 0.5
+    x.requires_grad_()
+    assert cygrad.autograd.gradcheck(lambda x: x ** exponent, (x,))
+    assert cygrad.autograd.gradgradcheck(lambda x: x ** exponent, (x,))

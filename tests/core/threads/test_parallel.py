@@ -1,0 +1,255 @@
+"""Loops in fixed pieces, teams, and the budget of threads."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+import cygrad
+import cygrad._core.kernels.linalg.products
+from cygrad._core.arrays.interop import call_kernel
+from cygrad._core.testing import probes
+from cygrad._core.threads.parallel import get_num_threads, set_num_threads, threads
+from tests.tools import needs_openmp
+
+
+@pytest.fixture(autouse=True)
+def keep_number_of_threads():
+    before = get_num_threads()
+    yield
+    set_num_threads(before)
+
+
+def pieces_of(n, grain):
+    return [(begin, min(begin + grain, n)) for begin in range(0, n, grain)]
+
+
+@pytest.mark.parametrize(("n", "grain"), [(0, 5), (1, 5), (5, 5), (6, 5), (1000, 7), (1000, 1), (3, 100),
+                                          (10**12, 10**11)])
+@pytest.mark.parametrize("number", [1, 2, 3, 8])
+def test_pieces_depend_on_the_problem_alone(n, grain, number):
+    set_num_threads(number)
+    noted = probes.loop_pieces(n, grain)
+    assert noted["pieces"] == pieces_of(n, grain)
+    assert len(noted["threads"]) <= number
+    assert noted["inner"] == len(noted["pieces"]) * 4
+
+
+def test_a_grain_that_is_not_positive_counts_as_one():
+    assert probes.loop_pieces(3, 0)["pieces"] == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_pieces_are_shared_and_loops_inside_are_serial():
+    set_num_threads(3)
+    noted = probes.loop_pieces(60, 1, sleep=True)
+    assert 2 <= len(noted["threads"]) <= 3
+    assert noted["inner_limit"] == 1
+    assert noted["inner"] == 60 * 4
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_idle_members_of_a_team_take_pieces(size):
+    set_num_threads(8)
+    noted = probes.loop_pieces(0, 1, team=size, sleep=True)
+    assert noted["pieces"] == pieces_of(1000, 10)
+    assert 1 <= noted["members"] <= size
+    if noted["members"] > 1:
+        assert len(noted["threads"]) > 1
+        assert noted["inner_limit"] == 1
+    assert noted["inner"] == 100 * 4
+
+
+def settled_limit(expected):
+    """The limit when it is what is expected, or after a second: threads count for a moment after their work."""
+    end = time.monotonic() + 1
+    while probes.limit_here() != expected and time.monotonic() < end:
+        time.sleep(0.001)
+    return probes.limit_here()
+
+
+def test_teams_from_several_threads():
+    set_num_threads(4)
+    results = []
+
+    def work():
+        for _ in range(20):
+            results.append(probes.loop_pieces(0, 1, team=3)["pieces"] == pieces_of(1000, 10))
+            results.append(probes.loop_pieces(1000, 3)["pieces"] == pieces_of(1000, 3))
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(results) == 240
+    assert all(results)
+    assert settled_limit(4) == 4
+
+
+def test_threads_share_one_budget():
+    set_num_threads(4)
+    probes.loop_pieces(60, 1, sleep=True)          # the workers are there
+    assert settled_limit(4) == 4
+    team = threading.Thread(target=lambda: probes.loop_pieces(0, 1, team=4, sleep=True))
+    team.start()
+    limits = []
+    while team.is_alive():
+        limits.append(probes.limit_here())
+        time.sleep(0.0005)
+    team.join()
+    assert min(limits) == 1
+    assert settled_limit(4) == 4
+
+
+def test_set_num_threads():
+    set_num_threads(3)
+    assert get_num_threads() == 3
+    seen = []
+    worker = threading.Thread(target=lambda: seen.append(get_num_threads()))
+    worker.start()
+    worker.join()
+    assert seen == [3]
+
+
+@pytest.mark.parametrize("function", [set_num_threads, threads])
+def test_numbers_that_are_refused(function):
+    for n in (0, -1, 1 << 20):
+        with pytest.raises(ValueError, match=rf"{function.__name__}: the number of threads must be between .*{n}"):
+            function(n)
+    for n in (1.5, "2", None):
+        with pytest.raises(TypeError, match=f"{function.__name__}: the number of threads must be an int"):
+            function(n)
+    set_num_threads(np.int64(2))
+    assert get_num_threads() == 2
+
+
+def test_the_context_is_nestable_and_of_one_thread():
+    set_num_threads(4)
+    with threads(3) as outer:
+        assert repr(outer) == "threads(3)"
+        assert get_num_threads() == 3
+        with threads(2):
+            assert get_num_threads() == 2
+            with threads(8):
+                assert get_num_threads() == 4      # never more than set_num_threads allows
+            seen = []
+            worker = threading.Thread(target=lambda: seen.append(get_num_threads()))
+            worker.start()
+            worker.join()
+            assert seen == [4]
+        with outer:
+            assert get_num_threads() == 3
+        assert get_num_threads() == 3
+    assert get_num_threads() == 4
+
+
+def test_the_context_ends_with_an_exception():
+    set_num_threads(4)
+    with pytest.raises(KeyError), threads(2):
+        raise KeyError
+    assert get_num_threads() == 4
+
+
+@needs_openmp
+def test_threadpoolctl_is_obeyed():
+    set_num_threads(4)
+    with threadpoolctl.threadpool_limits(2, user_api="openmp"):
+        assert get_num_threads() == 2
+        assert len(probes.loop_pieces(60, 1, sleep=True)["threads"]) <= 2
+    assert get_num_threads() == 4
+    with threadpoolctl.threadpool_limits(1):
+        assert get_num_threads() == 1
+        assert probes.limit_here() == 1
+
+
+def run_python(code, **environment):
+    result = subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, text=True,
+                            capture_output=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+@needs_openmp
+def test_the_environment_is_obeyed():
+    code = """
+from cygrad._core.threads.parallel import get_num_threads, set_num_threads
+print(get_num_threads())
+set_num_threads(5)
+print(get_num_threads())
+"""
+    assert run_python(code, OMP_NUM_THREADS="3") == ["3", "5"]
+
+
+@needs_openmp
+def test_a_limit_set_before_the_import_is_obeyed():
+    library = cygrad.show_config("dicts")["openmp"]["library"]
+    code = f"""
+import ctypes, threadpoolctl
+ctypes.CDLL({library!r})
+with threadpoolctl.threadpool_limits(1):
+    from cygrad._core.threads.parallel import get_num_threads
+    print(get_num_threads())
+print(get_num_threads())
+"""
+    assert run_python(code, OMP_NUM_THREADS="3") == ["1", "3"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_is_serial_and_right():
+    code = """
+import os, numpy as np
+import cygrad._core.kernels.linalg.products
+from cygrad._core.testing import probes
+from cygrad._core.arrays.interop import call_kernel
+from cygrad._core.threads.parallel import get_num_threads, set_num_threads
+set_num_threads(4)
+a = np.ones((700, 700))
+assert (call_kernel("mm", a, a)[0] == 700).all()
+probes.loop_pieces(0, 1, team=4)
+child = os.fork()
+if child == 0:
+    ok = get_num_threads() == 1 and (call_kernel("mm", a, a)[0] == 700).all()
+    ok = ok and probes.loop_pieces(0, 1, team=4)["members"] == 1
+    os._exit(11 if ok else 12)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+assert (call_kernel("mm", a, a)[0] == 700).all()
+print(get_num_threads())
+"""
+    assert run_python(code) == ["11", "4"]
+
+
+def test_a_kernel_in_many_threads_at_once():
+    set_num_threads(4)
+    a, b = np.random.default_rng(0).standard_normal((2, 300, 300))
+    expected = call_kernel("mm", a, b)[0].tobytes()
+    wrong = []
+
+    def work():
+        for _ in range(15):
+            if call_kernel("mm", a, b)[0].tobytes() != expected:
+                wrong.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize(("rule", "message"), [
+    ("order", "a lock is taken out of order"), ("gil", "the GIL is given up"), ("return", "that nobody holds")])
+def test_debug_builds_assert_the_rules_about_locks(rule, message):
+    debug = cygrad.show_config("dicts")["debug"]
+    code = f"from cygrad._core.testing import probes; probes.break_a_rule({rule!r}); print('went on')"
+    result = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60, check=False)
+    if debug:
+        assert result.returncode == -6
+        assert message in result.stderr
+    else:
+        assert result.stdout.split() == ["went", "on"]

@@ -1,0 +1,85 @@
+"""The extension types, their methods taken from the type, and objects of theirs that nobody has initialized."""
+
+from functools import partial
+
+import cygrad as t
+
+OF_ALL = set(dir(object)) - {"__init__", "__repr__", "__eq__", "__hash__", "__reduce__", "__dir__"}
+
+
+def extension_types():
+    """Name -> type, of all that the compiled modules have made so far, those of single operators' nodes among them."""
+    (t.ones(2, requires_grad=True) * 2).sum().backward()
+    found, waiting = {}, [object]
+    while waiting:
+        for one in type.__subclasses__(waiting.pop()):
+            ours = str(one.__module__).partition(".")[0] == "cygrad" and not one.__name__.startswith("__pyx")
+            if ours and not one.__flags__ & 1 << 9:                 # not made by Python
+                found[f"{one.__module__}.{one.__qualname__}"] = one
+            waiting.append(one)
+    return dict(sorted(found.items()))
+
+
+EXTENSION_TYPES = extension_types()
+
+
+def attributes(owner):
+    """What can be called or asked of an object of the type, special methods included."""
+    return sorted({name for part in owner.__mro__[:-1] for name in vars(part)} - OF_ALL) or ["__repr__"]
+
+
+def unbound(name, attribute):
+    """A method as it stands in the type; of a property what reads it."""
+    owner = EXTENSION_TYPES[name]
+    found = next(vars(part)[attribute] for part in (*owner.__mro__, object) if attribute in vars(part))
+    if isinstance(found, staticmethod | classmethod):
+        return found.__get__(None, owner)
+    if callable(found):
+        return found
+    if hasattr(found, "__get__"):
+        return partial(_read, found)
+    return lambda *arguments: found
+
+
+def _read(descriptor, value=None, *new):
+    if new:
+        return descriptor.__set__(value, new[0])
+    return descriptor.__get__(value, type(value))
+
+
+def bare(name="cygrad._core.graph.modes._Mode", derived=False):
+    """An object without initialisation; `derived`: of a class of Python whose ``__init__`` does nothing."""
+    owner = EXTENSION_TYPES[name]
+    if derived:
+        return type("Derived", (owner,), {"__init__": lambda self: None})()
+    return owner.__new__(owner)
+
+
+def compiled(found):
+    """Is it one that is told its own object by C, which is to look what it is told?"""
+    return type(found).__name__ in ("method_descriptor", "wrapper_descriptor", "getset_descriptor", "member_descriptor")
+
+
+def accepted():
+    """What is called on something else and does not refuse it with a TypeError."""
+    wrong = []
+    for name, owner in EXTENSION_TYPES.items():
+        for part in (part for part in owner.__mro__ if part.__module__ == owner.__module__):
+            for attribute, found in vars(part).items():
+                wrong += [f"{name}.{attribute} of {wrong_self!r} with {rest} more" for rest in range(4)
+                          for wrong_self in (1.5, None, EXTENSION_TYPES) if not refuses(found, wrong_self, rest)]
+    return wrong
+
+
+def refuses(found, wrong_self, rest):
+    """Does it raise TypeError? Functions of Python, which use their tensors as anybody does, need not."""
+    read = found if callable(found) else getattr(found, "__get__", None)
+    if read is None or isinstance(found, staticmethod | classmethod):
+        return True
+    try:
+        read(wrong_self, *[None] * rest)
+    except TypeError:
+        return True
+    except Exception:
+        return not compiled(found)
+    return not compiled(found) or (wrong_self is None and read is not found)       # of None: the descriptor itself
