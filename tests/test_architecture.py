@@ -22,7 +22,7 @@ LAYERS = [
     {"autograd", "composite", "conversion", "fft", "linalg", "printing", "random"},
     {"special", "tensor_methods"},
     {"cygrad"},
-    {"distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils"},
+    {"distributed", "distributions", "func", "nn", "optim", "safetensors", "serialization", "utils"},
     {"compatibility"},
     {"__main__"},
 ]

@@ -9,6 +9,8 @@ import math
 
 import numpy as np
 
+from cygrad._core.creation.creation import from_numpy
+
 # Largest integer up to which a floating dtype holds all integers.
 EXACT = {"f4": 1 << 24, "f8": 1 << 53}
 
@@ -19,10 +21,19 @@ def _by_algorithm(draw):
     def drawn(generator, *arguments):
         if generator.algorithm == "pcg64":
             return draw(generator, *arguments)
+        if generator.algorithm == "vmap":
+            return generator.draw(drawn, *arguments)
         from cygrad.random import mersenne
         with generator.lock:
             return getattr(mersenne, draw.__name__)(generator.numbers, *arguments)
     return drawn
+
+
+def tensor_over(array):
+    """The tensor of drawn numbers, which may be those of all entries of a batch."""
+    if type(array) is np.ndarray or not hasattr(array, "tensor"):
+        return from_numpy(np.asarray(array))
+    return array.tensor()
 
 
 def _parts(shape, dtype, draw):
