@@ -69,7 +69,8 @@ cdef inline bint set_contiguous(array_t *array, const int64_t *shape, int64_t *s
     return not too_large
 
 
-cdef inline bint set_strided(array_t *array, const int64_t *shape, const int64_t *strides, int64_t *size) noexcept nogil:
+cdef inline bint set_strided(
+        array_t *array, const int64_t *shape, const int64_t *strides, int64_t *size) noexcept nogil:
     """Shape, strides, whether that is row-major without gaps, and the size if it fits."""
     cdef int64_t expected = 1
     cdef int32_t contiguous = True
