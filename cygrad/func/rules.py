@@ -6,6 +6,7 @@ from cygrad._core.table.operator import functions
 from cygrad.func import rules_of_indices
 from cygrad.func.batched import entry, value_at
 from cygrad.func.batching import RULES, Call, aligned, along_dims, counted, operation_of, padded, refuse_change
+from cygrad.func.custom import apply_to_batch
 
 __all__ = ["BY_NAME"]
 
@@ -244,14 +245,14 @@ def unfolded(call, result):
     return op("reshape", result, (call.size, result.shape[0] // max(call.size, 1), *result.shape[1:]))
 
 
-@rule("convolution", "convolution_input")
+@rule("convolution", "convolution_input_backward")
 def _convolution(call):
     """Entries are further images; with a weight for each entry, further groups of channels."""
     images, weight, bias, *options, groups = call.args
     in_images, in_weight, in_bias = call.batched[:3]
     if 0 in (*images.shape, *weight.shape):
         return NotImplemented
-    shape = options.pop(0) if call.operation.name == "convolution_input" else None
+    shape = options.pop(0) if call.operation.name == "convolution_input_backward" else None
     if not in_weight:
         if not in_images:
             return NotImplemented
@@ -272,7 +273,7 @@ def _convolution(call):
     return op("add", result, op("reshape", bias, ((call.size if in_bias else 1), 1, -1, *ones)))
 
 
-@rule("convolution_weight")
+@rule("convolution_weight_backward")
 def _convolution_weight(call):
     """The channels of the gradients of all entries side by side."""
     grad, images, shape, *options, groups = call.args
@@ -284,7 +285,7 @@ def _convolution_weight(call):
     return op("reshape", result, (call.size, *shape))
 
 
-@rule("unfold_patches", "fold_patches")
+@rule("im2col", "col2im")
 def _patches(call):
     return NotImplemented if 0 in call.args[0].shape else unfolded(call, call.run([folded(call, 0), *call.args[1:]]))
 
@@ -294,7 +295,7 @@ PLANES = {"max_pool": "kernel_size", "avg_pool": "kernel_size", "avg_pool_backwa
           "adaptive_avg_pool_backward": "output_size", "resample": "size", "resample_backward": "size"}
 
 
-@rule(*PLANES, "pool_add", "pool_pick", "max_unpool")
+@rule(*PLANES, "max_pool_backward", "max_pool_gather", "max_unpool")
 def _planes(call):
     """Channel by channel, and all alike: each plane of each entry is an image of one channel."""
     name = call.operation.name
@@ -448,5 +449,6 @@ def _filled(function, level, args, kwargs):
 
 BY_NAME = {
     **dict.fromkeys(("zeros_like", "ones_like", "empty_like", "full_like"), _like), "copy_": _assigned,
-    "fill_": _filled, "__getitem__": rules_of_indices.getitem, "__setitem__": rules_of_indices.setitem,
+    "fill_": _filled, "apply": apply_to_batch, "__getitem__": rules_of_indices.getitem,
+    "__setitem__": rules_of_indices.setitem,
 }

@@ -13,9 +13,11 @@ from cygrad._core.arrays.value cimport set_array
 from cygrad._core.custom.function_node cimport CONSTANT, OBJECT, OUTPUT, FunctionNode
 from cygrad._core.custom.function_tangents cimport push_custom
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
+from cygrad._core.graph.meta cimport any_meta
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.native cimport set_meta
 from cygrad._core.graph.node cimport HAS_PYTHON_BACKWARD, Node, kept_t, node_new, node_t, set_edge
+from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.saved cimport SavedHooks, alias, pack_tensor, saved_hooks
 from cygrad._core.graph.tensor cimport (
     CUSTOM_VIEW, DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, Tensor, describe, grad_fn_of, gradient_edge, requires_grad,
@@ -26,6 +28,7 @@ from cygrad._core.memory.atomic cimport atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.memory.storage cimport allocate, deallocate
 
+from cygrad._core.graph.override import call_override
 import warnings
 
 cdef tuple _nothing = ()
@@ -56,6 +59,10 @@ def apply(cls, arguments):
     cdef thread_state_t *state = thread_state()
     cdef int disabled = state.grad_disabled, dual_level = state.dual_level
     cdef tuple saved
+    if any_meta:
+        for argument in <tuple>arguments:
+            if is_entry(argument):
+                return call_override(cls.apply, arguments, arguments, {})
     cdef FunctionNode node = <FunctionNode>_node(cls._backward_cls, <tuple>arguments)
     cdef bint recorded = not disabled and True in node.needs_input_grad
     if recorded:
