@@ -84,7 +84,8 @@ class _Context:
     """What the methods of a function get as ``ctx``: that of the whole batch, which keeps what holds all entries."""
 
     def __init__(self, ctx, level):
-        vars(self).update(_ctx=ctx, _level=level)
+        depth = vars(ctx)["_depth"] + 1 if type(ctx) is _Context else 0
+        vars(self).update(_ctx=ctx, _level=level, _depth=depth)
 
     def __getattr__(self, name):
         return self._entries(getattr(self._ctx, name))
@@ -101,7 +102,7 @@ class _Context:
 
     def _keep(self, method, tensors):
         values = [tensor if tensor is None else value_at(tensor, self._level) for tensor in tensors]
-        setattr(self._ctx, f"_{method}", [value is not None for value in values])
+        setattr(self._ctx, f"_{method}_{self._depth}", [value is not None for value in values])
         getattr(self._ctx, method)(*[tensor if value is None else value
                                      for tensor, value in zip(tensors, values, strict=True)])
 
@@ -124,7 +125,8 @@ class _Context:
     @property
     def saved_tensors(self):
         """What was saved, as entries."""
-        which = getattr(self._ctx, "_save_for_forward" if self._ctx.in_jvp else "_save_for_backward", ())
+        method = "save_for_forward" if self._ctx.in_jvp else "save_for_backward"
+        which = getattr(self._ctx, f"_{method}_{self._depth}", ())
         return tuple(entry(value, self._level) if held else value
                      for value, held in zip(self._ctx.saved_tensors, which, strict=True))
 
