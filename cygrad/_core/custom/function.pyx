@@ -145,6 +145,7 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
     cdef tuple constants = node.constants if node.constants is not None else _nothing
     cdef Tensor tensor
     cdef bint flows
+    cdef dict first = {}               # the first output that a Tensor is, where there are several
     node.c.n_outputs = <int32_t>n
     if dirty:
         _check_dirty(node, arguments, outputs)
@@ -152,6 +153,11 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
         if not isinstance(outputs[i], Tensor):
             continue
         tensor = <Tensor>outputs[i]
+        if n > 1 and (_holds(dirty, tensor) or not _holds(arguments, tensor)):
+            if first.setdefault(id(tensor), i) != i:
+                outputs[i] = outputs[<Py_ssize_t>first[id(tensor)]]
+                _returned_again(node, <Tensor>outputs[i], i)
+                continue
         flows = recorded and is_differentiable(tensor.array.dtype) and not (constants and _holds(constants, tensor))
         differentiable += flows
         if dirty and _holds(dirty, tensor):
@@ -173,6 +179,13 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
     node.dirty = None
     node.constants = None
     return outputs[0] if single else tuple(outputs)
+
+
+cdef int _returned_again(FunctionNode node, Tensor output, Py_ssize_t output_nr) except -1:
+    """An output that is another one, too: all gradients arrive at the last of its places."""
+    if output.node is node:
+        output.output_nr = <int32_t>output_nr
+    return 0
 
 
 cdef bint _holds(tuple items, object wanted):
@@ -202,9 +215,6 @@ cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py
     cdef str name = node.name()
     cdef Py_ssize_t i
     cdef int32_t edge = 0
-    if tensor.node is node:
-        raise RuntimeError(f"{name}: an input marked as dirty is returned more than once (got a {describe(tensor)} as "
-                           f"output {output_nr} again). Return it once.")
     bump_version(tensor)
     check_inplace(tensor, name, flows)
     if not flows:
