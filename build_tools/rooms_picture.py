@@ -21,7 +21,7 @@ def room_imports():
 
 
 def draw_rooms(path):
-    """Write the picture: a row for each room, a column for each that it imports from, disks as large as that is often."""
+    """Write the picture: a row for each room, a column for each that it imports from; disks show how often."""
     figure = Figure(figsize=(9, 8), layout="constrained")
     axes = figure.add_subplot()
     places = {name: number for number, name in enumerate(ROOMS)}
