@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MARK = "CYGRAD_TEST_RUN"
 # Open MPI needs to be told that it may run as root, and more ranks than cores.
 SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMP_NUM_THREADS": "1"}
+            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": ""}           # a line is one write, which the launcher does not cut
 
 
 def mpiexec():
@@ -65,6 +66,15 @@ class Job:
             except OSError:
                 continue
         return found
+
+    def wait_for(self, word, times):
+        """Read standard output until it has said a word so often, in whatever way lines of ranks were mixed."""
+        seen = ""
+        while seen.count(word) < times:
+            line = self.process.stdout.readline()
+            assert line, f"the job ended after {seen!r}\n{self.end()}"
+            seen += line
+        return seen
 
     def end(self, limit=60):
         """Wait for the end; -> exit code, standard output, standard error. Nothing may be left then."""

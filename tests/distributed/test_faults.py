@@ -134,8 +134,7 @@ print("ready", flush=True)
 if rank == 0: dist.barrier()
 while True: time.sleep(0.01)
 """))
-    for _ in range(2):
-        assert job.process.stdout.readline().startswith("ready")
+    job.wait_for("ready", 2)
     time.sleep(0.3)
     begin = time.monotonic()
     os.kill(job.process.pid if to == "mpiexec" else min(job.ranks()), number)
@@ -186,11 +185,11 @@ def test_a_killed_job_goes_on(tmp_path):
     expected = losses(out)
     assert len(expected) == 12
     job = Job(2, program(tmp_path, TRAINING), environment={"SLOW": "1"})
-    lines = [job.process.stdout.readline() for _ in range(3)]
+    seen = job.wait_for("\n", 3)
     os.kill(max(job.ranks()), signal.SIGKILL)
     code, out, _ = job.end(30)
     assert code != 0
-    before = losses("".join(lines) + out)
+    before = losses(seen + out)
     code, out, error = run(2, program(tmp_path, TRAINING))
     assert code == 0, error
     assert 0 < len(losses(out)) < 12                              # it did go on

@@ -74,7 +74,7 @@ cdef inline double largest(int d) noexcept nogil:
     return (65504.0 if d == FLOAT16 or d == COMPLEX32 else 3.3895313892515355e38 if d == BFLOAT16
             else 1.7976931348623157e308 if d == FLOAT64 or d == COMPLEX128 else 3.4028234663852886e38)
 
-# The smallest type that holds both, as the reference promotes two tensors of equal rank.
+# The smallest type that holds both, as PyTorch promotes two tensors of equal rank.
 cdef int promote(int a, int b) noexcept nogil
 # Do the two promote at all? uint16, uint32 and uint64 meet floating types only.
 cdef bint promotable(int a, int b) noexcept nogil

@@ -1,7 +1,7 @@
 """
 Casts between any two dtypes, as inner loops and of single numbers.
 
-The floating types of 16 bits go by way of float: numbers are rounded to it first, then to 16 bits, as the reference
+The floating types of 16 bits go by way of float: numbers are rounded to it first, then to 16 bits, as PyTorch
 does.
 
 Complex to real keeps the real part, floating to integer cuts off the fraction, anything to bool asks "!= 0".
