@@ -10,7 +10,7 @@ from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
 from cygrad.random import draws
 from cygrad.random.generator import chosen
-from cygrad.random.sampling import check_bounds, check_probabilities, check_std
+from cygrad.random.sampling import below, check_bounds, check_probabilities, check_std
 
 __all__ = ["METHODS"]
 
@@ -33,7 +33,7 @@ def _inexact(tensor, operation):
     if not (tensor.is_floating_point() or tensor.is_complex()):
         raise NotImplementedError(f"{operation}: not implemented for {tensor.dtype.name} (expected a floating or "
                                   "complex dtype).")
-    return tensor.dtype.numpy_dtype
+    return draws.drawn_in(tensor.dtype)
 
 
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
@@ -96,6 +96,9 @@ def uniform_(self, *bounds, generator=None, **named):
     if low > high:
         raise RuntimeError(f"uniform_: the lower bound must not be above the upper one (got from={low} and to={high}).")
     kind = _inexact(self, "uniform_")
+    if self.dtype.name in draws.WIDER:
+        return _drawn(self, generator, "uniform_", lambda source, shape, kind, *block: below(
+            draws.uniform(source, shape, kind, low, high), self.dtype, low, high), kind)
     return _drawn(self, generator, "uniform_", draws.uniform, kind, low, high)
 
 
@@ -141,9 +144,9 @@ def random_(self, *bounds, generator=None, **named):
         bounds = (0, *bounds)
     low, high = _bounds(bounds, named, (0, None), "random_")
     if high is None:
-        high = draws.limits(self.dtype.numpy_dtype)[1] + 1
+        high = draws.limits(self.dtype)[1] + 1
     check_bounds(low, high, self.dtype, "random_")
-    return _drawn(self, generator, "random_", draws.integers, self.dtype.numpy_dtype, low, high)
+    return _drawn(self, generator, "random_", draws.integers, draws.drawn_in(self.dtype), low, high)
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
@@ -177,9 +180,9 @@ def bernoulli_(self, p=0.5, *, generator=None):
         raise RuntimeError(f"bernoulli_: probabilities must be floating (got {p.dtype.name}).")
     if isinstance(p, Tensor) and not self.is_meta:
         return self.copy_(from_numpy(draws.bernoulli(chosen(generator, "bernoulli_"), probabilities, tuple(self.shape),
-                                                     self.dtype.numpy_dtype)))
+                                                     draws.drawn_in(self.dtype))))
     return _drawn(self, generator, "bernoulli_", lambda source, shape, kind: draws.bernoulli(
-        source, probabilities, shape, kind), self.dtype.numpy_dtype)
+        source, probabilities, shape, kind), draws.drawn_in(self.dtype))
 
 
 def exponential_(self, lambd=1.0, *, generator=None):
@@ -213,7 +216,7 @@ def exponential_(self, lambd=1.0, *, generator=None):
     if not self.is_floating_point():
         raise RuntimeError(f"exponential_: the distribution is continuous (got {self.dtype.name}, expected a floating "
                            "dtype).")
-    return _drawn(self, generator, "exponential_", draws.exponential, self.dtype.numpy_dtype, lambd)
+    return _drawn(self, generator, "exponential_", draws.exponential, draws.drawn_in(self.dtype), lambd)
 
 
 METHODS = {
