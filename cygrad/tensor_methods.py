@@ -21,8 +21,8 @@ def _late(name):
     return method
 
 
-LATE = ("apply_", "as_subclass", "dim_order", "is_shared", "map_", "new", "resize_", "resize_as_", "share_memory_",
-        "storage", "to_dense", "untyped_storage")
+LATE = ("__rdiv__", "apply_", "as_subclass", "dim_order", "is_shared", "map_", "narrow_copy", "new",
+        "new_empty_strided", "resize_", "resize_as_", "share_memory_", "storage", "to_dense", "untyped_storage")
 
 install({
     **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **fft.METHODS, **linalg.METHODS, **random.METHODS,

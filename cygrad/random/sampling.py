@@ -9,7 +9,7 @@ from cygrad._core.arrays.dtype import get_default_dtype, int64, promote_types
 from cygrad._core.arrays.placement import is_meta_place
 from cygrad._core.creation.access import elements
 from cygrad._core.creation.creation import from_numpy
-from cygrad._core.creation.factories import empty
+from cygrad._core.creation.factories import empty, empty_like
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.random import draws
@@ -479,6 +479,14 @@ def dropout_mask(input, p, *, generator=None):
 
 # ---- like another tensor
 
+def _as_lies(drawn, input, memory_format):
+    """The numbers in memory that lies as that of another tensor, or as a memory format says."""
+    if memory_format is None and input.is_contiguous() or drawn.is_meta:
+        return drawn
+    placed = empty_like(input, dtype=drawn.dtype, memory_format=memory_format).copy_(drawn.detach())
+    return placed.requires_grad_(drawn.requires_grad)
+
+
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
               memory_format=None):
     """Numbers evenly distributed in [0, 1), in the shape of another tensor.
@@ -490,8 +498,8 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
         As for `rand`.
     dtype : dtype, optional
         Default: that of `input`.
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -504,9 +512,9 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
     True
     """
     as_tensor_argument("rand_like", "input", input)
-    return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
-               device=input.device if device is None else device,
-                requires_grad=requires_grad, pin_memory=pin_memory)
+    drawn = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
+                 device=input.device if device is None else device, requires_grad=requires_grad, pin_memory=pin_memory)
+    return _as_lies(drawn, input, memory_format)
 
 
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
@@ -520,8 +528,8 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
         As for `randn`.
     dtype : dtype, optional
         Default: that of `input`.
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -534,9 +542,10 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
     True
     """
     as_tensor_argument("randn_like", "input", input)
-    return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
-               device=input.device if device is None else device,
-                 requires_grad=requires_grad, pin_memory=pin_memory)
+    drawn = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
+                  device=input.device if device is None else device, requires_grad=requires_grad,
+                  pin_memory=pin_memory)
+    return _as_lies(drawn, input, memory_format)
 
 
 def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, layout=None, device=None,
@@ -552,8 +561,8 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
         As for `randint`.
     dtype : dtype, optional
         Default: that of `input`.
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -567,6 +576,7 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
             [0., 0., 0.]])
     """
     as_tensor_argument("randint_like", "input", input)
-    return randint(*args, low=low, high=high, size=tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
-                   layout=layout, device=input.device if device is None else device, requires_grad=requires_grad,
-                   pin_memory=pin_memory)
+    drawn = randint(*args, low=low, high=high, size=tuple(input.shape), generator=generator,
+                    dtype=dtype or input.dtype, layout=layout, device=input.device if device is None else device,
+                    requires_grad=requires_grad, pin_memory=pin_memory)
+    return _as_lies(drawn, input, memory_format)
