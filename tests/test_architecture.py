@@ -22,7 +22,7 @@ LAYERS = [
     {"autograd", "composite", "conversion", "fft", "linalg", "printing", "random"},
     {"special", "tensor_methods"},
     {"cygrad"},
-    {"distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils"},
+    {"compiling", "distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils"},
     {"compatibility"},
     {"__main__"},
 ]
@@ -31,7 +31,7 @@ ROOMS = (
     "memory", "threads", "arrays", "simd", "primitives", "elementwise",
     "kernels", "kernels/shape", "kernels/indexing", "kernels/reduction", "kernels/sorting", "kernels/linalg",
     "kernels/convolution", "kernels/nn", "table", "graph", "engine", "creation", "dispatch", "custom", "optimizers",
-    "operators", "testing",
+    "compiler", "operators", "testing",
 )
 # What the build reads before anything is compiled.
 TABLE_READERS = {f"table.{name}" for name in (

@@ -4,7 +4,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from cygrad._core.arrays.array cimport array_t, shape_text
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8)
-from cygrad._core.arrays.interop cimport numpy_from_array
+from cygrad._core.arrays.interop cimport numpy_from_array, pass_door
 from cygrad._core.graph.meta cimport check_elements
 from cygrad._core.graph.tensor cimport Tensor
 
@@ -31,6 +31,7 @@ def item(Tensor input not None):
     cdef array_t *array = input.array
     cdef char *data = array.data
     check_elements(array, "item")
+    pass_door()
     if array.size != 1:
         raise RuntimeError(f"item: only a tensor of one element is a number (got shape {shape_text(array).decode()}). "
                            "Use tolist() for more.")
