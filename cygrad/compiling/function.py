@@ -86,7 +86,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     return Compiled(model, fullgraph)
 
 
-class Compiled:
+class Compiled(Replayer):
     """A function that is replayed where it can be; see `compile`."""
 
     def __init__(self, function, fullgraph=False):
@@ -96,22 +96,21 @@ class Compiled:
         self.failures = 0
         self.calls = 0                # that were not replays
         self.lock = threading.Lock()
-        self.replayer = Replayer(self._call_in_python, flatten)
-
-    def __call__(self, *args, **kwargs):
-        return self.replayer(*args, **kwargs)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
-    def _call_in_python(self, args, kwargs):
+    flatten = staticmethod(flatten)
+
+    def call_in_python(self, args, kwargs):
+        """Record, or call the function as ever."""
         self.calls += 1
         if not recordable():
             return self._eager("called in a mode that is not recorded: hooks for saved tensors, anomaly mode, forward "
                                "mode, backward, or another recording", args, kwargs)
         if self.failures >= MOST_FAILURES:
             return self._eager(self.reasons[-1], args, kwargs)
-        if len(self.replayer.variants) >= MOST_VARIANTS:
+        if len(self.variants) >= MOST_VARIANTS:
             return self._eager(f"more than {MOST_VARIANTS} recordings were needed, for different shapes or values",
                                args, kwargs)
         if not self.lock.acquire(blocking=False):       # another thread records: no two at a time
@@ -145,8 +144,8 @@ class Compiled:
                 raise CompileError(f"compile: {lost}.") from None
             return result
         self.failures = 0
-        self.replayer.nested = self.replayer.nested or recording.structure is not None
-        self.replayer.variants.insert(0, variant)
+        self.nested = self.nested or recording.structure is not None
+        self.variants.insert(0, variant)
         return result
 
 

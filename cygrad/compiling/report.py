@@ -56,13 +56,13 @@ def explain(compiled):
     >>> print(cygrad.compiling.explain(double))
     2 replays, 1 calls in Python, 1 recordings
     recording 0: 1 operations
-        %0 = add(mul(%1, 2), 1)
+        %1 = add(mul(%0, 2), 1)
     """
     if isinstance(compiled, CompiledModule):
         compiled = compiled.__dict__["compiled"]
     if not isinstance(compiled, Compiled):
         raise TypeError(f"explain: expected what compile() returned (got {type(compiled).__name__}).")
-    variants = compiled.replayer.variants
+    variants = compiled.variants
     return Explanation(sum(variant.runs for variant in variants), compiled.calls, list(compiled.reasons),
                        [[shown(operation) for operation in variant.program.description] for variant in variants])
 

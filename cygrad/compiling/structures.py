@@ -24,7 +24,7 @@ def flatten(args, kwargs):
     positional = tuple([_take_apart(value, leaves) for value in args])
     named = tuple([(name, _take_apart(value, leaves)) for name, value in kwargs.items()])
     plain = not named and positional == (None,) * len(args)
-    return leaves, None if plain else (positional, named)
+    return tuple(leaves), None if plain else (positional, named)
 
 
 def unflatten(structure, leaves):

@@ -39,6 +39,17 @@ ctypedef struct operation_t:
     const char *name
     rule_t rule
 
+# What a slot from outside is filled with.
+ctypedef enum input_kind_t:
+    TENSOR_INPUT = 0
+    GRADIENT_INPUT        # what is in .grad
+    CONSTANT_INPUT
+
+ctypedef struct input_t:
+    int32_t slot
+    int32_t kind
+    int32_t number        # of the tensor
+
 # What one run works on. A program has as many as there are threads that run it at a time.
 ctypedef struct frame_t:
     array_t **table           # array of each slot
@@ -46,6 +57,7 @@ ctypedef struct frame_t:
     value_t *arguments
     array_t **entries         # of lists among the arguments
     update_t *updates
+    void **tensors            # Tensors from outside, borrowed
     frame_t *next
 
 cdef class Program:
@@ -63,7 +75,8 @@ cdef class Program:
     cdef frame_t *free_frames
     cdef list keep
     cdef readonly list description    # of the operations, for people
-    cdef readonly list inputs         # (slot, kind, number of the tensor), see `guards`
+    cdef input_t *inputs
+    cdef int n_inputs, n_tensors
     cdef readonly list held           # slot -> Held: layouts
     cdef list is_view
     cdef readonly list groups                  # (operation, optimizer, group, options) of optimizers

@@ -110,8 +110,8 @@ cdef class Program:
     ----------
     held : list of Held
         The layout of each slot.
-    inputs : list of (int, str, int)
-        Slots that come from outside: the slot, "tensor", "gradient" or "constant", and which one.
+    inputs : list of (int, int, int)
+        Slots that come from outside: the slot, its kind, the number of the tensor.
     views : list of (int, int, int)
         Slot, slot of the base, offset in bytes; those of what comes from outside first.
     n_outer : int
@@ -125,7 +125,14 @@ cdef class Program:
         cdef Step step
         cdef Operator operator
         cdef int i, k
-        self.held, self.inputs, self.keep, self.groups = held, inputs, [], []
+        self.held, self.keep, self.groups = held, [], []
+        self.n_inputs = len(inputs)
+        self.inputs = <input_t *>calloc(len(inputs) + 1, sizeof(input_t))
+        if self.inputs == NULL:
+            raise MemoryError("compile: no memory for a program")
+        for i, (slot, kind, number) in enumerate(inputs):
+            self.inputs[i] = input_t(slot, kind, number)
+            self.n_tensors = max(self.n_tensors, number + 1)
         self.is_view = [False] * len(held)
         self.n_slots, self.n_operations, self.n_outer_patches = len(held), len(operations), n_outer
         self.operations = <operation_t *>calloc(len(operations) + 1, sizeof(operation_t))
@@ -205,6 +212,7 @@ cdef class Program:
             free_frame(self, frame)
             frame = next
         free(self.operations)
+        free(self.inputs)
         free(self.slots)
         free(self.entry_slots)
         free(self.result_slots)
@@ -230,7 +238,9 @@ cdef class Program:
             frame.arguments = <value_t *>calloc(self.n_arguments + 1, sizeof(value_t))
             frame.entries = <array_t **>calloc(self.n_entries + 1, sizeof(array_t *))
             frame.updates = <update_t *>calloc(self.n_updates + 1, sizeof(update_t))
-        if frame == NULL or not (frame.table and frame.views and frame.arguments and frame.entries and frame.updates):
+            frame.tensors = <void **>calloc(self.n_tensors + 1, sizeof(void *))
+        if frame == NULL or not (frame.table and frame.views and frame.arguments and frame.entries and frame.updates
+                                 and frame.tensors):
             if frame != NULL:
                 free_frame(self, frame)
             raise MemoryError("compile: no memory for the arrays of a program")
@@ -441,4 +451,5 @@ cdef void free_frame(Program program, frame_t *frame) noexcept:
     free(frame.arguments)
     free(frame.entries)
     free(frame.updates)
+    free(frame.tensors)
     free(frame)

@@ -1,7 +1,7 @@
 """What a compiled function is called through: compare, run, hand out."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.compiler.program cimport Program, frame_t
 from cygrad._core.graph.tensor cimport Tensor
@@ -25,13 +25,26 @@ ctypedef enum guard_kind_t:
     ENTRY                     # of a list
     CELL
     LENGTH
+    DICT                      # its items come next; they need not be looked at if nothing has changed in it
 
 ctypedef struct guard_t:
     int32_t kind
     void *container
     void *key
     void *value               # NULL: there must be none
-    int64_t place             # of an entry; or a length
+    int64_t place             # of an entry; a length; of a dict how many items come next
+    uint64_t version          # of the dict when they were as they must be
+
+# An option of an optimizer: read anew if it is another object.
+ctypedef struct option_t:
+    PyObject *group
+    PyObject *key
+    PyObject *value
+    int32_t number            # of the entry in `Variant.optimizers`
+
+ctypedef struct commit_t:
+    int32_t leaf              # number of a tensor
+    int32_t slot              # of its new gradient; -1: none
 
 # Is it the same object, or a number or text of the same type and value?
 cdef bint same(object a, object b) except -1
@@ -39,22 +52,25 @@ cdef bint same(object a, object b) except -1
 cdef class Variant:
     """One recording of a function: when it holds, and what is run then."""
     cdef readonly Program program
-    cdef int n_arguments, n_tensors, n_guards
+    cdef int n_arguments, n_tensors, n_own, n_guards, n_options, n_commits
     cdef bint any_written
     cdef layout_t *layouts
     cdef guard_t *guards
+    cdef option_t *options
+    cdef commit_t *commits
+    cdef int32_t *numbers         # of the tensor of each argument; -1: a value
     cdef tuple leaves             # the arguments: a number of a tensor, or (value,)
     cdef tuple constants          # tensors that are no arguments
     cdef object structure
-    cdef list outputs, commits, keep, options, places
+    cdef list outputs, keep, optimizers
     cdef object rebuild
     cdef int grad_disabled, inference, dtype
     cdef readonly int64_t runs
-    cdef Tensor tensor(self, int number, object leaves)
-    cdef bint fits(self, const layout_t *layout, Tensor tensor) except -1
-    cdef bint lies_apart(self, object leaves) except -1
-    cdef bint holds(self, object leaves) except -1
+    cdef bint fits(self, const layout_t *layout, Tensor tensor) noexcept
+    cdef bint lies_apart(self, frame_t *frame) noexcept
+    cdef bint holds(self, tuple leaves, frame_t *frame) except -1
+    cdef bint guards_hold(self) except -1
     cdef int read_options(self) except -1
-    cdef object run(self, object leaves)
-    cdef object output(self, frame_t *frame, tuple given, object leaves)
+    cdef object run(self, frame_t *frame)
+    cdef object output(self, frame_t *frame, tuple given)
     cdef int commit(self, frame_t *frame, Tensor leaf, int slot) except -1

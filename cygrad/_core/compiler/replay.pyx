@@ -8,11 +8,12 @@ called in Python.
 
 cimport cython
 from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
-from cygrad._core.arrays.array cimport array_t, release, retain, same_shape
+from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.arrays.dtype cimport default_float
-from cygrad._core.compiler.program cimport Program, frame_t
+from cygrad._core.compiler.program cimport CONSTANT_INPUT, TENSOR_INPUT, Program, frame_t, input_t
 from cygrad._core.compiler.recorder cimport Held, read_rule
 from cygrad._core.graph.gradients cimport slot_of
 from cygrad._core.graph.meta cimport is_meta
@@ -26,11 +27,23 @@ cdef extern from "Python.h":
     PyObject *PyDict_GetItem(PyObject *, PyObject *)
     Py_ssize_t PyList_GET_SIZE(PyObject *)
     PyObject *PyList_GET_ITEM(PyObject *, Py_ssize_t)
+    PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
     Py_ssize_t PyObject_Size(object) except -1
     PyObject *PyCell_GET(PyObject *)
     PyObject *Py_TYPE(object)
     bint PyFloat_CheckExact(object)
     double PyFloat_AS_DOUBLE(object)
+
+cdef extern from *:
+    """
+    /* Changes with every change of the dict, and is no other dict's; 0 where Python does not tell. */
+    #if PY_VERSION_HEX < 0x030C0000
+    #define dict_version(dict) (((PyDictObject *)(dict))->ma_version_tag)
+    #else
+    #define dict_version(dict) 0
+    #endif
+    """
+    uint64_t dict_version(void *dict)
 
 cdef enum:
     LARGE = 1 << 14           # elements from which a run gives the GIL up: to get it back takes a while
@@ -86,38 +99,65 @@ cdef class Variant:
         cdef thread_state_t *state = thread_state()
         cdef int i
         self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
-        self.outputs, self.commits, self.rebuild, self.options = outputs, commits, rebuild, options
-        self.n_arguments, self.n_tensors = len(leaves), len(layouts)
+        self.outputs, self.rebuild, self.optimizers = outputs, rebuild, options
+        self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
+        self.n_own = len(layouts) - len(constants)
+        program.n_tensors = self.n_tensors
         self.layouts = <layout_t *>calloc(len(layouts) + 1, sizeof(layout_t))
-        self.guards = <guard_t *>calloc(len(guards) + 1, sizeof(guard_t))
-        if self.layouts == NULL or self.guards == NULL:
+        self.guards = <guard_t *>calloc(2 * len(guards) + 1, sizeof(guard_t))
+        self.options = <option_t *>calloc(sum([len(entry[3]) for entry in options]) + 1, sizeof(option_t))
+        self.commits = <commit_t *>calloc(len(commits) + 1, sizeof(commit_t))
+        self.numbers = <int32_t *>calloc(len(leaves) + 1, sizeof(int32_t))
+        if not (self.layouts and self.guards and self.options and self.commits and self.numbers):
             raise MemoryError("compile: no memory for what has to be compared")
         self.keep = [layouts, guards]
-        n_own = len(layouts) - len(constants)
+        for i, leaf in enumerate(leaves):
+            self.numbers[i] = -1 if isinstance(leaf, tuple) else leaf
+        for i, (leaf, slot) in enumerate(commits):
+            self.commits[i] = commit_t(leaf, slot)
         for i, (gradient_array, gradient, written, same_as, offset) in enumerate(layouts):
             layout = &self.layouts[i]
             tensor = tensors[i]
-            layout.array, layout.exact = retain(tensor.array), i >= n_own
+            layout.array, layout.exact = retain(tensor.array), i >= self.n_own
             layout.requires_grad = tensor.leaf_requires_grad
             self.keep.append(type(tensor))
             layout.type = Py_TYPE(tensor)
             layout.is_view, layout.normal = tensor.base is not None, tensor.array.version != NULL
             layout.gradient, layout.written, layout.same_as, layout.offset = gradient, written, same_as, offset
-            layout.gradient_array = NULL
             if gradient == 1:
                 layout.gradient_array = retain((<Held>gradient_array).array)
             self.any_written = self.any_written or written
-        for kind, container, key, value in guards:
-            guard = &self.guards[self.n_guards]
-            guard.kind, guard.container, guard.key = kind, <void *>container, <void *>key
-            guard.value = NULL if value is guards else <void *>value
-            guard.place = key if kind == ENTRY or kind == LENGTH else 0
-            self.n_guards += 1
-        self.places = [0] * len(layouts)
-        for i, leaf in enumerate(leaves):
-            if not isinstance(leaf, tuple):
-                self.places[<int>leaf] = i
+        self.add_guards(guards)
+        self.note_options()
         self.grad_disabled, self.inference, self.dtype = state.grad_disabled, state.inference, default_float()
+
+    def add_guards(self, list guards):
+        """Those of one dict stand together."""
+        cdef guard_t *guard
+        cdef dict by_container = {}
+        for entry in guards:
+            by_container.setdefault((id(entry[1]), entry[0] == ITEM), []).append(entry)
+        for entries in by_container.values():
+            if entries[0][0] == ITEM:
+                guard = &self.guards[self.n_guards]
+                guard.kind, guard.container, guard.place = DICT, <void *>entries[0][1], len(entries)
+                self.n_guards += 1
+            for kind, container, key, value in entries:
+                guard = &self.guards[self.n_guards]
+                guard.kind, guard.container, guard.key = kind, <void *>container, <void *>key
+                guard.value = NULL if value is guards else <void *>value
+                guard.place = key if kind == ENTRY or kind == LENGTH else 0
+                self.n_guards += 1
+
+    def note_options(self):
+        """The options of optimizers as they are in `optimizers`."""
+        cdef int i
+        self.n_options = 0
+        for i in range(len(self.optimizers)):
+            for key, value in self.optimizers[i][3]:
+                self.options[self.n_options] = option_t(
+                    <PyObject *>self.optimizers[i][2], <PyObject *>key, <PyObject *>value, i)
+                self.n_options += 1
 
     def __dealloc__(self):
         cdef int i
@@ -127,138 +167,138 @@ cdef class Variant:
                 release(self.layouts[i].gradient_array)
         free(self.layouts)
         free(self.guards)
+        free(self.options)
+        free(self.commits)
+        free(self.numbers)
 
     # ------------------------------------------------------------------------------------------------------- comparing
 
-    cdef Tensor tensor(self, int number, object leaves):
-        """A tensor from outside by its number."""
-        cdef int n_own = self.n_tensors - len(self.constants)
-        if number >= n_own:
-            return <Tensor>self.constants[number - n_own]
-        return <Tensor>leaves[self.places[number]]
-
-    cdef bint fits(self, const layout_t *layout, Tensor tensor) except -1:
+    cdef bint fits(self, const layout_t *layout, Tensor tensor) noexcept:
         cdef array_t *array = tensor.array
-        cdef const array_t *like = layout.array
         cdef array_t *gradient
-        cdef int i
-        if tensor.leaf_requires_grad != layout.requires_grad or tensor.node is not None:
+        if (tensor.leaf_requires_grad != layout.requires_grad or tensor.node is not None
+                or tensor.leaf_hooks is not None or Py_TYPE(tensor) != layout.type):
             return False
-        if array != like:
-            if (layout.exact or array.dtype != like.dtype or array.ndim != like.ndim or array.storage == NULL
-                    or is_meta(array) or Py_TYPE(tensor) != layout.type):
-                return False
-            for i in range(array.ndim):
-                if array.shape[i] != like.shape[i] or array.strides[i] != like.strides[i]:
-                    return False
+        if array != layout.array and (layout.exact or array.storage == NULL or is_meta(array)
+                                      or not lies_alike(array, layout.array)):
+            return False
         if (tensor.base is not None) != layout.is_view or (array.version != NULL) != layout.normal:
             return False
-        if tensor.leaf_hooks is not None:
-            return False
-        if layout.gradient >= 0:
-            gradient = NULL if tensor.gradient == NULL else tensor.gradient.value
-            if (gradient != NULL) != layout.gradient:
-                return False
-            if gradient != NULL and gradient != layout.gradient_array:
-                like = layout.gradient_array
-                if gradient.dtype != like.dtype or not same_shape(gradient, like):
-                    return False
-                for i in range(gradient.ndim):
-                    if gradient.strides[i] != like.strides[i]:
-                        return False
-        return True
+        if layout.gradient < 0:
+            return True
+        gradient = NULL if tensor.gradient == NULL else tensor.gradient.value
+        if gradient == NULL or not layout.gradient:
+            return (gradient != NULL) == layout.gradient
+        return gradient == layout.gradient_array or lies_alike(gradient, layout.gradient_array)
 
-    cdef bint lies_apart(self, object leaves) except -1:
+    cdef bint lies_apart(self, frame_t *frame) noexcept:
         """Does memory that is changed belong to nothing else, unless it did when this was recorded?"""
         cdef const layout_t *layout
         cdef array_t *array
         cdef array_t *other
-        cdef int i, k, n_own = self.n_tensors - len(self.constants)
-        for i in range(n_own):
+        cdef int i, k
+        for i in range(self.n_own):
             layout = &self.layouts[i]
-            array = self.tensor(i, leaves).array
+            array = (<Tensor>frame.tensors[i]).array
             if layout.same_as >= 0:
-                other = self.tensor(layout.same_as, leaves).array
+                other = (<Tensor>frame.tensors[layout.same_as]).array
                 if other.storage != array.storage or array.data - other.data != layout.offset:
                     return False
             if not self.any_written:
                 continue
             for k in range(self.n_tensors):
-                if k == i or k < i and layout.same_as == k or self.layouts[k].same_as == i:
-                    continue
-                if (layout.written or self.layouts[k].written) and (
-                        self.tensor(k, leaves).array.storage == array.storage
-                        and (layout.same_as < 0 or layout.same_as != self.layouts[k].same_as)):
+                if (layout.written or self.layouts[k].written) and k != i and (
+                        (<Tensor>frame.tensors[k]).array.storage == array.storage) and (
+                        first_of(layout, i) != first_of(&self.layouts[k], k)):
                     return False
         return True
 
-    cdef bint holds(self, object leaves) except -1:
+    cdef bint holds(self, tuple leaves, frame_t *frame) except -1:
         cdef thread_state_t *state = thread_state()
-        cdef const guard_t *guard
-        cdef PyObject *found
-        cdef int i
+        cdef PyObject *argument
+        cdef int i, number
         if (state.grad_disabled != self.grad_disabled or state.inference != self.inference or state.saved_hooks != NULL
                 or state.anomaly or state.dual_level or state.guarded or state.depth or self.dtype != default_float()):
             return False
         for i in range(self.n_arguments):
-            expected = self.leaves[i]
-            argument = leaves[i]
-            if type(expected) is tuple:
-                if not same(argument, (<tuple>expected)[0]):
+            argument = PyTuple_GET_ITEM(<PyObject *>leaves, i)
+            number = self.numbers[i]
+            if number < 0:
+                if not same(<object>argument, (<tuple>self.leaves[i])[0]):
                     return False
-            elif not isinstance(argument, Tensor) or not self.fits(&self.layouts[<int>expected], <Tensor>argument):
+            elif not isinstance(<object>argument, Tensor) or not self.fits(&self.layouts[number], <Tensor>argument):
                 return False
-        for i in range(self.n_tensors - <int>len(self.constants), self.n_tensors):
-            if not self.fits(&self.layouts[i], self.tensor(i, leaves)):
+            else:
+                frame.tensors[number] = argument
+        for i in range(self.n_own, self.n_tensors):
+            frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
+            if not self.fits(&self.layouts[i], <Tensor>frame.tensors[i]):
                 return False
-        for i in range(self.n_guards):
+        return self.lies_apart(frame) and self.guards_hold()
+
+    cdef bint guards_hold(self) except -1:
+        cdef guard_t *guard
+        cdef guard_t *dict_guard = NULL
+        cdef PyObject *found
+        cdef uint64_t version = 0
+        cdef int i = 0
+        while i < self.n_guards:
             guard = &self.guards[i]
+            i += 1
+            if guard.kind == DICT:
+                version = dict_version(guard.container)
+                if version and version == guard.version:
+                    i += guard.place
+                dict_guard = guard
+                continue
+            if guard.kind == LENGTH:
+                if PyObject_Size(<object>guard.container) != guard.place:
+                    return False
+                continue
             if guard.kind == ITEM:
                 found = PyDict_GetItem(<PyObject *>guard.container, <PyObject *>guard.key)
             elif guard.kind == CELL:
                 found = PyCell_GET(<PyObject *>guard.container)
-            elif guard.kind == LENGTH:
-                if PyObject_Size(<object>guard.container) != guard.place:
-                    return False
-                continue
             else:
                 found = (PyList_GET_ITEM(<PyObject *>guard.container, guard.place)
                          if guard.place < PyList_GET_SIZE(<PyObject *>guard.container) else NULL)
             if <void *>found != guard.value and (
                     found == NULL or guard.value == NULL or not same(<object>found, <object>guard.value)):
                 return False
-        return self.lies_apart(leaves)
+            if guard.kind == ITEM and guard == dict_guard + dict_guard.place:
+                dict_guard.version = version
+        return True
 
     # --------------------------------------------------------------------------------------------------------- running
 
     cdef int read_options(self) except -1:
         """Options of optimizers may have changed."""
-        cdef PyObject *found
+        cdef option_t *option
         cdef int i
-        for i in range(len(self.options)):
-            number, optimizer, group, options = self.options[i]
-            for key, value in <list>options:
-                found = PyDict_GetItem(<PyObject *>group, <PyObject *>key)
-                if found != <PyObject *>value:
-                    read_rule(optimizer, group, &self.program.operations[<int>number].rule)
-                    self.options[i] = (number, optimizer, group, [(name, group[name]) for name, _ in options])
-                    break
+        for i in range(self.n_options):
+            option = &self.options[i]
+            if PyDict_GetItem(option.group, option.key) != option.value:
+                number, optimizer, group, options = self.optimizers[option.number]
+                read_rule(optimizer, group, &self.program.operations[<int>number].rule)
+                self.optimizers[option.number] = (
+                    number, optimizer, group, [(name, group[name]) for name, _ in options])
+                self.note_options()
         return 0
 
-    cdef object run(self, object leaves):
+    cdef object run(self, frame_t *frame):
         cdef Program program = self.program
-        cdef frame_t *frame
+        cdef const input_t *input
         cdef Tensor tensor
-        cdef int status, number, slot
-        if self.options:
+        cdef int i, status
+        if self.n_options:
             self.read_options()
-        frame = program.take_frame()
-        for slot, kind, number in program.inputs:
-            if kind == 2:
-                frame.table[slot] = retain((<Held>program.held[slot]).array)
+        for i in range(program.n_inputs):
+            input = &program.inputs[i]
+            if input.kind == CONSTANT_INPUT:
+                frame.table[input.slot] = retain((<Held>program.held[input.slot]).array)
                 continue
-            tensor = self.tensor(number, leaves)
-            frame.table[slot] = retain(tensor.array if kind == 0 else tensor.gradient.value)
+            tensor = <Tensor>frame.tensors[input.number]
+            frame.table[input.slot] = retain(tensor.array if input.kind == TENSOR_INPUT else tensor.gradient.value)
         try:
             if program.work < LARGE:
                 status = program.run(frame)
@@ -267,26 +307,28 @@ cdef class Variant:
                     status = program.run(frame)
             check(status)
             self.runs += 1
-            results = [self.output(frame, given, leaves) for given in self.outputs]
-            for number, slot in self.commits:
-                self.commit(frame, self.tensor(number, leaves), slot)
+            if self.rebuild is None:
+                result = self.output(frame, <tuple>self.outputs[0])
+            else:
+                result = self.rebuild([self.output(frame, <tuple>given) for given in self.outputs])
+            for i in range(self.n_commits):
+                self.commit(frame, <Tensor>frame.tensors[self.commits[i].leaf], self.commits[i].slot)
         finally:
-            for slot in range(program.n_slots):
-                if frame.views[slot] == NULL:
-                    release(frame.table[slot])
-                    frame.table[slot] = NULL
-            program.give_frame(frame)
-        return results[0] if self.rebuild is None else self.rebuild(results)
+            for i in range(program.n_slots):
+                if frame.views[i] == NULL and frame.table[i] != NULL:
+                    release(frame.table[i])
+                    frame.table[i] = NULL
+        return result
 
-    cdef object output(self, frame_t *frame, tuple given, object leaves):
+    cdef object output(self, frame_t *frame, tuple given):
         cdef Tensor made, model
         if given[0] == 0:
-            return self.tensor(given[1], leaves)
+            return <Tensor>frame.tensors[<int>given[1]]
         _, slot, base, model, node = given
         if base is None:
             made = wrap(self.program.leave(frame, slot))
         else:
-            made = wrap_view(self.program.leave(frame, slot), self.tensor(base, leaves))
+            made = wrap_view(self.program.leave(frame, slot), <Tensor>frame.tensors[<int>base])
         made.view_kind = model.view_kind
         made.leaf_requires_grad = model.leaf_requires_grad
         if node is not None:
@@ -307,6 +349,21 @@ cdef class Variant:
         return 0
 
 
+cdef inline int first_of(const layout_t *layout, int number) noexcept:
+    """The tensor by which the recording met this memory."""
+    return number if layout.same_as < 0 else layout.same_as
+
+
+cdef bint lies_alike(const array_t *array, const array_t *other) noexcept:
+    cdef int i
+    if array.dtype != other.dtype or array.ndim != other.ndim:
+        return False
+    for i in range(array.ndim):
+        if array.shape[i] != other.shape[i] or array.strides[i] != other.strides[i]:
+            return False
+    return True
+
+
 def recordable():
     """Is this thread in a state in which its operations can be noted?"""
     cdef thread_state_t *state = thread_state()
@@ -320,30 +377,27 @@ def equal_values(a, b):
 
 @cython.binding(False)
 cdef class Replayer:
-    """
-    Calls a function through its recordings.
-
-    Parameters
-    ----------
-    slow : callable
-        Called with the arguments, as a tuple and a dict, where no recording holds.
-    flatten : callable
-        Gives the leaves of the arguments and their structure.
-    """
+    """Calls a function through its recordings; `call_in_python` and `flatten` are those of subclasses."""
     cdef readonly list variants
-    cdef object slow, flatten
     cdef public bint nested       # some recording has other arguments than plain ones by position
 
-    def __init__(self, slow, flatten):
-        self.slow, self.flatten, self.variants = slow, flatten, []
+    def __cinit__(self, *args, **kwargs):
+        self.variants = []
 
     def __call__(self, *args, **kwargs):
         cdef Variant variant
-        leaves, structure = args, None
+        cdef tuple leaves = args
+        cdef frame_t *frame
+        structure = None
         if self.nested or kwargs:
             leaves, structure = self.flatten(args, kwargs)
         for variant in self.variants:
-            if (variant.structure is structure or variant.structure == structure) and (
-                    variant.n_arguments == len(leaves)) and variant.holds(leaves):
-                return variant.run(leaves)
-        return self.slow(args, kwargs)
+            if variant.n_arguments == len(leaves) and (
+                    variant.structure is structure or variant.structure == structure):
+                frame = variant.program.take_frame()
+                try:
+                    if variant.holds(leaves, frame):
+                        return variant.run(frame)
+                finally:
+                    variant.program.give_frame(frame)
+        return self.call_in_python(args, kwargs)
