@@ -20,7 +20,7 @@ LAYERS = [
     {"autograd", "composite", "conversion", "fft", "linalg", "printing", "random"},
     {"special", "tensor_methods"},
     {"cygrad"},
-    {"distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils"},
+    {"compiling", "distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils"},
     {"compatibility"},
     {"__main__"},
 ]

@@ -265,6 +265,9 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
     cdef array_t *seen
     while gradient is not None and leaf.leaf_requires_grad:
         former = leaf.grad
+        if former is not None and thread_state().dual_level < 0:        # somebody notes it: as add_gradient() does it
+            protocol.inplace(SLOT_ADD, former, gradient)
+            break
         # A copy, as nobody else's memory may become .grad; nor may an expanded one.
         if former is not None:
             total = protocol.binary(SLOT_ADD, former, gradient)
