@@ -20,7 +20,7 @@ LAYERS = [
     {"autograd", "composite", "conversion", "fft", "linalg", "printing", "random"},
     {"special", "tensor_methods"},
     {"cygrad"},
-    {"compiling", "distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils"},
+    {"compiling", "distributed", "distributions", "func", "nn", "optim", "safetensors", "serialization", "utils"},
     {"compatibility", "numpy_protocols"},
     {"__main__"},
 ]

@@ -64,8 +64,6 @@ REASONS = {
     "miopen": "It is a function of another device: use that of nn.functional.",
     "mkldnn": "It is a function of another library: use that of nn.functional.",
     "fbgemm": "It is a function of another library: use nn.functional.linear.",
-    "vmap": "Write the batch dimension out, or use autograd.functional.",
-    "func": "Use autograd.functional, and nn.utils.stateless.functional_call.",
     "Stream": "There is only the CPU, which has no streams: leave them out where cuda.is_available() is False.",
     "Event": "There is only the CPU, which has no streams: measure with time.perf_counter().",
     "nested": "There are no nested tensors: use nn.utils.rnn.pad_sequence or pack_sequence.",

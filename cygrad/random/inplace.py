@@ -21,8 +21,8 @@ def _drawn(tensor, generator, operation, draw, kind, *arguments):
     if tensor.is_meta:
         return tensor
     generator = chosen(generator, operation)
-    if generator.algorithm == "pcg64" or tensor.is_contiguous():
-        return tensor.copy_(from_numpy(np.asarray(draw(generator, tuple(tensor.shape), kind, *arguments))))
+    if generator.algorithm != "mt19937" or tensor.is_contiguous():
+        return tensor.copy_(draws.tensor_over(draw(generator, tuple(tensor.shape), kind, *arguments)))
     # PyTorch goes through the elements as they lie in memory, and draws them one after the other.
     order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
     arguments += (False,) if draw is draws.normal else ()              # not in blocks
@@ -180,8 +180,8 @@ def bernoulli_(self, p=0.5, *, generator=None):
     if isinstance(p, Tensor) and not p.is_floating_point():
         raise RuntimeError(f"bernoulli_: probabilities must be floating (got {p.dtype.name}).")
     if isinstance(p, Tensor) and not self.is_meta:
-        return self.copy_(from_numpy(draws.bernoulli(chosen(generator, "bernoulli_"), probabilities, tuple(self.shape),
-                                                     draws.drawn_in(self.dtype))))
+        return self.copy_(draws.tensor_over(draws.bernoulli(
+            chosen(generator, "bernoulli_"), probabilities, tuple(self.shape), draws.drawn_in(self.dtype))))
     return _drawn(self, generator, "bernoulli_", lambda source, shape, kind: draws.bernoulli(
         source, probabilities, shape, kind), draws.drawn_in(self.dtype))
 

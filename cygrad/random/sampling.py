@@ -12,6 +12,7 @@ from cygrad._core.creation.creation import from_numpy
 from cygrad._core.creation.factories import empty, empty_like
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.out_forms import as_tensor_argument
+from cygrad.conversion import values_of
 from cygrad.random import draws
 from cygrad.random.generator import chosen
 
@@ -92,7 +93,7 @@ def _check_place(device, layout, pin_memory):
 
 def _finished(array, dtype, out, requires_grad):
     """The tensor over a new array, or cast from it, or `out` with its values."""
-    result = from_numpy(array).to(dtype)
+    result = draws.tensor_over(array).to(dtype)
     if out is not None:
         if tuple(as_tensor_argument("random", "out", out).shape) != tuple(result.shape):
             raise RuntimeError(f"out has another shape (got {tuple(out.shape)}, expected {tuple(result.shape)}).")
@@ -327,12 +328,13 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         return _finished(array, dtype, out, requires_grad)
     model = mean if isinstance(mean, Tensor) else std
     kind = _inexact(model.dtype, "normal")
-    means, stds = (elements(x.detach()) if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std))
+    means, stds = (values_of(x) if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std))
     if not (stds >= 0).all():
         raise RuntimeError("normal: standard deviations must not be negative.")
-    shape = np.broadcast_shapes(means.shape, stds.shape)
+    shape = np.broadcast_shapes(*(tuple(x.shape) if isinstance(x, Tensor) else np.shape(x)
+                                  for x in (mean, std)))
     array = draws.normal(generator, shape, kind) * stds.astype(kind) + means.astype(kind)
-    return _finished(np.asarray(array), model.dtype, out, requires_grad)
+    return _finished(array, model.dtype, out, requires_grad)
 
 
 def bernoulli(input, p=None, *, generator=None, out=None):
@@ -378,7 +380,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 
 def check_probabilities(p, operation):
     """A number or an ndarray, all in [0, 1]."""
-    values = elements(p.detach()) if isinstance(p, Tensor) else p
+    values = values_of(p) if isinstance(p, Tensor) else p
     if not np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1)):
         raise RuntimeError(f"{operation}: probabilities must be in [0, 1]"
                            + (f" (got {p})." if isinstance(p, Number) else "."))
@@ -424,7 +426,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(f"multinomial: weights must be floating (got {input.dtype.name}).")
     if num_samples <= 0:
         raise RuntimeError(f"multinomial: the number of samples must be positive (got {num_samples}).")
-    weights = elements(input.detach())
+    weights = values_of(input)
     if not replacement and num_samples > weights.shape[-1]:
         raise RuntimeError(f"multinomial: cannot draw {num_samples} different positions of {weights.shape[-1]}.")
     if not (np.isfinite(weights) & (weights >= 0)).all():
@@ -474,7 +476,7 @@ def dropout_mask(input, p, *, generator=None):
     mask = (chance >= p).astype(kind)
     if 0 < p < 1:
         mask *= kind.type(1 / (1 - p))
-    return from_numpy(mask).to(input.dtype)
+    return draws.tensor_over(mask).to(input.dtype)
 
 
 # ---- like another tensor
