@@ -27,7 +27,7 @@ class LeastSquares(NamedTuple):
 
 def epsilon(A):
     """Distance of 1 to the next number of A's precision."""
-    return 2.0**-23 if str(A.dtype).endswith(("float32", "complex64")) else 2.0**-52
+    return {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}[A.dtype.to_real().name]
 
 
 def tolerances(operation, A, atol, rtol):

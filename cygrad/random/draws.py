@@ -11,8 +11,15 @@ import numpy as np
 
 from cygrad._core.creation.creation import from_numpy
 
-# Largest integer up to which a floating dtype holds all integers.
-EXACT = {"f4": 1 << 24, "f8": 1 << 53}
+# Binary digits of the numbers of a floating dtype: up to 2**digits it holds all integers.
+DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+# Where numbers of other dtypes are drawn and rounded.
+WIDER = {"float16": np.dtype("f4"), "bfloat16": np.dtype("f4"), "complex32": np.dtype("c8")}
+
+
+def drawn_in(dtype):
+    """The NumPy dtype in which numbers for tensors of a dtype are drawn."""
+    return WIDER.get(dtype.name) or dtype.numpy_dtype
 
 
 def _by_algorithm(draw):
@@ -98,14 +105,12 @@ def integers(generator, shape, dtype, low, high):
 
 
 def limits(dtype):
-    """The range of integers that a dtype holds exactly, both ends included."""
-    dtype = np.dtype(dtype)
-    if dtype.kind == "b":
+    """The range of integers that the dtype of a tensor holds exactly, both ends included."""
+    if dtype.name == "bool":
         return 0, 1
-    if dtype.kind == "f":
-        largest = EXACT[dtype.str[1:]]
-        return -largest, largest
-    return np.iinfo(dtype).min, np.iinfo(dtype).max
+    if dtype.is_floating_point:
+        return -(1 << DIGITS[dtype.name]), 1 << DIGITS[dtype.name]
+    return np.iinfo(dtype.name).min, np.iinfo(dtype.name).max
 
 
 @_by_algorithm

@@ -257,7 +257,7 @@ cdef bint _hand_over(node_t *node, list grads):
     cdef Tensor gradient = grads[0]
     if gradient is None or FREE_THREADED or Py_REFCNT(gradient) > 2 or node.released:      # `grads` and `gradient`
         return False
-    return keep_gradient(node.gradient, gradient.array)
+    return keep_gradient(node, gradient.array)
 
 
 cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
@@ -266,8 +266,16 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
     cdef array_t *seen
     while gradient is not None and leaf.leaf_requires_grad:
         former = leaf.grad
+        if former is not None and thread_state().dual_level < 0:        # somebody notes it: as add_gradient() does it
+            protocol.inplace(SLOT_ADD, former, gradient)
+            break
         # A copy, as nobody else's memory may become .grad; nor may an expanded one.
-        total = gradient.clone() if former is None else protocol.binary(SLOT_ADD, former, gradient)
+        if former is not None:
+            total = protocol.binary(SLOT_ADD, former, gradient)
+        elif leaf.array.contiguous and gradient.array.contiguous:
+            total = gradient.clone()
+        else:
+            total = leaf.detach().clone().copy_(gradient)        # in memory that lies as the leaf's does
         # Another thread may have added its own while the sum was computed.
         seen = NULL if leaf.gradient == NULL else leaf.gradient.value
         if seen == (NULL if former is None else former.array):
@@ -301,7 +309,7 @@ def _call_node(Node node not None, tuple gradients not None):
             raise TypeError(f"{node.name()}: gradients must be Tensors or None (got {type(gradient).__name__}).")
     if node.c.gradient != NULL:
         if grads[0] is not None:
-            check(add_gradient(node.c.gradient, retain((<Tensor>grads[0]).array)))
+            check(add_gradient(node.c, retain((<Tensor>grads[0]).array)))
         return ()
     results = node.apply(grads, True, recorded, ALL_ARGUMENTS)
     return results[0] if len(results) == 1 else tuple(results)

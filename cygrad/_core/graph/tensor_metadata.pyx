@@ -82,18 +82,12 @@ def is_contiguous(Tensor self not None, memory_format=_contiguous):
     """Whether the elements lie without gaps, in row-major order or in that of a memory format."""
     if memory_format is _contiguous:
         return bool(self.array.contiguous) or is_meta(self.array)
-    return self.permute(channels_first(self, memory_format, "is_contiguous")).is_contiguous()
-
-
-def channels_first(Tensor self not None, memory_format, str operation not None):
-    """The order of dimensions in which a tensor of channels_last is row-major."""
     if memory_format not in _CHANNELS_LAST:
-        raise RuntimeError(f"{operation}: no such memory format here (got {memory_format!r}, expected "
+        raise RuntimeError(f"is_contiguous: no such memory format here (got {memory_format!r}, expected "
                            "contiguous_format, channels_last or channels_last_3d).")
     if self.array.ndim != _CHANNELS_LAST[memory_format]:
-        raise RuntimeError(f"{operation}: {memory_format!r} is an order of {_CHANNELS_LAST[memory_format]} dimensions "
-                           f"(got shape {tuple(self.shape)}).")
-    return (0, *range(2, self.array.ndim), 1)
+        return False
+    return bool(self.detach().permute((0, *range(2, self.array.ndim), 1)).is_contiguous())
 
 
 def device(Tensor self not None):
