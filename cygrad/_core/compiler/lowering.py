@@ -71,6 +71,14 @@ class Region:
             return None
         return Region(inputs, constants, code, moved(self.result))
 
+    def renamed(self, names):
+        """The same on other arrays, of which some may be one."""
+        inputs = [names.get(number, number) for number in self.inputs]
+        unique = list(dict.fromkeys(inputs))
+        places = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
+        code = [(primitive, [places.get(operand, operand) for operand in operands]) for primitive, operands in self.code]
+        return Region(unique, self.constants, code, places.get(self.result, self.result))
+
     def assembled(self, make_constant):
         """As `Program` takes it: number of inputs, constants, instructions, number of registers, the result."""
         first = {"in": 0, "number": len(self.inputs), "made": len(self.inputs) + len(self.constants)}
@@ -97,6 +105,13 @@ class Region:
         return operand(self.result)
 
 
+def renamed(value, names):
+    """An argument with other arrays in the place of some."""
+    if isinstance(value, list):
+        return [renamed(item, names) for item in value]
+    return names.get(value, value) if isinstance(value, int) else value
+
+
 class Operation:
     """One operation while the list of them is worked on; arrays by their numbers in the recording."""
 
@@ -115,6 +130,15 @@ class Operation:
                 yield from (entry for entry in argument if entry is not None)
             elif isinstance(argument, int):
                 yield argument
+
+    def rename(self, names):
+        """Read other arrays in the place of these."""
+        if not any(number in names for number in self.reads()):
+            return
+        if self.region is not None:
+            self.region = self.region.renamed(names)
+        else:
+            self.arguments = tuple(renamed(argument, names) for argument in self.arguments)
 
     def writes(self):
         """Numbers of the arrays that it changes in place."""
@@ -201,39 +225,14 @@ class Lowering:
     def unchanging(self, number):
         return not self.buffers[self.arrays[number].buffer].writes
 
-    def rename(self, names):
-        """Read other arrays in the place of these."""
-        def new(value):
-            if isinstance(value, list):
-                return [new(item) for item in value]
-            return names.get(value, value) if isinstance(value, int) else value
-
-        for operation in self.operations:
-            if operation.region is not None:
-                region = operation.region
-                inputs = [new(number) for number in region.inputs]
-                if len(set(inputs)) < len(inputs):
-                    unique = list(dict.fromkeys(inputs))
-                    places = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
-                    inputs = unique
-                    code = [(primitive, [places.get(o, o) for o in operands]) for primitive, operands in region.code]
-                    region = Region(inputs, region.constants, code, places.get(region.result, region.result))
-                operation.region = Region(inputs, region.constants, region.code, region.result)
-            elif operation.kind == "optimize":
-                operation.arguments = tuple(new(own) for own in operation.arguments)
-            else:
-                operation.arguments = tuple(new(argument) for argument in operation.arguments)
-        self.outgoing = {names.get(number, number) for number in self.outgoing}
-        return names
-
     def merge_equal(self):
         """Compute equal subexpressions once."""
         known, names, kept = {}, {}, []
         for operation in self.operations:
+            operation.rename(names)
             if operation.kind not in ("evaluate", "kernel"):
                 kept.append(operation)
                 continue
-            self.rename_one(operation, names)
             key = None
             if all(map(self.unchanging, operation.reads())) and all(
                     number < 0 or self.alone(number) for number in operation.results):
@@ -244,14 +243,7 @@ class Lowering:
             if key is not None:
                 known[key] = operation
             kept.append(operation)
-        self.operations = kept
-        self.names = self.rename(names)
-
-    def rename_one(self, operation, names):
-        operations, self.operations = self.operations, [operation]
-        outgoing = self.outgoing
-        self.rename(names)
-        self.operations, self.outgoing = operations, outgoing
+        self.operations, self.names = kept, names
 
     def key(self, operation):
         """What makes two operations equal."""
@@ -267,7 +259,7 @@ class Lowering:
         """A clone of a result that nobody else has is that result."""
         names, kept = {}, []
         for operation in self.operations:
-            self.rename_one(operation, names)
+            operation.rename(names)
             if operation.kind == "kernel" and operation.operator.name == "clone":
                 source, result = operation.arguments[0], operation.results[0]
                 held = self.arrays[result]
@@ -279,7 +271,8 @@ class Lowering:
                     continue
             kept.append(operation)
         self.operations = kept
-        self.names |= self.rename(names)
+        self.names |= names
+        self.outgoing = {names.get(number, number) for number in self.outgoing}
 
     def fuse(self):
         """Compute element-wise what only one element-wise operation or sum reads where it is read."""
@@ -397,7 +390,7 @@ class Lowering:
                 made["region"] = operation.region.assembled(make_constant)
                 made["arguments"] = [slot(number) for number in operation.region.inputs]
                 touched = list(operation.region.inputs)
-                made["shown"] = operation.region.text(lambda number: f"%{slots[number]}")
+                made["text"] = operation.region.text
             else:
                 made["arguments"] = [argument(value) for value in operation.arguments]
                 touched = list(operation.reads())
@@ -441,8 +434,10 @@ class Lowering:
         maker = {slot: operation for operation in operations for slot in operation["results"] if slot >= 0}
         first = [view for view in views if view[1] in outer]
         rest = []
+        for view in views:
+            if view[1] not in outer:
+                maker[view[1]]["views"].append(view)
         for operation in operations:
-            operation["views"] = [view for view in views if view[1] not in outer and maker[view[1]] is operation]
             rest += operation["views"]
         return first + rest, len(first)
 
