@@ -12,7 +12,7 @@ from cygrad._core.compiler.program import Program, forward_program, primitive_na
 MOST_INPUTS = 12
 MOST_REGISTERS = 48
 
-__all__ = ["lower"]
+__all__ = ["Lowering"]
 
 
 class Region:
@@ -158,12 +158,14 @@ class Lowering:
     recorder : Recorder
     outgoing : set of int
         Numbers of the arrays that leave the program.
+    start, stop : int
+        Which steps it runs; what earlier ones made comes from outside.
     """
 
-    def __init__(self, recorder, outgoing):
+    def __init__(self, recorder, outgoing, start=0, stop=None):
         self.recorder, self.arrays, self.buffers = recorder, recorder.arrays, recorder.buffers
-        self.outgoing = set(outgoing)
-        self.operations = [self.operation(step) for step in recorder.steps]
+        self.outgoing, self.start = set(outgoing), start
+        self.operations = [self.operation(step) for step in recorder.steps[start:stop]]
         self.of_buffer = {}
         for number, held in enumerate(self.arrays):
             self.of_buffer.setdefault(held.buffer, []).append(number)
@@ -194,7 +196,7 @@ class Lowering:
     def copy_constants(self):
         """Constants that are changed, or that leave, are copied in each run."""
         for place, buffer in enumerate(self.buffers):
-            if buffer.kind == "constant" and (buffer.writes or place in self.leaving):
+            if buffer.kind == "constant" and (buffer.writes or place in self.leaving) and self.start == 0:
                 number = buffer.first
                 self.sources[number] = self.recorder.snapshot(place)
                 self.operations.insert(0, Operation("copy", (("source", number),), (number,)))
@@ -215,11 +217,15 @@ class Lowering:
                          } if operation.kind == "optimize" else set()
         self.operations = kept[::-1]
 
+    def is_own(self, buffer):
+        """Is this memory made by the program?"""
+        return buffer.kind == "result" and buffer.maker >= self.start
+
     def alone(self, number):
         """Is the array all there is of a result that never changes and does not leave?"""
         held = self.arrays[number]
         buffer = self.buffers[held.buffer]
-        return (buffer.kind == "result" and not buffer.writes and held.buffer not in self.leaving
+        return (self.is_own(buffer) and not buffer.writes and held.buffer not in self.leaving
                 and self.of_buffer[held.buffer] == [number])
 
     def unchanging(self, number):
@@ -359,7 +365,7 @@ class Lowering:
                 slots[first] = fresh(self.arrays[first])
                 if buffer.kind == "constant" and first not in self.sources:
                     inputs.append((slots[first], 2, 0))
-                elif buffer.kind in ("tensor", "gradient"):
+                elif buffer.kind != "constant" and not self.is_own(buffer):
                     inputs.append((slots[first], int(buffer.kind == "gradient"), places[first]))
             return first
 
@@ -404,7 +410,8 @@ class Lowering:
             operations.append(made)
         outgoing = {number: slot(number) for number in sorted(self.outgoing)}
         for buffer, place in last.items():
-            if self.buffers[buffer].kind == "result" and buffer not in self.leaving:
+            if (self.is_own(self.buffers[buffer]) or self.buffers[buffer].first in self.sources) and (
+                    buffer not in self.leaving):
                 operations[place]["dead"].append(slots[self.buffers[buffer].first])
         self.note_reuse(operations, slots)
         n_outer = self.arrange_views(operations, views, inputs)
@@ -442,23 +449,12 @@ class Lowering:
         return first + rest, len(first)
 
 
-def lower(recorder, outgoing, places, make_constant):
-    """
-    The program of a recording.
-
-    Parameters
-    ----------
-    recorder : Recorder
-    outgoing : iterable of int
-        Numbers of arrays that leave it: results and gradients.
-    places : dict
-        Number of an array from outside -> number of the tensor by which it comes.
-    make_constant : callable
-        Boxes a number.
-
-    Returns
-    -------
-    (Program, dict)
-        And the slot of each array that leaves.
-    """
-    return Lowering(recorder, outgoing).program(places, make_constant)
+    def outer(self):
+        """Numbers of the first arrays of the memory that it reads from outside."""
+        found = {}
+        for operation in self.operations:
+            for number in (*operation.reads(), *operation.writes()):
+                buffer = self.buffers[self.arrays[number].buffer]
+                if buffer.kind != "constant" and not self.is_own(buffer):
+                    found[buffer.first] = None
+        return list(found)
