@@ -265,7 +265,8 @@ class Recording:
         for leaf in recorder.leaves:
             if id(leaf) in recorder.gradients:
                 places.setdefault(recorder.gradients[id(leaf)], self.place_of(leaf))
-        program, slots = Lowering(recorder, numbers, 0, None if graph is None else graph.start).program(places, constant)
+        lowering = Lowering(recorder, numbers, 0, None if graph is None else graph.start)
+        program, slots = lowering.program(places, constant)
         given = [(1, slots[entry[1]], *entry[2:]) if entry[0] == 1 else entry for entry in given]
         commits = [(place, slots[number] if number >= 0 else -1) for place, number in commits]
         options = []

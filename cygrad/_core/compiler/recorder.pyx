@@ -397,8 +397,9 @@ cdef class Recorder:
 
     def kept_elsewhere(self, outputs, bint graph):
         """
-        Does something else than the outputs and .grad of known leaves hold on to what was computed? If there is a graph,
-        its nodes may hold arrays, but no Tensors.
+        Does something else than the outputs and .grad of known leaves hold on to what was computed?
+
+        If there is a graph, its nodes may hold arrays, but no Tensors.
         """
         cdef Held held
         cdef Tensor tensor
