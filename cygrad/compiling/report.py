@@ -74,7 +74,8 @@ def shown(operation):
         step = operation["step"]
         return f"{type(step.optimizer).__name__}.step({', '.join(f'%{roles[0]}' for _, roles in operation['updates'])})"
     if operation["region"] is not None:
-        text = operation["shown"]
+        slots = dict(zip(operation["text"].__self__.inputs, operation["arguments"], strict=True))
+        text = operation["text"](lambda number: f"%{slots[number]}")
         if operation["kind"] == "sum":
             text = f"sum_to({text}, {operation['meta'].shape})"
     else:

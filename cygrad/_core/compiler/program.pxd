@@ -84,6 +84,10 @@ cdef class Program:
     cdef frame_t *take_frame(self) except NULL
     cdef void give_frame(self, frame_t *frame) noexcept
     cdef int run(self, frame_t *frame) noexcept nogil
+    # Fill the slots that come from outside from frame.tensors; run, with or without the GIL; empty the slots.
+    cdef int begin(self, frame_t *frame) except -1
+    cdef int run_all(self, frame_t *frame) except -1
+    cdef void end(self, frame_t *frame) noexcept
     cdef void fill_list(self, frame_t *frame, int argument) noexcept nogil
     cdef int step(self, const operation_t *operation, frame_t *frame) noexcept nogil
     cdef int keep_results(self, const operation_t *operation, frame_t *frame, value_t *results) noexcept nogil

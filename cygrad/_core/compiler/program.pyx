@@ -19,9 +19,10 @@ from cygrad._core.compiler.recorder cimport Constant, Held, Step
 from cygrad._core.elementwise.elementwise cimport copy_into, evaluate, forget, instruction_t, program_t
 from cygrad._core.kernels.reduction.fused_reduction cimport evaluate_summed
 from cygrad._core.graph.boxing cimport plain_object
+from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.graph.version_errors cimport forget_place
 from cygrad._core.memory.atomic cimport atomic_increment
-from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.storage cimport storage_t, version_t
 from cygrad._core.optimizers.optimize cimport adam_factors
 from cygrad._core.optimizers.update_batch cimport ADAM_RULE, ROLES, release_work, run_updates
@@ -30,6 +31,9 @@ from cygrad._core.primitives.primitive_table cimport primitives
 from cygrad._core.table.operator cimport MAX_RESULTS, Operator
 
 cdef kernel_t _sum_to = find_kernel("sum_to")
+
+cdef enum:
+    LARGE = 1 << 14           # elements from which a run gives the GIL up: to get it back takes a while
 
 KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize")
 
@@ -276,6 +280,49 @@ cdef class Program:
         raise RuntimeError("compile: a view has lost its base")
 
     # ----------------------------------------------------------------------------------------------------------- a run
+
+    cdef int begin(self, frame_t *frame) except -1:
+        cdef const input_t *input
+        cdef Tensor tensor
+        cdef int i
+        for i in range(self.n_inputs):
+            input = &self.inputs[i]
+            if input.kind == CONSTANT_INPUT:
+                frame.table[input.slot] = retain((<Held>self.held[input.slot]).array)
+                continue
+            tensor = <Tensor>frame.tensors[input.number]
+            frame.table[input.slot] = retain(tensor.array if input.kind == TENSOR_INPUT else tensor.gradient.value)
+        return 0
+
+    cdef int run_all(self, frame_t *frame) except -1:
+        cdef int status
+        if self.work < LARGE:
+            status = self.run(frame)
+        else:
+            with nogil:
+                status = self.run(frame)
+        return check(status)
+
+    cdef void end(self, frame_t *frame) noexcept:
+        cdef int i
+        for i in range(self.n_slots):
+            if frame.views[i] == NULL and frame.table[i] != NULL:
+                release(frame.table[i])
+                frame.table[i] = NULL
+        self.give_frame(frame)
+
+    def call(self, list tensors not None, list slots not None):
+        """Run it on tensors from outside, by their numbers; -> a new Tensor for each slot."""
+        cdef frame_t *frame = self.take_frame()
+        cdef int i
+        try:
+            for i in range(self.n_tensors):
+                frame.tensors[i] = <void *>tensors[i]
+            self.begin(frame)
+            self.run_all(frame)
+            return [None if slot is None else wrap(self.leave(frame, slot)) for slot in slots]
+        finally:
+            self.end(frame)
 
     cdef int run(self, frame_t *frame) noexcept nogil:
         """Run all operations; what is left in the table belongs to the caller, views apart."""

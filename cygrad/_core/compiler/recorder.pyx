@@ -395,8 +395,12 @@ cdef class Recorder:
 
     # --------------------------------------------------------------------------------------------------------- the rest
 
-    def kept_elsewhere(self, outputs):
-        """Does something else than the outputs and .grad of known leaves hold on to what was computed?"""
+    def kept_elsewhere(self, outputs, bint graph):
+        """
+        Does something else than the outputs and .grad of known leaves hold on to what was computed?
+
+        If there is a graph, its nodes may hold arrays, but no Tensors.
+        """
         cdef Held held
         cdef Tensor tensor
         cdef dict arrays = {}, storages = {}
@@ -411,7 +415,9 @@ cdef class Recorder:
             storages[held.buffer] = storages.get(held.buffer, 0) + 1
         for held in self.arrays:
             if (<Buffer>self.buffers[held.buffer]).kind == "result":
-                if held.array.count > 1 + arrays.get(<size_t>held.array, 0):
+                if graph and arrays.get(<size_t>held.array, 0) == 0 and held.array.tensor != NULL:
+                    return True
+                if not graph and held.array.count > 1 + arrays.get(<size_t>held.array, 0):
                     return True
                 if held.array.storage.count > storages[held.buffer]:
                     return True
@@ -448,6 +454,10 @@ cdef class Recorder:
                 if node.c.edges[i].node != NULL:
                     stack.append(<object>node.c.edges[i].node.object)
         return leaves
+
+    def foresee(self, Tensor tensor not None):
+        """A tensor that will come from outside in a later part: the gradient of an output."""
+        self.meet(tensor.array, "tensor", tensor, -1)
 
     def gradient_number(self, Tensor leaf not None):
         """The number of the array in .grad; None if there is none, -1 if the recording has not met it."""

@@ -63,7 +63,7 @@ cdef class Variant:
     cdef tuple constants          # tensors that are no arguments
     cdef object structure
     cdef list outputs, keep, optimizers
-    cdef object rebuild
+    cdef object rebuild, graph
     cdef int grad_disabled, inference, dtype
     cdef readonly int64_t runs
     cdef bint fits(self, const layout_t *layout, Tensor tensor) noexcept

@@ -13,15 +13,14 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.arrays.dtype cimport default_float
-from cygrad._core.compiler.program cimport CONSTANT_INPUT, TENSOR_INPUT, Program, frame_t, input_t
+from cygrad._core.compiler.program cimport Program, frame_t
 from cygrad._core.compiler.recorder cimport Held, read_rule
 from cygrad._core.graph.gradients cimport slot_of
 from cygrad._core.graph.meta cimport is_meta
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.node cimport Node
-from cygrad._core.graph.tensor cimport Tensor, wrap, wrap_view
+from cygrad._core.graph.tensor cimport Tensor, requires_grad, wrap, wrap_view
 from cygrad._core.memory.atomic cimport lock_patiently, unlock
-from cygrad._core.memory.errors cimport check
 
 cdef extern from "Python.h":
     PyObject *PyDict_GetItem(PyObject *, PyObject *)
@@ -44,9 +43,6 @@ cdef extern from *:
     #endif
     """
     uint64_t dict_version(void *dict)
-
-cdef enum:
-    LARGE = 1 << 14           # elements from which a run gives the GIL up: to get it back takes a while
 
 
 cdef bint same(object a, object b) except -1:
@@ -90,16 +86,18 @@ cdef class Variant:
         Number of a leaf, slot of its new gradient or -1.
     rebuild : callable or None
         Makes the result from the outputs; None for a single tensor.
+    graph : callable or None
+        Gives outputs a history: called with those, and with the tensors from outside.
     """
 
     def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
-                  list guards, list options, list outputs, list commits, rebuild):
+                  list guards, list options, list outputs, list commits, rebuild, graph):
         cdef Tensor tensor
         cdef layout_t *layout
         cdef thread_state_t *state = thread_state()
         cdef int i
         self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
-        self.outputs, self.rebuild, self.optimizers = outputs, rebuild, options
+        self.outputs, self.rebuild, self.graph, self.optimizers = outputs, rebuild, graph, options
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
         program.n_tensors = self.n_tensors
@@ -119,7 +117,7 @@ cdef class Variant:
             layout = &self.layouts[i]
             tensor = tensors[i]
             layout.array, layout.exact = retain(tensor.array), i >= self.n_own
-            layout.requires_grad = tensor.leaf_requires_grad
+            layout.requires_grad = requires_grad(tensor)
             self.keep.append(type(tensor))
             layout.type = Py_TYPE(tensor)
             layout.is_view, layout.normal = tensor.base is not None, tensor.array.version != NULL
@@ -176,8 +174,10 @@ cdef class Variant:
     cdef bint fits(self, const layout_t *layout, Tensor tensor) noexcept:
         cdef array_t *array = tensor.array
         cdef array_t *gradient
-        if (tensor.leaf_requires_grad != layout.requires_grad or tensor.node is not None
-                or tensor.leaf_hooks is not None or Py_TYPE(tensor) != layout.type):
+        if requires_grad(tensor) != layout.requires_grad or Py_TYPE(tensor) != layout.type:
+            return False
+        if not (self.grad_disabled or self.graph is not None) and (
+                tensor.node is not None or tensor.leaf_hooks is not None):
             return False
         if array != layout.array and (layout.exact or array.storage == NULL or is_meta(array)
                                       or not lies_alike(array, layout.array)):
@@ -203,6 +203,9 @@ cdef class Variant:
             if layout.same_as >= 0:
                 other = (<Tensor>frame.tensors[layout.same_as]).array
                 if other.storage != array.storage or array.data - other.data != layout.offset:
+                    return False
+                if (layout.array == self.layouts[layout.same_as].array) != (
+                        frame.tensors[i] == frame.tensors[layout.same_as]):
                     return False
             if not self.any_written:
                 continue
@@ -286,39 +289,20 @@ cdef class Variant:
         return 0
 
     cdef object run(self, frame_t *frame):
-        cdef Program program = self.program
-        cdef const input_t *input
-        cdef Tensor tensor
-        cdef int i, status
+        cdef int i
         if self.n_options:
             self.read_options()
-        for i in range(program.n_inputs):
-            input = &program.inputs[i]
-            if input.kind == CONSTANT_INPUT:
-                frame.table[input.slot] = retain((<Held>program.held[input.slot]).array)
-                continue
-            tensor = <Tensor>frame.tensors[input.number]
-            frame.table[input.slot] = retain(tensor.array if input.kind == TENSOR_INPUT else tensor.gradient.value)
-        try:
-            if program.work < LARGE:
-                status = program.run(frame)
-            else:
-                with nogil:
-                    status = program.run(frame)
-            check(status)
-            self.runs += 1
-            if self.rebuild is None:
-                result = self.output(frame, <tuple>self.outputs[0])
-            else:
-                result = self.rebuild([self.output(frame, <tuple>given) for given in self.outputs])
-            for i in range(self.n_commits):
-                self.commit(frame, <Tensor>frame.tensors[self.commits[i].leaf], self.commits[i].slot)
-        finally:
-            for i in range(program.n_slots):
-                if frame.views[i] == NULL and frame.table[i] != NULL:
-                    release(frame.table[i])
-                    frame.table[i] = NULL
-        return result
+        self.program.begin(frame)
+        self.program.run_all(frame)
+        self.runs += 1
+        for i in range(self.n_commits):
+            self.commit(frame, <Tensor>frame.tensors[self.commits[i].leaf], self.commits[i].slot)
+        if self.rebuild is None:
+            return self.output(frame, <tuple>self.outputs[0])
+        results = [self.output(frame, <tuple>given) for given in self.outputs]
+        if self.graph is None:
+            return self.rebuild(results)
+        return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)]))
 
     cdef object output(self, frame_t *frame, tuple given):
         cdef Tensor made, model
@@ -399,5 +383,5 @@ cdef class Replayer:
                     if variant.holds(leaves, frame):
                         return variant.run(frame)
                 finally:
-                    variant.program.give_frame(frame)
+                    variant.program.end(frame)
         return self.call_in_python(args, kwargs)
