@@ -45,6 +45,13 @@ def numpy(input, *, force=False):
     return access.numpy_view(input)
 
 
+def values_of(input):
+    """The elements without history, for checks; of a tensor under `vmap` those of all entries of the batch."""
+    if type(input) is not Tensor and hasattr(input, "_entries"):
+        return input._entries()
+    return access.elements(input.detach())
+
+
 def array(input, dtype=None, copy=None):
     """What ``numpy.asarray(tensor)`` calls."""
     found = numpy(input)

@@ -8,6 +8,7 @@ from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
+from cygrad.conversion import values_of
 from cygrad.linalg.checks import broadcast_batches, check_info, matrices, not_converged, same_dtype, square
 
 __all__ = ["lstsq", "matrix_rank", "pinv"]
@@ -207,7 +208,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
                f"The least squares solution could not be computed because the input matrix does not have full rank "
                f"(error code: {info}).")
     residuals = values.new_empty((0,))
-    if m > n and driver != "gelsy" and (driver == "gels" or bool((rank.numpy() == n).all())):
+    if m > n and driver != "gelsy" and (driver == "gels" or bool((values_of(rank) == n).all())):
         missed = operators.abs(operators.sub(operators.matmul(A, solution), B))
         residuals = operators.sum(operators.square(missed), (-2,))
     if driver == "gels":

@@ -9,6 +9,8 @@ import math
 
 import numpy as np
 
+from cygrad._core.creation.creation import from_numpy
+
 # Binary digits of the numbers of a floating dtype: up to 2**digits it holds all integers.
 DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 # Where numbers of other dtypes are drawn and rounded.
@@ -26,10 +28,19 @@ def _by_algorithm(draw):
     def drawn(generator, *arguments):
         if generator.algorithm == "pcg64":
             return draw(generator, *arguments)
+        if generator.algorithm == "vmap":
+            return generator.draw(drawn, *arguments)
         from cygrad.random import mersenne
         with generator.lock:
             return getattr(mersenne, draw.__name__)(generator.numbers, *arguments)
     return drawn
+
+
+def tensor_over(array):
+    """The tensor of drawn numbers, which may be those of all entries of a batch."""
+    if type(array) is np.ndarray or not hasattr(array, "tensor"):
+        return from_numpy(np.asarray(array))
+    return array.tensor()
 
 
 def _parts(shape, dtype, draw):

@@ -9,9 +9,10 @@ from cygrad._core.arrays.dtype import get_default_dtype, int64, promote_types
 from cygrad._core.arrays.placement import is_meta_place
 from cygrad._core.creation.access import elements
 from cygrad._core.creation.creation import from_numpy
-from cygrad._core.creation.factories import empty
+from cygrad._core.creation.factories import empty, empty_like
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.out_forms import as_tensor_argument
+from cygrad.conversion import values_of
 from cygrad.random import draws
 from cygrad.random.generator import chosen
 
@@ -92,7 +93,7 @@ def _check_place(device, layout, pin_memory):
 
 def _finished(array, dtype, out, requires_grad):
     """The tensor over a new array, or cast from it, or `out` with its values."""
-    result = from_numpy(array).to(dtype)
+    result = draws.tensor_over(array).to(dtype)
     if out is not None:
         if tuple(as_tensor_argument("random", "out", out).shape) != tuple(result.shape):
             raise RuntimeError(f"out has another shape (got {tuple(out.shape)}, expected {tuple(result.shape)}).")
@@ -327,12 +328,13 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         return _finished(array, dtype, out, requires_grad)
     model = mean if isinstance(mean, Tensor) else std
     kind = _inexact(model.dtype, "normal")
-    means, stds = (elements(x.detach()) if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std))
+    means, stds = (values_of(x) if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std))
     if not (stds >= 0).all():
         raise RuntimeError("normal: standard deviations must not be negative.")
-    shape = np.broadcast_shapes(means.shape, stds.shape)
+    shape = np.broadcast_shapes(*(tuple(x.shape) if isinstance(x, Tensor) else np.shape(x)
+                                  for x in (mean, std)))
     array = draws.normal(generator, shape, kind) * stds.astype(kind) + means.astype(kind)
-    return _finished(np.asarray(array), model.dtype, out, requires_grad)
+    return _finished(array, model.dtype, out, requires_grad)
 
 
 def bernoulli(input, p=None, *, generator=None, out=None):
@@ -378,7 +380,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 
 def check_probabilities(p, operation):
     """A number or an ndarray, all in [0, 1]."""
-    values = elements(p.detach()) if isinstance(p, Tensor) else p
+    values = values_of(p) if isinstance(p, Tensor) else p
     if not np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1)):
         raise RuntimeError(f"{operation}: probabilities must be in [0, 1]"
                            + (f" (got {p})." if isinstance(p, Number) else "."))
@@ -424,7 +426,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(f"multinomial: weights must be floating (got {input.dtype.name}).")
     if num_samples <= 0:
         raise RuntimeError(f"multinomial: the number of samples must be positive (got {num_samples}).")
-    weights = elements(input.detach())
+    weights = values_of(input)
     if not replacement and num_samples > weights.shape[-1]:
         raise RuntimeError(f"multinomial: cannot draw {num_samples} different positions of {weights.shape[-1]}.")
     if not (np.isfinite(weights) & (weights >= 0)).all():
@@ -474,10 +476,18 @@ def dropout_mask(input, p, *, generator=None):
     mask = (chance >= p).astype(kind)
     if 0 < p < 1:
         mask *= kind.type(1 / (1 - p))
-    return from_numpy(mask).to(input.dtype)
+    return draws.tensor_over(mask).to(input.dtype)
 
 
 # ---- like another tensor
+
+def _as_lies(drawn, input, memory_format):
+    """The numbers in memory that lies as that of another tensor, or as a memory format says."""
+    if (memory_format is None and input.is_contiguous()) or drawn.is_meta:
+        return drawn
+    placed = empty_like(input, dtype=drawn.dtype, memory_format=memory_format).copy_(drawn.detach())
+    return placed.requires_grad_(drawn.requires_grad)
+
 
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
               memory_format=None):
@@ -490,8 +500,8 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
         As for `rand`.
     dtype : dtype, optional
         Default: that of `input`.
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -504,9 +514,9 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
     True
     """
     as_tensor_argument("rand_like", "input", input)
-    return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
-               device=input.device if device is None else device,
-                requires_grad=requires_grad, pin_memory=pin_memory)
+    drawn = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
+                 device=input.device if device is None else device, requires_grad=requires_grad, pin_memory=pin_memory)
+    return _as_lies(drawn, input, memory_format)
 
 
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
@@ -520,8 +530,8 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
         As for `randn`.
     dtype : dtype, optional
         Default: that of `input`.
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -534,9 +544,10 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
     True
     """
     as_tensor_argument("randn_like", "input", input)
-    return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
-               device=input.device if device is None else device,
-                 requires_grad=requires_grad, pin_memory=pin_memory)
+    drawn = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
+                  device=input.device if device is None else device, requires_grad=requires_grad,
+                  pin_memory=pin_memory)
+    return _as_lies(drawn, input, memory_format)
 
 
 def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, layout=None, device=None,
@@ -552,8 +563,8 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
         As for `randint`.
     dtype : dtype, optional
         Default: that of `input`.
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -567,6 +578,7 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
             [0., 0., 0.]])
     """
     as_tensor_argument("randint_like", "input", input)
-    return randint(*args, low=low, high=high, size=tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
-                   layout=layout, device=input.device if device is None else device, requires_grad=requires_grad,
-                   pin_memory=pin_memory)
+    drawn = randint(*args, low=low, high=high, size=tuple(input.shape), generator=generator,
+                    dtype=dtype or input.dtype, layout=layout, device=input.device if device is None else device,
+                    requires_grad=requires_grad, pin_memory=pin_memory)
+    return _as_lies(drawn, input, memory_format)

@@ -19,6 +19,19 @@ cdef enum:
     MAX_VALUES = 32       # arguments or results of a kernel
 
 
+cdef door_t _door = NULL
+
+
+cdef void set_door(door_t door) noexcept:
+    global _door
+    _door = door
+
+
+cdef void pass_door() noexcept:
+    if _door != NULL:
+        _door()
+
+
 cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
     """An array over the memory of an ndarray, which it keeps alive."""
     cdef cnp.ndarray source
@@ -31,6 +44,7 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy: not an ndarray (got {type(ndarray).__name__}). "
                         f"Use tensor() or asarray() for other data.")
+    pass_door()
     source = ndarray
     code = code_of_typenum(cnp.PyArray_TYPE(source))
     if code < 0:
@@ -80,6 +94,7 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
 
 cdef object numpy_from_array(array_t *array, object owner):
     """An ndarray over the array's memory; `owner` keeps that alive and becomes its `base`."""
+    pass_door()
     cdef cnp.npy_intp[MAX_DIMS] shape
     cdef cnp.npy_intp[MAX_DIMS] strides
     cdef int64_t size = itemsize(array.dtype)

@@ -5,9 +5,10 @@ from cygrad._core.arrays.array cimport array_t, array_view, shape_text
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_code, itemsize,
     numpy_typenum)
-from cygrad._core.arrays.interop cimport numpy_from_array
+from cygrad._core.arrays.interop cimport numpy_from_array, pass_door
 from cygrad._core.creation.sequences cimport numpy_view as any_numpy_view
 from cygrad._core.graph.meta cimport check_elements
+from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.tensor cimport Tensor, wrap
 
 
@@ -33,6 +34,7 @@ def item(Tensor input not None):
     cdef array_t *array = input.array
     cdef char *data = array.data
     check_elements(array, "item")
+    pass_door()
     if array.size != 1:
         raise RuntimeError(f"item: only a tensor of one element is a number (got shape {shape_text(array).decode()}). "
                            "Use tolist() for more.")
@@ -61,6 +63,8 @@ def item(Tensor input not None):
 
 def numpy_view(Tensor input not None):
     """A NumPy array over the memory of the tensor, which it keeps alive."""
+    if is_entry(input):
+        return input.numpy()             # which refuses
     check_elements(input.array, "numpy")
     return numpy_from_array(input.array, input)
 

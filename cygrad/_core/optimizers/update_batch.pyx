@@ -17,6 +17,7 @@ from cygrad._core.arrays.array cimport array_empty, array_empty_like, array_t, r
 from cygrad._core.arrays.dtype cimport (
     FLOAT32, FLOAT64, computed_in, default_float, is_complex, is_differentiable, itemsize, real_of)
 from cygrad._core.arrays.value cimport REAL, value_t
+from cygrad._core.dispatch.tangents cimport RECORDING
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
 from cygrad._core.graph.inplace cimport check_inplace
 from cygrad._core.graph.modes cimport thread_state
@@ -52,10 +53,10 @@ cdef class Batch:
         cdef int i, role
         if self.updates == NULL:
             return
+        release_work(self.updates, self.n)
         for i in range(self.n):
             for role in range(ROLES):
                 release(self.updates[i].given[role])
-                release(self.updates[i].work[role])
         free(self.updates)
 
     cdef update_t *add(self, Tensor parameter, str operation) except? NULL:
@@ -141,6 +142,14 @@ cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogi
     return OK
 
 
+cdef void release_work(update_t *updates, int n) noexcept nogil:
+    cdef int i, role
+    for i in range(n):
+        for role in range(ROLES):
+            release(updates[i].work[role])
+            updates[i].work[role] = NULL
+
+
 cdef int prepare(update_t *update) noexcept nogil:
     """Make every array contiguous and of the parameter's dtype, or the one that it is computed in; complex ones are
     twice as many reals."""
@@ -196,12 +205,27 @@ cdef rule_t rule_of(int kind, double lr, double weight_decay, bint maximize) noe
     return rule
 
 
+cdef stepping_t _stepping
+
+
+cdef int set_step_listener(stepping_t stepping) except -1:
+    global _stepping
+    _stepping = stepping
+    return 0
+
+
+cdef int note_step(list parameters, object state, const rule_t *rule, str operation) except -1:
+    return _stepping(parameters, state, rule, operation) if thread_state().dual_level == RECORDING else 0
+
+
 cdef int run_step(list parameters, object state, const rule_t *rule, prepare_t prepare, str operation) except -1:
     """One step for all parameters that have a gradient."""
     cdef Batch batch = Batch(len(parameters))
     cdef update_t *update
     cdef Tensor parameter
     cdef int32_t grad_disabled = thread_state().grad_disabled
+    if note_step(parameters, state, rule, operation):
+        return 0
     batch.rule = rule[0]
     thread_state().grad_disabled = 1
     try:

@@ -168,6 +168,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=import_readers)
 
 
+def find_operator(str name not None):
+    """The `Operator` of a row; None if there is none of that name."""
+    return table.get(name)
+
+
 # ---- registration
 
 cdef Operator register_operator(dict row):
