@@ -23,7 +23,7 @@ LAYERS = [
     {"special", "tensor_methods"},
     {"cygrad"},
     {"distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils"},
-    {"compatibility", "numpy_protocols"},
+    {"array_api", "compatibility", "numpy_protocols"},
     {"__main__"},
 ]
 # The rooms of _core, bottom first: each imports only from those before it. Every folder of _core is in here.
