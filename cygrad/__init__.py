@@ -100,7 +100,8 @@ from math import e, inf, nan, pi
 # Loaded when they are first asked for: most programs need only some of them, and importing takes its time. They use the
 # functions above, under the name of the package.
 _LATE = {**{name: (f"cygrad.{name}", None) for name in (
-    "config", "distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils")},
+    "config", "distributed", "distributions", "multiprocessing", "nn", "optim", "profiler", "safetensors",
+    "serialization", "signal", "utils")},
          "load": ("cygrad.serialization", "load"), "save": ("cygrad.serialization", "save"),
          "show_config": ("cygrad.config", "show_config"), "stand_in": ("cygrad.compatibility", "stand_in")}
 

@@ -21,8 +21,10 @@ def _late(name):
     return method
 
 
-LATE = ("apply_", "as_subclass", "dim_order", "is_shared", "map_", "new", "resize_", "resize_as_", "share_memory_",
-        "storage", "to_dense", "untyped_storage")
+LATE = ("apply_", "as_subclass", "cauchy_", "dim_order", "geometric_", "is_distributed", "is_shared", "log_normal_",
+        "map2_", "map_", "module_load", "narrow_copy", "new", "new_empty_strided", "prelu", "record_stream",
+        "reinforce", "resize_", "resize_as_", "share_memory_", "storage", "storage_type", "to_dense",
+        "untyped_storage")
 
 install({
     **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **fft.METHODS, **linalg.METHODS, **random.METHODS,

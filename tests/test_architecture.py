@@ -22,7 +22,8 @@ LAYERS = [
     {"autograd", "composite", "conversion", "fft", "linalg", "printing", "random"},
     {"special", "tensor_methods"},
     {"cygrad"},
-    {"distributed", "distributions", "nn", "optim", "safetensors", "serialization", "utils"},
+    {"distributed", "distributions", "multiprocessing", "nn", "optim", "profiler", "safetensors", "serialization",
+     "signal", "utils"},
     {"compatibility"},
     {"__main__"},
 ]

@@ -23,6 +23,7 @@ from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.graph.override cimport override, overrides
+from cygrad._core.graph.profiling cimport PROFILED, begin_event, end_event, profiled
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport (
     DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, Tensor, grad_fn_of, gradient_edge, requires_grad, wrap, wrap_view,
@@ -208,6 +209,18 @@ cdef int _run_kernel(kernel_t kernel, frame_t *frame, value_t *results, int64_t 
     return check(status)
 
 
+cdef object _watched(Operator operator, PyObject **arguments, object out, bint inplace):
+    """An operation of a thread that is profiled."""
+    event = begin_event(operator.name + "_" if inplace else operator.name, "operator",
+                        [<object>arguments[i] for i in range(operator.descriptor.n_arguments)])
+    thread_state().anomaly &= ~PROFILED
+    try:
+        return call_inplace(operator, arguments) if inplace else call(operator, arguments, out)
+    finally:
+        thread_state().anomaly |= PROFILED
+        end_event(event)
+
+
 cdef object call(Operator operator, PyObject **arguments, object out):
     cdef frame_t frame
     cdef value_t[MAX_RESULTS] results
@@ -217,6 +230,8 @@ cdef object call(Operator operator, PyObject **arguments, object out):
     cdef NativeNode node = None
     cdef bint without_memory
     cdef int i
+    if profiled():
+        return _watched(operator, arguments, out, False)
     _keep_alive = box(operator, arguments, &frame)
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING
@@ -320,6 +335,8 @@ cdef object _result_type(Operator operator):
 
 cdef object call_inplace(Operator operator, PyObject **arguments):
     cdef Tensor tensor
+    if profiled():
+        return _watched(operator, arguments, None, True)
     if not isinstance(<object>arguments[0], Tensor):
         raise TypeError(f"{operator.name}_: can only change a Tensor in place (got "
                         f"{type(<object>arguments[0]).__name__}).")
@@ -561,7 +578,7 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
 cdef object unary(Operator operator, object input, object out):
     cdef PyObject *argument = <PyObject *>input
     cdef array_t *result
-    if (out is None and isinstance(input, Tensor) and not thread_state().dual_level
+    if (out is None and isinstance(input, Tensor) and not thread_state().dual_level and not profiled()
             and (type(input) is Tensor or not overrides(input)) and not is_meta((<Tensor>input).array)):
         result = _small_unary(_program(operator), (<Tensor>input).array)
         if result != NULL:
@@ -572,10 +589,9 @@ cdef object unary(Operator operator, object input, object out):
 cdef object binary(Operator operator, object input, object other, object out):
     cdef PyObject *arguments[2]
     cdef array_t *result
-    if (out is None and isinstance(input, Tensor) and isinstance(other, Tensor)
-            and not thread_state().dual_level
+    if (out is None and isinstance(input, Tensor) and isinstance(other, Tensor) and not thread_state().dual_level
             and (type(input) is Tensor or not overrides(input)) and (type(other) is Tensor or not overrides(other))
-            and not is_meta((<Tensor>input).array) and not is_meta((<Tensor>other).array)):
+            and not profiled() and not is_meta((<Tensor>input).array) and not is_meta((<Tensor>other).array)):
         result = _small_binary(_program(operator), (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:
             return _short_result(operator, result, <Tensor>input, <Tensor>other)

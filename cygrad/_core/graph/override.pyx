@@ -32,10 +32,10 @@ def disabled_torch_function(func, types, args=(), kwargs=None):
     return NotImplemented
 
 
-cdef type _plain = None          # the subclass that most arguments of a subclass have
+cdef object _plain = None          # the subclass that most arguments of a subclass have
 
 
-def set_plain_subclass(type cls not None):
+def set_plain_subclass(cls):
     """Say which subclass, whose results are plain Tensors, is so common that no attribute shall be looked up for it."""
     global _plain
     _plain = cls
@@ -115,7 +115,7 @@ cdef object override(Operator operator, PyObject **arguments, object out, bint i
     return call_override((changing_functions if inplace else functions)[operator.name], values, tuple(args), kwargs)
 
 
-def become(value, type cls):
+def become(value, cls):
     """A result, and what is in it, as a Tensor of the class `cls`; what is no plain Tensor stays what it is."""
     cdef Tensor tensor, made
     if type(value) is tuple or type(value) is list:
