@@ -101,7 +101,7 @@ from math import e, inf, nan, pi
 # functions above, under the name of the package.
 _LATE = {**{name: (f"cygrad.{name}", None) for name in (
     "config", "distributed", "distributions", "multiprocessing", "nn", "optim", "profiler", "safetensors",
-    "serialization", "signal", "utils")},
+    "serialization", "signal", "sparse", "utils")},
          "load": ("cygrad.serialization", "load"), "save": ("cygrad.serialization", "save"),
          "show_config": ("cygrad.config", "show_config"), "stand_in": ("cygrad.compatibility", "stand_in")}
 

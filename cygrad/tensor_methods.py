@@ -23,8 +23,8 @@ def _late(name):
 
 LATE = ("apply_", "as_subclass", "cauchy_", "dim_order", "geometric_", "is_distributed", "is_shared", "log_normal_",
         "map2_", "map_", "module_load", "narrow_copy", "new", "new_empty_strided", "prelu", "record_stream",
-        "reinforce", "resize_", "resize_as_", "share_memory_", "storage", "storage_type", "to_dense",
-        "untyped_storage")
+        "reinforce", "resize_", "resize_as_", "share_memory_", "sparse_mask", "storage", "storage_type",
+        "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "untyped_storage")
 
 install({
     **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **fft.METHODS, **linalg.METHODS, **random.METHODS,

@@ -23,7 +23,7 @@ LAYERS = [
     {"special", "tensor_methods"},
     {"cygrad"},
     {"distributed", "distributions", "multiprocessing", "nn", "optim", "profiler", "safetensors", "serialization",
-     "signal", "utils"},
+     "signal", "sparse", "utils"},
     {"compatibility"},
     {"__main__"},
 ]

@@ -29,7 +29,6 @@ ABSENT = {
     "torch.ops": "There is no registry of operators: call the function by its name.",
     "torch.classes": "There are no classes of extensions.",
     "torch.utils.cpp_extension": "Extensions for PyTorch cannot be loaded: define operators with autograd.Function.",
-    "torch.sparse": "There are no sparse tensors: use dense ones.",
     "torch.nested": "There are no nested tensors: use nn.utils.rnn.pad_sequence or pack_sequence.",
     "torch.masked": "There are no masked tensors: use where() and boolean indices.",
     "torch.package": "Packages of code are not written here: use save() for tensors.",

@@ -186,5 +186,30 @@ def reinforce(self, reward):
     raise RuntimeError("reinforce: it is no more. Use distributions, and their log_prob() in the loss.")
 
 
+def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    """The elements that are not zero, see `cygrad.sparse`."""
+    return cygrad.sparse.factories.from_dense(self, sparse_dim, layout=layout)
+
+
+def to_sparse_coo(self):
+    """The elements that are not zero, with a list of indices."""
+    return to_sparse(self)
+
+
+def to_sparse_csr(self, dense_dim=None):
+    """The elements of a matrix that are not zero, sorted by rows."""
+    return to_sparse(self, layout=cygrad.sparse_csr)
+
+
+def to_sparse_csc(self, dense_dim=None):
+    """The elements of a matrix that are not zero, sorted by columns."""
+    return to_sparse(self, layout=cygrad.sparse_csc)
+
+
+def sparse_mask(self, mask):
+    """The elements at the places of a sparse tensor."""
+    return cygrad.sparse.functions.sparse_mask(self, mask)
+
+
 METHODS = {name: value for name, value in list(globals().items())
            if callable(value) and getattr(value, "__module__", None) == __name__}

@@ -61,8 +61,7 @@ FORMS = [
     "T._foreach_sub([x, v], [x, v], alpha=3)", "T._foreach_norm([x, v])", "T._foreach_maximum([v], 0.5)",
     "T._foreach_addcmul([x, v], [x, v], [x, v], value=2.0)", "T._foreach_lerp([x, v], [-x, -v], 0.25)",
     "T._foreach_addcdiv([v, v], [v, v], [p, p], [1.0, 2.0])", "T._foreach_pow([p], 2)", "T._foreach_sqrt([p])",
-    "x.narrow_copy(1, 2, 3)", "x.prelu(T.ones(1) * 0.5)", "T._shape_as_tensor(x)", "T.while_loop(lambda a: a.sum() < 9, "
-    "lambda a: (a + 1,), (T.ones(2),))[0]",
+    "x.narrow_copy(1, 2, 3)", "x.prelu(T.ones(1) * 0.5)", "T._shape_as_tensor(x)",
 ]
 
 
@@ -171,10 +170,11 @@ def test_pruning_by_chance_and_refusals():
     layer = prune.random_unstructured(cygrad.nn.Linear(6, 4), "weight", 10)
     assert layer.weight_mask.sum() == 14
     assert prune.random_structured(cygrad.nn.Linear(6, 4), "weight", 1, 0).weight_mask.sum() == 18
-    for wrong in (lambda: prune.l1_unstructured(layer, "weight", 1.5), lambda: prune.l1_unstructured(layer, "weight", 99),
+    for wrong in (lambda: prune.l1_unstructured(layer, "weight", 1.5),
+                  lambda: prune.l1_unstructured(layer, "weight", 99),
                   lambda: prune.remove(cygrad.nn.Linear(1, 1), "weight"),
                   lambda: prune.ln_structured(layer, "bias", 1, 2, 0)):
-        with pytest.raises(ValueError, match="amount|not pruned|dimensions"):
+        with pytest.raises(ValueError, match=r"amount|not pruned|dimensions"):
             wrong()
 
 
@@ -307,9 +307,9 @@ def test_profiler_sees_operations_nodes_and_ranges(tmp_path):
     assert "Self CPU" in text and "CPU Mem" in text and len(text.splitlines()) == 8
     for name in ("trace.json", "trace.json.gz"):
         prof.export_chrome_trace(tmp_path / name)
-        opened = gzip.open(tmp_path / name) if name.endswith("gz") else open(tmp_path / name)
-        with opened as file:
-            names = {event["name"] for event in json.load(file)["traceEvents"]}
+        content = (tmp_path / name).read_bytes()
+        content = gzip.decompress(content) if name.endswith("gz") else content
+        names = {event["name"] for event in json.loads(content)["traceEvents"]}
         assert {"matmul", "forward", "ExpBackward0"} <= names
     prof.export_stacks(tmp_path / "stacks")
     assert any(line.startswith("forward;matmul ") for line in (tmp_path / "stacks").read_text().splitlines())

@@ -107,7 +107,8 @@ def make_subclass(cls, Tensor data not None, requires_grad=False):
         raise TypeError(f"make_subclass: expected a subclass of Tensor (got {cls!r}).")
     tensor = <Tensor>_bare_new(<_Type *>cls, (), NULL)
     adopt(tensor, data, False)
-    tensor.requires_grad = requires_grad
+    if requires_grad:
+        tensor.requires_grad = True
     return tensor
 
 
