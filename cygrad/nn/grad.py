@@ -29,15 +29,16 @@ def _options(n, operation, *values):
 
 def _of_input(n):
     def gradient(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
-        return OPERATORS["convolution_input"](grad_output, weight.conj(), None, tuple(input_size),
-                                              *_options(n, f"conv{n}d_input", stride, padding, dilation), groups)
+        options = _options(n, f"conv{n}d_input", stride, padding, dilation)
+        return OPERATORS["convolution_input_backward"](grad_output, weight.conj(), None, tuple(input_size), *options,
+                                                       groups)
     return gradient, "input", "input_size : tuple of int\n    weight : Tensor"
 
 
 def _of_weight(n):
     def gradient(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
-        return OPERATORS["convolution_weight"](grad_output, input.conj(), tuple(weight_size),
-                                               *_options(n, f"conv{n}d_weight", stride, padding, dilation), groups)
+        options = _options(n, f"conv{n}d_weight", stride, padding, dilation)
+        return OPERATORS["convolution_weight_backward"](grad_output, input.conj(), tuple(weight_size), *options, groups)
     return gradient, "weight", "input : Tensor\n    weight_size : tuple of int"
 
 

@@ -12,10 +12,8 @@ def update_all(optimizer, group):
     sparse = [param for param in group["params"] if _is_sparse(param.grad)]
     if not sparse:
         return optimizer.update(group)
-    for kind, rule in RULES.items():
-        if isinstance(optimizer, kind):
-            break
-    else:
+    rule = next((rule for kind, rule in RULES.items() if isinstance(optimizer, kind)), None)
+    if rule is None:
         raise RuntimeError(f"{type(optimizer).__name__}: sparse gradients are not supported. Use SparseAdam, SGD or "
                            "Adagrad, or sparse=False.")
     optimizer.update({**group, "params": [param for param in group["params"] if not _is_sparse(param.grad)]})

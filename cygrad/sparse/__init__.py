@@ -2,7 +2,7 @@
 Sparse tensors: the elements that are not zero, and where they are.
 
 A sparse tensor holds two dense ones, indices and values, and is computed with by operations on these. Gradients flow
-through the values, so they need no rules of their own. What has no sparse form is refused; `to_dense` is always possible.
+through the values, so they need no rules of their own. What has no sparse form is refused; `to_dense` is always there.
 
 Examples
 --------

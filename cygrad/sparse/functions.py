@@ -181,8 +181,8 @@ def mul(input, other, *, out=None):
     mine, its = input._flat_indices(), other._flat_indices()
     place = cygrad.searchsorted(its, mine).clamp(max=max(len(its) - 1, 0))
     common = its[place] == mine if len(its) else cygrad.zeros(len(mine), dtype=cygrad.bool)
-    return made(input._indices()[:, common], input._values()[common] * other._values()[place[common]], input.shape, True,
-                input.layout)
+    values = input._values()[common] * other._values()[place[common]]
+    return made(input._indices()[:, common], values, input.shape, True, input.layout)
 
 
 def div(input, other, *, rounding_mode=None, out=None):

@@ -163,8 +163,8 @@ class SparseTensor(Tensor):
 
     # -------------------------------------------------------------------------------------------------- gradients
 
-    requires_grad = property(lambda self: self._elements.requires_grad, lambda self, wanted: self.requires_grad_(wanted),
-                             doc="Whether gradients are wanted.")
+    requires_grad = property(lambda self: self._elements.requires_grad,
+                             lambda self, wanted: self.requires_grad_(wanted), doc="Whether gradients are wanted.")
     grad_fn = property(lambda self: self._elements.grad_fn, doc="What has made the values.")
     is_leaf = property(lambda self: self._elements.is_leaf, doc="Whether no operation made the values.")
 

@@ -50,7 +50,7 @@ cdef inline int complex_of(int d) noexcept nogil:
     """float32 -> complex64, float64 -> complex128, others unchanged."""
     return COMPLEX64 if d == FLOAT32 else COMPLEX128 if d == FLOAT64 else d
 
-# The smallest type that holds both, as the reference promotes two tensors of equal rank.
+# The smallest type that holds both, as PyTorch promotes two tensors of equal rank.
 cdef int promote(int a, int b) noexcept nogil
 cdef const char *dtype_name(int d) noexcept nogil
 # The default floating dtype (FLOAT32 until set_default_dtype) and its complex companion.

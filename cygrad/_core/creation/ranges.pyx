@@ -46,7 +46,7 @@ cdef void _count_reals(real_t *out, int64_t n, double start, double step) noexce
 
 
 cdef int64_t _length(object start, object end, object step, int dtype) except -1:
-    """How many values arange has, as the reference counts them."""
+    """How many values arange has, as PyTorch counts them."""
     cdef double length, first = start, last = end, by = step
     if not isfinite(first) or not isfinite(last):
         raise RuntimeError(f"arange: start and end must be finite (got {start} and {end})")

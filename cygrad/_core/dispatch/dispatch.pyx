@@ -22,7 +22,7 @@ from cygrad._core.graph.meta cimport any_is_meta, any_meta, forget_elements, is_
 from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
-from cygrad._core.graph.override cimport override, overrides
+from cygrad._core.graph.override cimport is_plain, override
 from cygrad._core.graph.profiling cimport PROFILED, begin_event, end_event, profiled
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport (
@@ -578,8 +578,8 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
 cdef object unary(Operator operator, object input, object out):
     cdef PyObject *argument = <PyObject *>input
     cdef array_t *result
-    if (out is None and isinstance(input, Tensor) and not thread_state().dual_level and not profiled()
-            and (type(input) is Tensor or not overrides(input)) and not is_meta((<Tensor>input).array)):
+    if (out is None and is_plain(input) and not thread_state().dual_level and not profiled()
+            and not is_meta((<Tensor>input).array)):
         result = _small_unary(_program(operator), (<Tensor>input).array)
         if result != NULL:
             return _short_result(operator, result, <Tensor>input, None)
@@ -589,9 +589,8 @@ cdef object unary(Operator operator, object input, object out):
 cdef object binary(Operator operator, object input, object other, object out):
     cdef PyObject *arguments[2]
     cdef array_t *result
-    if (out is None and isinstance(input, Tensor) and isinstance(other, Tensor) and not thread_state().dual_level
-            and (type(input) is Tensor or not overrides(input)) and (type(other) is Tensor or not overrides(other))
-            and not profiled() and not is_meta((<Tensor>input).array) and not is_meta((<Tensor>other).array)):
+    if (out is None and is_plain(input) and is_plain(other) and not thread_state().dual_level and not profiled()
+            and not is_meta((<Tensor>input).array) and not is_meta((<Tensor>other).array)):
         result = _small_binary(_program(operator), (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:
             return _short_result(operator, result, <Tensor>input, <Tensor>other)

@@ -11,7 +11,7 @@ from cygrad._core.arrays.dtype cimport category, dtype_code, dtype_name, dtype_o
 from cygrad._core.arrays.value cimport (
     ARRAY, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
     value_t)
-from cygrad._core.graph.override cimport overrides
+from cygrad._core.graph.override cimport is_plain, overrides
 from cygrad._core.graph.tensor cimport Tensor, as_tensor
 from cygrad._core.graph.tensor_identity cimport held_array
 from cygrad._core.memory.errors cimport check
@@ -81,7 +81,7 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
         return made
     if kind == TENSOR or kind == OPERAND:
         if isinstance(given, Tensor):
-            if type(given) is not Tensor and overrides(given):
+            if not is_plain(given) and overrides(given):
                 overridden[0] = True
             value.kind = ARRAY
             value.of.array = held_array(<Tensor>given)
@@ -163,7 +163,7 @@ cdef list _box_tensors(Operator operator, const argument_t *argument, object giv
                 raise TypeError(f"{operator.name}: argument '{argument.name.decode()}' must hold Tensors "
                                 f"(got {type(item).__name__} at position {i}).")
             item = as_tensor(item, operator.name)
-        elif type(item) is not Tensor and overrides(item):
+        elif not is_plain(item) and overrides(item):
             overridden[0] = True
         tensors.append(item)
         value.of.arrays[i] = held_array(<Tensor>item)

@@ -32,18 +32,19 @@ def disabled_torch_function(func, types, args=(), kwargs=None):
     return NotImplemented
 
 
-cdef object _plain = None          # the subclass that most arguments of a subclass have
+cdef object _kept = None           # holds the reference that `plain_subclass` borrows
 
 
 def set_plain_subclass(cls):
     """Say which subclass, whose results are plain Tensors, is so common that no attribute shall be looked up for it."""
-    global _plain
-    _plain = cls
+    global plain_subclass, _kept
+    _kept = cls
+    plain_subclass = <PyObject *>cls
 
 
 cdef bint overrides(object value) except -1:
     """Does its class want to be asked?"""
-    if type(value) is _plain or overrides_disabled:
+    if borrowed_type(value) == plain_subclass or overrides_disabled:
         return False
     found = getattr(type(value), "__torch_function__", None)
     return found is not None and found is not disabled_torch_function

@@ -292,6 +292,18 @@ cdef storage_t *storage_foreign(void *data, int64_t nbytes, object owner, bint w
     return storage
 
 
+cdef inline void free_storage(storage_t *storage) noexcept nogil:
+    """Free the struct, and small memory with it."""
+    if storage.version.code != NULL:
+        drop_reference(storage.version.code)
+    if storage.size_class >= FIRST_LARGE or storage.size_class == FOREIGN:
+        deallocate(storage, sizeof(storage_t))
+    else:
+        deallocate_class(storage.data, storage.size_class)
+        if EACH_APART:
+            free(storage)
+
+
 cdef void storage_release(storage_t *storage) noexcept nogil:
     """Give one count back; the last one frees. Call it with no lock held."""
     cdef void *owner
@@ -300,7 +312,8 @@ cdef void storage_release(storage_t *storage) noexcept nogil:
     owner = storage.owner
     if storage.size_class >= FIRST_LARGE:
         give_large(storage.data, storage.size_class - FIRST_LARGE)
-    version_release(&storage.version)        # and with it the storage itself, unless others count with it
+    if atomic_is_last(&storage.version.count):       # else others count with it, and the last of them frees
+        free_storage(storage)
     if owner != NULL:
         drop_reference(owner)
 
@@ -318,21 +331,14 @@ cdef version_t *version_new() noexcept nogil:
 
 cdef void version_release(version_t *version) noexcept nogil:
     """Give one count back; the last one frees. One of the counts of an embedded counter is that of its storage."""
-    cdef storage_t *storage
     if version == NULL or not atomic_is_last(&version.count):
+        return
+    if version.embedded:
+        free_storage(<storage_t *>(<char *>version - (sizeof(storage_t) - sizeof(version_t))))   # it is the last member
         return
     if version.code != NULL:
         drop_reference(version.code)
-    if not version.embedded:
-        deallocate(version, sizeof(version_t))
-        return
-    storage = <storage_t *>(<char *>version - (sizeof(storage_t) - sizeof(version_t)))       # it is the last member
-    if storage.size_class >= FIRST_LARGE or storage.size_class == FOREIGN:
-        deallocate(storage, sizeof(storage_t))
-    else:
-        deallocate_class(storage.data, storage.size_class)
-        if EACH_APART:
-            free(storage)
+    deallocate(version, sizeof(version_t))
 
 
 # ---- references to Python objects

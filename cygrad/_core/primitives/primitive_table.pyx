@@ -99,7 +99,7 @@ cdef int _take(int index, np.ufunc ufunc, str kinds) except -1:
 
 
 # name, ufunc, rule, kinds of dtype taken from NumPy (bool, integer, float, complex), cost.
-# Kinds left out are those that the reference refuses, or computes otherwise (then in typed_loops).
+# Kinds left out are those that PyTorch refuses, or computes otherwise (then in typed_loops).
 _from_numpy = [
     ("add", "add", SAME, "bifc", 1),
     ("sub", "subtract", SAME, "ifc", 1),
