@@ -15,8 +15,7 @@ from cygrad import device as Device
 
 __all__ = [
     "SDPBackend", "compiled_with_cxx11_abi", "empty_permuted", "empty_strided", "from_file", "frombuffer", "get_device",
-    "get_device_module", "group_norm", "histogramdd", "is_distributed", "is_vulkan_available", "layer_norm",
-    "narrow_copy", "range", "sdpa_kernel", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt",
+    "get_device_module", "histogramdd", "is_distributed", "is_vulkan_available", "narrow_copy", "range", "sdpa_kernel", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt",
     "typename",
 ]
 
@@ -165,15 +164,6 @@ def from_file(filename, shared=False, size=0, *, dtype=None, **options):
     dtype = dtype or cygrad.get_default_dtype()
     return cygrad.from_numpy(np.memmap(filename, dtype.numpy_dtype, "r+" if shared else "c", shape=(size,)))
 
-
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
-    """`nn.functional.group_norm`; `cudnn_enabled` is about another device."""
-    return cygrad.nn.functional.group_norm(input, num_groups, weight, bias, eps)
-
-
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
-    """`nn.functional.layer_norm`; `cudnn_enable` is about another device."""
-    return cygrad.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def narrow_copy(input, dim, start, length):

@@ -12,7 +12,7 @@ from cygrad.optim.hooks import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
-from cygrad.optim.parameter_checks import check_execution, names_and_parameters
+from cygrad.optim.parameter_checks import check_execution, names_and_parameters, sparse_gradients
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -127,7 +127,11 @@ class Optimizer:
             with cygrad.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            self.update(group)
+            if sparse_gradients:
+                from cygrad.optim.sparse_steps import update_all
+                update_all(self, group)
+            else:
+                self.update(group)
         return loss
 
     def update(self, group):

@@ -4,7 +4,9 @@ import warnings
 
 from cygrad import Tensor
 
-__all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters"]
+__all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters", "sparse_gradients"]
+
+sparse_gradients = []          # not empty once there has been one; see cygrad.sparse.gradients
 
 
 def names_and_parameters(params):
