@@ -15,8 +15,8 @@ from cygrad import device as Device
 
 __all__ = [
     "SDPBackend", "compiled_with_cxx11_abi", "empty_permuted", "empty_strided", "from_file", "frombuffer", "get_device",
-    "get_device_module", "histogramdd", "is_distributed", "is_vulkan_available", "narrow_copy", "range", "sdpa_kernel", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt",
-    "typename",
+    "get_device_module", "histogramdd", "is_distributed", "is_vulkan_available", "narrow_copy", "range", "sdpa_kernel",
+    "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt", "typename",
 ]
 
 _TensorOrTensors = Tensor | tuple[Tensor, ...]

@@ -156,16 +156,6 @@ def geometric_(self, p, *, generator=None):
                    lambda draw, source: np.ceil(np.log(draw(draws.uniform)) / np.log1p(-p)))
 
 
-def new_empty_strided(self, size, stride, dtype=None, **options):
-    """A tensor of the same dtype with given strides whose elements are not set."""
-    return empty_strided(size, stride, dtype=dtype or self.dtype, **options)
-
-
-def narrow_copy(self, dim, start, length):
-    """What `narrow` gives, with memory of its own."""
-    return self.narrow(dim, start, length).clone()
-
-
 def prelu(self, weight):
     """``nn.functional.prelu``."""
     return cygrad.nn.functional.prelu(self, weight)

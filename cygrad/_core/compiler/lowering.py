@@ -76,7 +76,8 @@ class Region:
         inputs = [names.get(number, number) for number in self.inputs]
         unique = list(dict.fromkeys(inputs))
         places = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
-        code = [(primitive, [places.get(operand, operand) for operand in operands]) for primitive, operands in self.code]
+        code = [(primitive, [places.get(operand, operand) for operand in operands])
+                for primitive, operands in self.code]
         return Region(unique, self.constants, code, places.get(self.result, self.result))
 
     def assembled(self, make_constant):
