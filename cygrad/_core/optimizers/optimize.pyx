@@ -204,6 +204,7 @@ def forget_gradients(parameters):
     parameters : iterable of Tensor
     """
     cdef Tensor parameter
+    parameters = list(parameters)
     note_step(parameters, None, NULL, "")
     for parameter in parameters:
         if parameter.gradient != NULL:
