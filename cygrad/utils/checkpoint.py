@@ -9,6 +9,7 @@ reentrant one is a custom function that runs a backward of its own inside backwa
 import contextlib
 import weakref
 
+from cygrad._core.engine.plan_inspection import running
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
 from cygrad.autograd.function import Function
@@ -139,10 +140,10 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
 class Holder:
     """Stands in for one saved tensor; has it for a while after it was computed again."""
 
-    __slots__ = ("__weakref__", "tensor")
+    __slots__ = ("__weakref__", "asked_in", "tensor")
 
     def __init__(self):
-        self.tensor = None
+        self.tensor = self.asked_in = None            # the backward that has got the tensor
 
 
 class Enough(BaseException):
@@ -187,12 +188,18 @@ class Frame:
 
     def unpack(self, holder):
         """The tensor, computed again unless that has happened already."""
+        calls = running()
         if holder.tensor is None:
+            if calls and calls[0] == holder.asked_in:
+                raise CheckpointError("checkpoint: Unpack is being triggered for a tensor that was either never "
+                                      "recomputed, or already unpacked once (got a second ctx.saved_tensors in one "
+                                      "backward). Ask once, and keep what it gives in a variable.")
             self.compute_again()
             if holder.tensor is None:
                 raise CheckpointError("checkpoint: fewer tensors were saved when the function was computed again than "
                                       "the first time. It must do the same each time that it is called.")
         tensor, holder.tensor = holder.tensor, None
+        holder.asked_in = calls[0] if calls else None
         return tensor
 
     def compute_again(self):
