@@ -39,7 +39,7 @@ HOMES = {
                      "group_norm", "layer_norm"), (f"{_HERE}.functions", "=")),
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), ("cygrad.linalg.low_rank", "=")), "torch": ("cygrad", ""),
     "default_generator": ("cygrad.random.generator", "="), "inference_mode": ("cygrad.autograd", "="),
-    "compile": (f"{_HERE}.compiler", "="), "torch_version": (f"{_HERE}.torch_version", ""),
+    "torch_version": (f"{_HERE}.torch_version", ""),
     "is_anomaly_enabled": ("cygrad.autograd.anomaly_mode", "="), "SymInt": ("builtins", "int"),
     "SymFloat": ("builtins", "float"), "SymBool": ("builtins", "bool"),
     # The forms of functions that PyTorch has at its top level, too, with the same parameters.
