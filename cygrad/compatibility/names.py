@@ -49,7 +49,7 @@ HOMES = {
                      "sparse_csc_tensor", "sparse_csr_tensor"), ("cygrad.sparse", "=")),
     **dict.fromkeys(("dsmm", "hsmm", "hspmm", "smm", "spmm"), ("cygrad.sparse", "mm")),
     "default_generator": ("cygrad.random.generator", "="), "inference_mode": ("cygrad.autograd", "="),
-    "compile": (f"{_HERE}.compiler", "="), "torch_version": (f"{_HERE}.torch_version", ""),
+    "torch_version": (f"{_HERE}.torch_version", ""),
     **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), ("cygrad.autograd.anomaly_mode", "=")),
     "set_anomaly_enabled": ("cygrad.autograd.anomaly_mode", "set_detect_anomaly"),
     **dict.fromkeys(("Future",), (f"{_HERE}.futures", "=")), "OutOfMemoryError": ("builtins", "MemoryError"),
