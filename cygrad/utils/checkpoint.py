@@ -9,6 +9,7 @@ reentrant one is a custom function that runs a backward of its own inside backwa
 import contextlib
 import weakref
 
+from cygrad._core.dispatch.autocast import Again
 from cygrad._core.engine.plan_inspection import running
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
@@ -172,6 +173,7 @@ class Frame:
         from cygrad import empty
         self.function, self.context, self.early_stop = function, context, early_stop
         self.random_state = get_rng_state() if preserve_rng_state else None
+        self.autocast = Again()
         values = [*args, *kwargs.values()]
         self.names, self.count = list(kwargs), len(args)
         self.places = [place for place, value in enumerate(values) if isinstance(value, Tensor)]
@@ -225,7 +227,7 @@ class Frame:
         if self.random_state is not None:
             set_rng_state(self.random_state)
         try:
-            with saved_tensors_hooks(give, lambda tensor: tensor), enable_grad(), self.context:
+            with saved_tensors_hooks(give, lambda tensor: tensor), enable_grad(), self.autocast, self.context:
                 self.function(*args, **kwargs)
         except Enough:
             pass
@@ -248,6 +250,7 @@ class Reentrant(Function):
         """The function's result, unrecorded."""
         ctx.function = function
         ctx.random_state = get_rng_state() if preserve_rng_state else None
+        ctx.autocast = Again()
         ctx.places = [place for place, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.values = [None if isinstance(value, Tensor) else value for value in args]
         ctx.save_for_backward(*[args[place] for place in ctx.places])
@@ -264,7 +267,7 @@ class Reentrant(Function):
         try:
             if ctx.random_state is not None:
                 set_rng_state(ctx.random_state)
-            with enable_grad():
+            with enable_grad(), ctx.autocast:
                 results = ctx.function(*values)
         finally:
             set_rng_state(present)
