@@ -48,6 +48,8 @@ install({
     **conversion.METHODS, **tensor_metadata.METHODS, **tensor_hooks.METHODS, **assign.METHODS,
     **{name: getattr(factories, name) for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")},
     **{name: _late(name) for name in LATE},
-    "__init__": creation.construct, "__init_subclass__": classmethod(_made_subclass), "__torch_function__": classmethod(override.torch_function),
+    "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
+    "__init__": creation.construct, "__init_subclass__": classmethod(_made_subclass),
+    "__torch_function__": classmethod(override.torch_function),
     "backward": tensor_backward, "__repr__": printing.tensor_repr, "__format__": printing.tensor_format,
 })

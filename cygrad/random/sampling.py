@@ -84,7 +84,7 @@ def _check_place(device, layout, pin_memory):
 
 def _finished(array, out, requires_grad):
     """The tensor over a new array, or `out` with its values."""
-    result = from_numpy(array)
+    result = from_numpy(np.asarray(array))
     if out is not None:
         if tuple(as_tensor_argument("random", "out", out).shape) != tuple(result.shape):
             raise RuntimeError(f"out has another shape (got {tuple(out.shape)}, expected {tuple(result.shape)}).")
