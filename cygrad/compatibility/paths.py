@@ -67,7 +67,10 @@ GATHERED = {
     "torch._C._nn": ("cygrad.nn.functional", "cygrad"), "torch.return_types": (f"{_HERE}.functions",),
 }
 # Where else the names of a module are looked for that is one of cygrad.
-FURTHER = {"torch.nn.modules": _NN, **dict.fromkeys(
+FURTHER = {
+    "torch.nn.modules": _NN, "torch.distributed": (f"{_HERE}.private",),
+    "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms"),
+    **dict.fromkeys(
     ("torch.nn", "torch.optim.lr_scheduler", "torch.optim.optimizer", "torch.distributions.utils",
      "torch.distributions.transforms", "torch.distributions.constraints", "torch.serialization", "torch.nn.init",
      "torch.nn.parallel", "torch.nn.parameter", "torch.utils.data", "torch.utils.checkpoint"),

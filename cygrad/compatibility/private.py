@@ -199,3 +199,35 @@ def set_checkpoint_debug_enabled(enabled):
 
 class OptimizedModule:
     """The type of compiled modules, of which there are none: they are returned as they are."""
+
+
+# ------------------------------------------------------------------------------------------ of torch.distributed
+
+def _no(*args, **options):
+    """No."""
+    return False
+
+
+is_nccl_available = is_ucc_available = is_xccl_available = is_torchelastic_launched = _no
+
+
+def is_gloo_available():
+    """Yes: its name stands for the collectives that there are."""
+    return True
+
+
+def get_node_local_rank(fallback_rank=None):
+    """The number of this process on its machine, as the program that started it says."""
+    if "LOCAL_RANK" in os.environ or fallback_rank is None:
+        return int(os.environ["LOCAL_RANK"])
+    return fallback_rank
+
+
+class Backend(str):
+    """The name of a way of communicating."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+    backend_list = [UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL]
+
+    def __new__(cls, name):
+        return super().__new__(cls, name.lower())
