@@ -10,7 +10,8 @@ from cygrad.nn import functional as F
 
 __all__ = [
     "affine_grid_generator", "alpha_dropout", "alpha_dropout_", "batch_norm", "constant_pad_nd", "conv_tbc",
-    "convolution", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_", "feature_alpha_dropout",
+    "convolution", "detach", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_",
+    "feature_alpha_dropout",
     "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "frobenius_norm", "grid_sampler",
     "grid_sampler_2d", "grid_sampler_3d", "group_norm", "instance_norm", "kl_div", "layer_norm",
     "max_pool1d_with_indices", "native_batch_norm", "native_channel_shuffle", "native_dropout", "native_group_norm",
@@ -142,6 +143,11 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     if transposed:
         return getattr(F, name)(input, weight, bias, stride, padding, output_padding, groups, dilation)
     return getattr(F, name)(input, weight, bias, stride, padding, dilation, groups)
+
+
+def detach(input):
+    """The same memory outside the graph."""
+    return input.detach()
 
 
 def conv_tbc(input, weight, bias, pad=0):

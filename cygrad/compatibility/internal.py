@@ -223,3 +223,38 @@ def _copy_to_script_wrapper(function):
 
 
 _overload = _overload_method = ignore = export = unused = _copy_to_script_wrapper
+
+
+# ---------------------------------------------------------------------------------------- of the module torch._C
+
+def _get_tracing_state():
+    """What is being traced: nothing."""
+
+
+def _log_api_usage_once(*args):
+    """Nothing is logged."""
+
+
+def _are_functorch_transforms_active():
+    """Whether functions are being transformed that run Python code once for many samples."""
+    return False
+
+
+def _get_default_device():
+    """The name of the default device."""
+    return cygrad.get_default_device().type
+
+
+def _disabled_torch_function_impl(func, types, args=(), kwargs=None):
+    """The ``__torch_function__`` of classes whose results are plain Tensors."""
+    from cygrad._core.graph.override import disabled_torch_function
+    return disabled_torch_function(func, types, args, kwargs)
+
+
+_TensorMeta = type(Tensor)
+
+
+def __getattr__(name):
+    if name.startswith("_jit_"):                 # switches of the compiler
+        return lambda *args: False
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -40,7 +40,7 @@ HOMES = {
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), ("cygrad.linalg.low_rank", "=")), "torch": ("cygrad", ""),
     **dict.fromkeys((
         "affine_grid_generator", "alpha_dropout", "alpha_dropout_", "batch_norm", "constant_pad_nd", "conv_tbc",
-        "convolution", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_",
+        "convolution", "detach", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_",
         "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "frobenius_norm",
         "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "group_norm", "instance_norm", "kl_div", "layer_norm",
         "max_pool1d_with_indices", "native_batch_norm", "native_channel_shuffle", "native_dropout",

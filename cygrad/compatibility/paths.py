@@ -48,12 +48,13 @@ GATHERED = {
         "flatten", "fold", "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle", "pooling",
         "rnn", "sparse", "transformer", "upsampling", "utils")},
     "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
-    "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",), "torch._C": ("cygrad", f"{_HERE}.functions"),
+    "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",),
+    "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal"),
 
     **{f"torch.optim.{name}": ("cygrad.optim",) for name in (
         "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop",
         "sgd")},
-    **{f"torch.utils.data.{name}": ("cygrad.utils.data",) for name in (
+    **{f"torch.utils.data.{name}": ("cygrad.utils.data", f"{_HERE}.private") for name in (
         "_utils", "dataloader", "dataset", "sampler")},
     "torch.utils.data._utils.collate": ("cygrad.utils.data",),
     **{f"torch.nn.parallel.{name}": ("cygrad.nn.parallel",) for name in (
@@ -69,7 +70,14 @@ GATHERED = {
     "torch._C._nn": ("cygrad.nn.functional", "cygrad"), "torch.return_types": (f"{_HERE}.functions",),
 }
 # Where else the names of a module are looked for that is one of cygrad.
-FURTHER = {"torch.nn.modules": _NN, **dict.fromkeys(("torch.nn", "torch.optim.lr_scheduler"), (f"{_HERE}.private",))}
+FURTHER = {
+    "torch.nn.modules": _NN, "torch.distributed": (f"{_HERE}.private",),
+    "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms"),
+    **dict.fromkeys(
+    ("torch.nn", "torch.optim.lr_scheduler", "torch.optim.optimizer", "torch.distributions.utils",
+     "torch.distributions.transforms", "torch.distributions.constraints", "torch.serialization", "torch.nn.init",
+     "torch.nn.parallel", "torch.nn.parameter", "torch.utils.data", "torch.utils.checkpoint"),
+    (f"{_HERE}.private",))}
 
 
 class Gathered(ModuleType):

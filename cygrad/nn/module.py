@@ -27,7 +27,9 @@ class Module(Stateful, Attributes):
     --------
     >>> from cygrad import nn
     >>> class Net(nn.Module):
-    ...     def __init__(self):
+    ...     dump_patches = call_super_init = False         # switches of PyTorch's modules, which change nothing here
+
+    def __init__(self):
     ...         super().__init__()
     ...         self.hidden = nn.Linear(4, 8)
     ...         self.out = nn.Linear(8, 2)

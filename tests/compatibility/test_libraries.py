@@ -18,7 +18,8 @@ NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 def output(folder, program, *interpreter):
     """The lines that a program prints."""
     folder.mkdir()
-    done = subprocess.run([sys.executable, "-W", "ignore", *interpreter, str(PROGRAMS / program)], cwd=folder, text=True,
+    command = [sys.executable, "-W", "ignore", *interpreter, str(PROGRAMS / program)]
+    done = subprocess.run(command, cwd=folder, text=True,
                           capture_output=True, check=False,
                           env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"})
     assert done.returncode == 0, done.stderr[-3000:]
