@@ -20,7 +20,8 @@ NEW_CAPSULE.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 class Contents(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("device_id", ctypes.c_int32),
                 ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64)]
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                ("byte_offset", ctypes.c_uint64)]
 
 
 class Managed(ctypes.Structure):
@@ -103,8 +104,8 @@ def test_read_only_memory_is_shared_and_not_written_to():
 
 
 LIES = [
-    {"major": 2}, {"device": 2}, {"device": 99}, {"code": 77}, {"bits": 24}, {"lanes": 4}, {"lanes": 0}, {"shape": (-1,)},
-    {"shape": (1,) * 70}, {"name": b"used_dltensor"}, {"name": b"nothing"}, {"byte_offset": 3}, {"code": 4, "bits": 16},
+    {"major": 2}, {"device": 2}, {"device": 99}, {"code": 77}, {"bits": 24}, {"lanes": 4}, {"lanes": 0},
+    {"shape": (-1,)}, {"shape": (1,) * 70}, {"name": b"used_dltensor"}, {"name": b"nothing"}, {"byte_offset": 3}, {"code": 4, "bits": 16},
     {"code": 2, "bits": 128}, {"shape": (2**62, 2**62)},
 ]
 
