@@ -23,8 +23,8 @@ def _late(name, module):
 
 LATE = {
     "cygrad.compatibility.tensors": (
-        "apply_", "as_subclass", "dim_order", "is_shared", "map_", "new", "resize_", "resize_as_", "share_memory_",
-        "storage", "to_dense", "untyped_storage"),
+        "__rdiv__", "apply_", "as_subclass", "dim_order", "is_shared", "map_", "narrow_copy", "new",
+        "new_empty_strided", "resize_", "resize_as_", "share_memory_", "storage", "to_dense", "untyped_storage"),
     "cygrad.array_api": ("__array_namespace__", "to_device"),
     # What is loaded installs its own methods in the place of these.
     "cygrad.numpy_protocols": ("__array_ufunc__", "__array_function__"),

@@ -93,6 +93,21 @@ def as_subclass(self, cls):
     return make_subclass(cls, self.detach(), self.requires_grad)
 
 
+def new_empty_strided(self, size, stride, dtype=None, **options):
+    """A tensor of the same dtype with given strides whose elements are not set; see `empty_strided`."""
+    return cygrad.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, **options)
+
+
+def narrow_copy(self, dim, start, length):
+    """A copy of a part along one dimension."""
+    return cygrad.narrow_copy(self, dim, start, length)
+
+
+def __rdiv__(self, other):  # a name of Python 2 that PyTorch keeps
+    """``other / self``."""
+    return other / self
+
+
 def dim_order(self, ambiguity_check=False):
     """The dimensions from the one with the longest steps in memory to that with the shortest."""
     return tuple(sorted(range(self.ndim), key=lambda dim: -self.stride(dim)))

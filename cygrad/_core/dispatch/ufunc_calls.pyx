@@ -1,5 +1,5 @@
 """
-What NumPy calls where a ufunc has a Tensor among its operands. The plainest calls run here, as the price of a call counts;
+What NumPy calls where a ufunc has a Tensor among its operands. The plainest calls run here, as their price counts;
 all others go to a function of a Python package that is loaded at the first of them.
 """
 
