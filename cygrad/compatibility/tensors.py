@@ -103,9 +103,9 @@ def narrow_copy(self, dim, start, length):
     return cygrad.narrow_copy(self, dim, start, length)
 
 
-def __rdiv__(self, other):  # noqa: N807  (a name of Python 2 that PyTorch keeps)
+def __rdiv__(self, other):
     """``other / self``."""
-    return other / self
+    return self.reciprocal() * other
 
 
 def dim_order(self, ambiguity_check=False):

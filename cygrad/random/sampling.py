@@ -4,13 +4,16 @@ from numbers import Number
 
 import numpy as np
 
+from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.arrays.dtype import dtype as Dtype
 from cygrad._core.arrays.dtype import get_default_dtype, int64, promote_types
 from cygrad._core.arrays.placement import is_meta_place
 from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
-from cygrad._core.creation.factories import empty, empty_like
+from cygrad._core.creation.factories import empty, empty_like, zeros
+from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.random import draws
 from cygrad.random.generator import chosen
@@ -86,10 +89,16 @@ def _finished(array, out, requires_grad):
     """The tensor over a new array, or `out` with its values."""
     result = from_numpy(array)
     if out is not None:
-        if tuple(as_tensor_argument("random", "out", out).shape) != tuple(result.shape):
-            raise RuntimeError(f"out has another shape (got {tuple(out.shape)}, expected {tuple(result.shape)}).")
-        return out.copy_(result)
+        return operators.written(result, out=as_tensor_argument("random", "out", out))
     return result.requires_grad_() if requires_grad else result
+
+
+def _after(drawn, out, *parameters):
+    """Drawn numbers as results of parameters that require grad: with a history, and with gradients of zero."""
+    for parameter in parameters:
+        if isinstance(parameter, Tensor) and parameter.requires_grad and is_grad_enabled() and out is None:
+            drawn = operators.where(zeros((), dtype=bool_dtype), parameter, drawn)
+    return drawn
 
 
 # ---- distributions
@@ -319,7 +328,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         raise RuntimeError("normal: standard deviations must not be negative.")
     shape = np.broadcast_shapes(means.shape, stds.shape)
     array = draws.normal(generator, shape, kind) * stds.astype(kind) + means.astype(kind)
-    return _finished(np.asarray(array), out, requires_grad)
+    return _after(_finished(np.asarray(array), out, requires_grad), out, mean, std)
 
 
 def bernoulli(input, p=None, *, generator=None, out=None):
@@ -359,7 +368,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         raise NotImplementedError(f"bernoulli: probabilities must be floating (got {input.dtype.name}).")
     probabilities = check_probabilities(input if p is None else p, "bernoulli")
     array = draws.bernoulli(chosen(generator, "bernoulli"), probabilities, tuple(input.shape), input.dtype.numpy_dtype)
-    return _finished(array, out, False)
+    return _after(_finished(array, out, False), out, input)
 
 
 def check_probabilities(p, operation):
@@ -404,6 +413,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     >>> cygrad.multinomial(cygrad.tensor([0., 0., 1.]), 2, replacement=True)
     tensor([2, 2])
     """
+    if out is not None and out.dtype is not int64:
+        raise RuntimeError(f"multinomial: expected out of dtype int64 (got {out.dtype}).")
     if as_tensor_argument("multinomial", "input", input).ndim not in (1, 2):
         raise RuntimeError(f"multinomial: weights must have 1 or 2 dimensions (got shape {tuple(input.shape)}).")
     if not input.is_floating_point():
@@ -466,7 +477,7 @@ def dropout_mask(input, p, *, generator=None):
 
 def _as_lies(drawn, input, memory_format):
     """The numbers in memory that lies as that of another tensor, or as a memory format says."""
-    if memory_format is None and input.is_contiguous() or drawn.is_meta:
+    if (memory_format is None and input.is_contiguous()) or drawn.is_meta:
         return drawn
     placed = empty_like(input, dtype=drawn.dtype, memory_format=memory_format).copy_(drawn.detach())
     return placed.requires_grad_(drawn.requires_grad)

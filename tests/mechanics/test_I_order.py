@@ -14,15 +14,18 @@ LAYOUTS = {
     "spread": lambda x: x[:, :1].expand(2, 3, 4, 5).transpose(0, 3),
 }
 ELEMENTWISE = {
-    "exp": lambda t, x: x.exp(), "number": lambda t, x: x + 1, "twice": lambda t, x: x * x, "relu": lambda t, x: x.relu(),
+    "exp": lambda t, x: x.exp(), "number": lambda t, x: x + 1, "twice": lambda t, x: x * x,
+    "relu": lambda t, x: x.relu(),
     "where": lambda t, x: t.where(x > 0, x, 2 * x), "compared": lambda t, x: x > 0.5, "cast": lambda t, x: x.double(),
-    "clone": lambda t, x: x.clone(), "zeros_like": lambda t, x: t.zeros_like(x), "ones_like": lambda t, x: t.ones_like(x),
+    "clone": lambda t, x: x.clone(), "zeros_like": lambda t, x: t.zeros_like(x),
+    "ones_like": lambda t, x: t.ones_like(x),
     "full_like": lambda t, x: t.full_like(x, 2), "empty_like": lambda t, x: t.empty_like(x),
     "rand_like": lambda t, x: t.rand_like(x), "randn_like": lambda t, x: t.randn_like(x, dtype=t.float64),
     "dropout": lambda t, x: t.nn.functional.dropout(x), "gelu": lambda t, x: t.nn.functional.gelu(x),
     "row": lambda t, x: x + t.ones(x.shape[-1]), "column": lambda t, x: t.ones(x.shape[0], 1, 1, 1) * x,
     "rows first": lambda t, x: x.contiguous() + x, "rows last": lambda t, x: x - x.contiguous(),
-    "clamp": lambda t, x: x.clamp(0, 1), "addcmul": lambda t, x: t.addcmul(x, x, x), "lerp": lambda t, x: x.lerp(x, 0.5),
+    "clamp": lambda t, x: x.clamp(0, 1), "addcmul": lambda t, x: t.addcmul(x, x, x),
+    "lerp": lambda t, x: x.lerp(x, 0.5),
 }
 
 
@@ -55,7 +58,8 @@ IMAGES = {
     "conv of a kernel": lambda t, x: t.nn.functional.conv2d(x.contiguous(), t.ones(4, 6, 3, 3).contiguous(
         memory_format=t.channels_last)),
     "transposed conv": lambda t, x: t.nn.functional.conv_transpose2d(x, t.ones(6, 4, 3, 3)),
-    "max_pool": lambda t, x: t.nn.functional.max_pool2d(x, 2), "avg_pool": lambda t, x: t.nn.functional.avg_pool2d(x, 2),
+    "max_pool": lambda t, x: t.nn.functional.max_pool2d(x, 2),
+    "avg_pool": lambda t, x: t.nn.functional.avg_pool2d(x, 2),
     "adaptive": lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, 3),
     "adaptive max": lambda t, x: t.nn.functional.adaptive_max_pool2d(x, 3),
     "batch_norm": lambda t, x: t.nn.functional.batch_norm(x, None, None, training=True),

@@ -1,8 +1,8 @@
 """
 In which order the dimensions of a result lie in memory: as those of the operands do.
 
-Dimensions are sorted by their steps in the first operand that tells two of them apart; where none does, the order is that
-of rows. Row-major operands, which is what nearly all are, are recognized first.
+Dimensions are sorted by their steps in the first operand that tells two of them apart; where none does, the order is
+that of rows. Row-major operands, which is what nearly all are, are recognized first.
 """
 
 from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_empty_like, overlaps_itself, release

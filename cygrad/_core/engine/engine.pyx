@@ -268,10 +268,9 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
         # A copy, as nobody else's memory may become .grad; nor may an expanded one.
         if former is not None:
             total = protocol.binary(SLOT_ADD, former, gradient)
-        elif leaf.array.contiguous and gradient.array.contiguous:
-            total = gradient.clone()
         else:
-            total = leaf.detach().clone().copy_(gradient)        # in memory that lies as the leaf's does
+            total = (gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
+                     leaf.detach().clone().copy_(gradient))
         # Another thread may have added its own while the sum was computed.
         seen = NULL if leaf.gradient == NULL else leaf.gradient.value
         if seen == (NULL if former is None else former.array):
