@@ -266,11 +266,9 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
     while gradient is not None and leaf.leaf_requires_grad:
         former = leaf.grad
         # A copy, as nobody else's memory may become .grad; nor may an expanded one.
-        if former is not None:
-            total = protocol.binary(SLOT_ADD, former, gradient)
-        else:
-            total = (gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
-                     leaf.detach().clone().copy_(gradient))
+        total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
+                 gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
+                 leaf.detach().clone().copy_(gradient))
         # Another thread may have added its own while the sum was computed.
         seen = NULL if leaf.gradient == NULL else leaf.gradient.value
         if seen == (NULL if former is None else former.array):
