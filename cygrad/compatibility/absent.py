@@ -23,7 +23,6 @@ ABSENT = {
     "torch.nn.qat": _QUANTIZED, "torch.nn.intrinsic": _QUANTIZED, "torch.nn.quantizable": _QUANTIZED,
     "torch.distributed.rpc": _MACHINES, "torch.distributed.pipelining": _MACHINES, "torch.futures": _MACHINES,
     "torch.distributed.elastic": _MACHINES, "torch.distributed": "Programs of several processes are not run here.",
-    "torch.func": "Use autograd.functional, and nn.utils.stateless.functional_call.",
     "torch.library": "There is no registry of operators: define new ones with autograd.Function.",
     "torch.ops": "There is no registry of operators: call the function by its name.",
     "torch.classes": "There are no classes of extensions.",
@@ -42,7 +41,7 @@ ABSENT = {
     "torch.distributions": "Distributions are not here yet: draw with normal_(), uniform_() and their like.",
     "torch.multiprocessing": "Tensors are not shared between processes: use threads, or Python's own module.",
     "torch.signal": "Use hann_window() and its like.",
-    "torch._vmap_internals": "Write the batch dimension out.", "torch._lazy": _GRAPHS, "torch.contrib": _GRAPHS,
+    "torch._lazy": _GRAPHS, "torch.contrib": _GRAPHS,
 }
 
 

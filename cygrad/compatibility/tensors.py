@@ -103,7 +103,7 @@ def narrow_copy(self, dim, start, length):
     return cygrad.narrow_copy(self, dim, start, length)
 
 
-def __rdiv__(self, other):
+def __rdiv__(self, other):  # a name of Python 2 that PyTorch keeps
     """``other / self``."""
     return self.reciprocal() * other
 

@@ -11,7 +11,7 @@ from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
 from cygrad.random import draws
 from cygrad.random.generator import chosen
-from cygrad.random.sampling import check_bounds, check_probabilities, check_std
+from cygrad.random.sampling import below, check_bounds, check_probabilities, check_std
 
 __all__ = ["METHODS"]
 
@@ -21,8 +21,8 @@ def _drawn(tensor, generator, operation, draw, kind, *arguments):
     if tensor.is_meta:
         return tensor
     generator = chosen(generator, operation)
-    if generator.algorithm == "pcg64" or tensor.is_contiguous():
-        return tensor.copy_(from_numpy(np.asarray(draw(generator, tuple(tensor.shape), kind, *arguments))))
+    if generator.algorithm != "mt19937" or tensor.is_contiguous():
+        return tensor.copy_(draws.tensor_over(draw(generator, tuple(tensor.shape), kind, *arguments)))
     # PyTorch goes through the elements as they lie in memory, and draws them one after the other.
     order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
     arguments += (False,) if draw is draws.normal else ()              # not in blocks
@@ -34,7 +34,7 @@ def _inexact(tensor, operation):
     if not (tensor.is_floating_point() or tensor.is_complex()):
         raise NotImplementedError(f"{operation}: not implemented for {tensor.dtype.name} (expected a floating or "
                                   "complex dtype).")
-    return tensor.dtype.numpy_dtype
+    return draws.drawn_in(tensor.dtype)
 
 
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
@@ -97,6 +97,9 @@ def uniform_(self, *bounds, generator=None, **named):
     if low > high:
         raise RuntimeError(f"uniform_: the lower bound must not be above the upper one (got from={low} and to={high}).")
     kind = _inexact(self, "uniform_")
+    if self.dtype.name in draws.WIDER:
+        return _drawn(self, generator, "uniform_", lambda source, shape, kind, *block: below(
+            draws.uniform(source, shape, kind, low, high), self.dtype, low, high), kind)
     return _drawn(self, generator, "uniform_", draws.uniform, kind, low, high)
 
 
@@ -142,9 +145,9 @@ def random_(self, *bounds, generator=None, **named):
         bounds = (0, *bounds)
     low, high = _bounds(bounds, named, (0, None), "random_")
     if high is None:
-        high = draws.limits(self.dtype.numpy_dtype)[1] + 1
+        high = draws.limits(self.dtype)[1] + 1
     check_bounds(low, high, self.dtype, "random_")
-    return _drawn(self, generator, "random_", draws.integers, self.dtype.numpy_dtype, low, high)
+    return _drawn(self, generator, "random_", draws.integers, draws.drawn_in(self.dtype), low, high)
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
@@ -177,10 +180,10 @@ def bernoulli_(self, p=0.5, *, generator=None):
     if isinstance(p, Tensor) and not p.is_floating_point():
         raise RuntimeError(f"bernoulli_: probabilities must be floating (got {p.dtype.name}).")
     if isinstance(p, Tensor) and not self.is_meta:
-        return self.copy_(from_numpy(draws.bernoulli(chosen(generator, "bernoulli_"), probabilities, tuple(self.shape),
-                                                     self.dtype.numpy_dtype)))
+        return self.copy_(draws.tensor_over(draws.bernoulli(
+            chosen(generator, "bernoulli_"), probabilities, tuple(self.shape), draws.drawn_in(self.dtype))))
     return _drawn(self, generator, "bernoulli_", lambda source, shape, kind: draws.bernoulli(
-        source, probabilities, shape, kind), self.dtype.numpy_dtype)
+        source, probabilities, shape, kind), draws.drawn_in(self.dtype))
 
 
 def exponential_(self, lambd=1.0, *, generator=None):
@@ -214,7 +217,7 @@ def exponential_(self, lambd=1.0, *, generator=None):
     if not self.is_floating_point():
         raise RuntimeError(f"exponential_: the distribution is continuous (got {self.dtype.name}, expected a floating "
                            "dtype).")
-    return _drawn(self, generator, "exponential_", draws.exponential, self.dtype.numpy_dtype, lambd)
+    return _drawn(self, generator, "exponential_", draws.exponential, draws.drawn_in(self.dtype), lambd)
 
 
 def _transformed(tensor, generator, operation, transform):

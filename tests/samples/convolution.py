@@ -93,6 +93,6 @@ SAMPLES = {
 }
 COMPLEX = set(SAMPLES)
 HELPERS = {
-    "unfold_patches": "fold", "fold_patches": "fold", "convolution": "conv2d", "convolution_input": "conv_transpose2d",
-    "convolution_weight": "conv2d",
+    "im2col": "fold", "col2im": "fold", "convolution": "conv2d", "convolution_input_backward": "conv_transpose2d",
+    "convolution_weight_backward": "conv2d",
 }

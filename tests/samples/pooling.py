@@ -110,7 +110,7 @@ SAMPLES = {
 }
 HELPERS = {
     "max_pool": "max_pool2d", "adaptive_max_pool": "adaptive_max_pool2d", "avg_pool": "avg_pool2d",
-    "adaptive_avg_pool": "adaptive_avg_pool2d", "max_unpool": "max_unpool2d", "pool_add": "max_pool2d",
-    "pool_pick": "max_unpool2d", "avg_pool_backward": "avg_pool2d",
+    "adaptive_avg_pool": "adaptive_avg_pool2d", "max_unpool": "max_unpool2d", "max_pool_backward": "max_pool2d",
+    "max_pool_gather": "max_unpool2d", "avg_pool_backward": "avg_pool2d",
     "adaptive_avg_pool_backward": "adaptive_avg_pool2d",
 }

@@ -9,7 +9,7 @@ from libc.stdio cimport snprintf
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.memory.atomic cimport atomic_increment, atomic_is_last
 from cygrad._core.memory.errors cimport MESSAGE, message, sizes_text
-from cygrad._core.memory.sizes cimport elements_of
+from cygrad._core.memory.sizes cimport MOST_ELEMENTS, elements_of_huge, product_overflows
 from cygrad._core.memory.storage cimport (
     allocate, deallocate, storage_new, storage_release, storage_t, version_release)
 
@@ -19,28 +19,33 @@ cdef inline int64_t block_bytes(int ndim) noexcept nogil:
     return sizeof(array_t) + 2 * ndim * sizeof(int64_t)
 
 
-cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape) noexcept nogil:
-    """An array without storage and with shape and strides to be filled in; NULL and a message on failure."""
-    cdef int64_t size = elements_of(ndim, shape)
-    cdef array_t *array
-    if size < 0:
-        return NULL
-    array = <array_t *>allocate(block_bytes(ndim))
+cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil:
+    """An array without storage, row-major if there are no strides; NULL and a message on failure."""
+    cdef array_t *array = <array_t *>allocate(block_bytes(ndim))
+    cdef int64_t size = 1
+    cdef bint fits
     if array == NULL:
         snprintf(message(), MESSAGE, b"out of memory for the shape of an array of %d dimensions", ndim)
         return NULL
     array.count = 1
     array.dtype = dtype
     array.ndim = ndim
-    array.contiguous = True
     array.external = False
-    array.size = size
     array.data = NULL
     array.storage = NULL
     array.version = NULL
     array.tensor = NULL
     array.shape = <int64_t *>(array + 1)
     array.strides = array.shape + ndim
+    fits = set_contiguous(array, shape, &size) if strides == NULL else set_strided(array, shape, strides, &size)
+    if not fits or size > MOST_ELEMENTS:
+        size = elements_of_huge(ndim, shape)
+        if size < 0:
+            deallocate(array, block_bytes(ndim))
+            return NULL
+    array.size = size
+    if size == 0:
+        array.contiguous = True
     return array
 
 
@@ -49,39 +54,45 @@ cdef inline int64_t times(int64_t step, int64_t size) noexcept nogil:
     return <int64_t>(<uint64_t>step * <uint64_t>size)
 
 
-cdef inline void set_contiguous(array_t *array, const int64_t *shape) noexcept nogil:
-    """Shape and row-major strides. A size of 0 counts as 1 in the strides, as everywhere."""
+cdef inline bint set_contiguous(array_t *array, const int64_t *shape, int64_t *size) noexcept nogil:
+    """Shape, row-major strides, and the size if it fits. A size of 0 counts as 1 in the strides, as everywhere."""
     cdef int64_t step = 1
+    cdef bint too_large = False
     cdef int i
     for i in range(array.ndim - 1, -1, -1):
         array.shape[i] = shape[i]
         array.strides[i] = step
+        too_large |= product_overflows(size[0], shape[i], size)
         if shape[i] > 1:
             step = times(step, shape[i])
     array.contiguous = True
+    return not too_large
 
 
-cdef inline void set_strided(array_t *array, const int64_t *shape, const int64_t *strides) noexcept nogil:
-    """Shape, strides, and whether that is row-major without gaps."""
+cdef inline bint set_strided(
+        array_t *array, const int64_t *shape, const int64_t *strides, int64_t *size) noexcept nogil:
+    """Shape, strides, whether that is row-major without gaps, and the size if it fits."""
     cdef int64_t expected = 1
     cdef int32_t contiguous = True
+    cdef bint too_large = False
     cdef int i
     for i in range(array.ndim - 1, -1, -1):
         array.shape[i] = shape[i]
         array.strides[i] = strides[i]
+        too_large |= product_overflows(size[0], shape[i], size)
         if shape[i] != 1:
             if strides[i] != expected:
                 contiguous = False
             expected = times(expected, shape[i])
-    array.contiguous = contiguous or array.size == 0
+    array.contiguous = contiguous
+    return not too_large
 
 
 cdef array_t *array_empty(int dtype, int ndim, const int64_t *shape) noexcept nogil:
     """A new contiguous array, uninitialized."""
-    cdef array_t *array = new_array(dtype, ndim, shape)
+    cdef array_t *array = new_array(dtype, ndim, shape, NULL)
     if array == NULL:
         return NULL
-    set_contiguous(array, shape)
     array.storage = storage_new(array.size * itemsize(dtype))
     if array.storage == NULL:
         deallocate(array, block_bytes(ndim))
@@ -99,10 +110,9 @@ cdef array_t *array_empty_like(const array_t *like, int dtype) noexcept nogil:
 cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil:
     """An array that shares storage and version with `base`."""
-    cdef array_t *array = new_array(dtype, ndim, shape)
+    cdef array_t *array = new_array(dtype, ndim, shape, strides)
     if array == NULL:
         return NULL
-    set_strided(array, shape, strides)
     array.storage = base.storage
     array.data = base.data + offset * itemsize(dtype)     # without storage: an offset, see array_meta
     if base.storage != NULL:
@@ -116,10 +126,9 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
 
 cdef array_t *array_meta(const array_t *base) noexcept nogil:
     """Shape, strides and dtype of an array without its memory; `data` is the offset in bytes from NULL."""
-    cdef array_t *array = new_array(base.dtype, base.ndim, base.shape)
+    cdef array_t *array = new_array(base.dtype, base.ndim, base.shape, base.strides)
     if array == NULL:
         return NULL
-    set_strided(array, base.shape, base.strides)
     array.data = <char *>(base.data - (base.storage.data if base.storage != NULL else NULL))
     return array
 
@@ -127,10 +136,9 @@ cdef array_t *array_meta(const array_t *base) noexcept nogil:
 cdef array_t *array_over(storage_t *storage, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil:
     """An array over a storage that the caller hands over; on failure the caller still has it."""
-    cdef array_t *array = new_array(dtype, ndim, shape)
+    cdef array_t *array = new_array(dtype, ndim, shape, strides)
     if array == NULL:
         return NULL
-    set_strided(array, shape, strides)
     array.storage = storage
     array.data = storage.data + offset * itemsize(dtype)
     array.version = &storage.version

@@ -7,7 +7,7 @@ from cygrad._core.graph.tensor cimport Tensor
 # A new contiguous Tensor of the shape given as a tuple/list/int Python object; `meta`: without memory.
 cdef Tensor empty_tensor(object size, int dtype, bint meta, str operation)
 cdef Tensor full_tensor(object size, object value, int dtype, bint meta, str operation)
-# A Tensor (copy) of nested sequences, numbers, ndarrays, tensors; dtype -1: inferred as the reference does.
+# A Tensor (copy) of nested sequences, numbers, ndarrays, tensors; dtype -1: inferred as PyTorch does.
 cdef Tensor tensor_from(object data, int dtype, str operation)
 
 # Sizes given as a Python object, or as the tuple of varargs of which the only one may be a tuple; -> ndim.

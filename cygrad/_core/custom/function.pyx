@@ -61,7 +61,7 @@ def apply(cls, arguments):
     if recorded:
         _connect(node, <tuple>arguments)
     state.grad_disabled = 1
-    state.dual_level = 0
+    state.dual_level = min(dual_level, 0)        # what is RECORDING goes on to be
     try:
         if cls.setup_context is _default_setup_context:
             results = cls.forward(node, *arguments)
@@ -73,7 +73,7 @@ def apply(cls, arguments):
         state.dual_level = dual_level
     saved = node.to_save
     outputs = _finish(node, <tuple>arguments, results, recorded)
-    if dual_level:
+    if dual_level > 0:
         push_custom(node, cls, <tuple>arguments, results, outputs, saved)
     node.saved_for_forward = None
     return outputs

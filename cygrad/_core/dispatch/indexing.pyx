@@ -22,17 +22,19 @@ from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view
-from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, is_complex, is_integral
+from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, dtype_object, is_complex, is_integral
 from cygrad._core.arrays.interop cimport array_from_numpy
 from cygrad._core.creation.creation cimport full_tensor, plain_number, tensor_from
 from cygrad._core.creation.sequences cimport numpy_view
 from cygrad._core.dispatch.dispatch cimport call, call_inplace
+from cygrad._core.graph.meta cimport any_meta, is_meta
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
-from cygrad._core.graph.override cimport overrides
+from cygrad._core.graph.override cimport is_entry, overrides
 from cygrad._core.graph.tensor cimport Tensor, describe, protocol, wrap, wrap_view
 from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.table.operator cimport Operator, table
 from cygrad._core.graph.override import call_override
+from cygrad._core.table.operator import functions
 
 cnp.import_array()
 
@@ -165,6 +167,8 @@ cdef object plain_entry(object item):
     if PyBool_Check(item) or isinstance(item, np.bool_):
         return full_tensor((), bool(item), BOOL, False, "index")
     if isinstance(item, Tensor):
+        if is_entry(item):
+            return item
         code = (<Tensor>item).array.dtype
         if (<Tensor>item).array.ndim == 0 and is_integral(code) and code != UINT8:
             return numpy_view((<Tensor>item).array).item()
@@ -197,6 +201,8 @@ cdef object plain_entry(object item):
 cdef Tensor as_int64(Tensor index):
     if index.array.dtype == INT64:
         return index
+    if is_meta(index.array):
+        return functions["cast"](index, dtype_object(INT64))
     return tensor_from(numpy_view(index.array), INT64, "index")
 
 
@@ -367,6 +373,18 @@ cdef array_t *sliced(array_t *array, int64_t start, int64_t length, int64_t step
     return array_view(array, array.dtype, array.ndim, shape, strides, start * array.strides[0] if length else 0)
 
 
+cdef inline tuple as_tuple(object key):
+    return <tuple>key if PyTuple_Check(key) else (key,)
+
+
+cdef bint any_entry(object key) except -1:
+    """Is there a tensor in the key whose elements are elsewhere?"""
+    for item in as_tuple(key):
+        if is_entry(item):
+            return True
+    return False
+
+
 cdef object getitem(Tensor self, object key):
     cdef Py_ssize_t start = 0, stop = 0, step = 0
     cdef list indices
@@ -386,6 +404,8 @@ cdef object getitem(Tensor self, object key):
         if recorded:
             return slice_of(self, 0, start, start + stop * step, step)
         return wrap_view(sliced(self.array, start, stop, step), self)
+    if any_meta and any_entry(key):
+        return call_override(Tensor.__getitem__, as_tuple(key), (self, key), {})
     indices = []
     view = basic_view(self, as_entries(key), indices)
     if indices:
@@ -409,6 +429,9 @@ cdef Tensor assigned_value(Tensor self, object value):
 
 cdef int setitem(Tensor self, object key, object value) except -1:
     cdef list indices = []
+    if any_meta and any_entry(key):
+        call_override(Tensor.__setitem__, as_tuple(key), (self, key, value), {})
+        return 0
     cdef Tensor source = assigned_value(self, value)
     cdef Tensor target = basic_view(self, as_entries(key), indices)
     cdef int i
@@ -510,7 +533,11 @@ def index_put(input, indices, values, accumulate=False):
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"index_put: argument 'input' must be a Tensor (got {type(input).__name__}).")
-    return index_put_(input.clone(), indices, values, accumulate)
+    copied = input.clone()
+    for other in (values, *indices):
+        if any_meta and is_entry(other) and not is_entry(copied):        # one for each entry of a batch
+            copied = other.new_empty(input.shape, dtype=input.dtype).copy_(input)
+    return index_put_(copied, indices, values, accumulate)
 
 
 protocol.getitem = getitem

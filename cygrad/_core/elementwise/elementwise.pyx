@@ -273,8 +273,8 @@ cdef int accumulate(array_t *a, array_t *b) noexcept nogil:
     cdef int64_t n = a.size
     cdef int watched, status
     cdef const entry_t *entry = &entries[_addition.primitive][a.dtype]
-    if a.contiguous and b.contiguous and a.dtype == b.dtype and n <= WORK and same_shape(a, b) and (
-            a.data == b.data or not share_memory(a, b)):
+    if a.contiguous and b.contiguous and a.dtype == b.dtype and n <= WORK and entry.loop != NULL and same_shape(a, b) \
+            and (a.data == b.data or not share_memory(a, b)):
         pointers[0] = pointers[2] = a.data
         pointers[1] = b.data
         steps[0] = steps[1] = steps[2] = itemsize(a.dtype)

@@ -27,6 +27,7 @@ from cygrad._core.graph.hook_calls cimport (
     call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, retain_gradients)
 from cygrad._core.graph.modes cimport ANOMALY_NAN, grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.node cimport ALL_ARGUMENTS, HAS_PACKED_TENSORS, Hooks, Node, node_t
+from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
@@ -265,6 +266,9 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
     cdef array_t *seen
     while gradient is not None and leaf.leaf_requires_grad:
         former = leaf.grad
+        if former is not None and thread_state().dual_level < 0:        # somebody notes it: as add_gradient() does it
+            protocol.inplace(SLOT_ADD, former, gradient)
+            break
         # A copy, as nobody else's memory may become .grad; nor may an expanded one.
         total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
                  gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
@@ -423,8 +427,10 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
     remember_call(task.plan.id, keep)
     work_for(task.plan.id)
     task.keep = keep
-    # In a level of forward mode the gradients have tangents, which only the execution on Tensors computes.
+    # In a level of forward mode the gradients have tangents, which only the execution on Tensors computes; entries too.
     create = create or thread_state().dual_level != 0
+    for grad in grads:
+        create = create or is_entry(grad)
     task.recorded = create
     if create:
         task.gradients = [None] * task.plan.n_buffers

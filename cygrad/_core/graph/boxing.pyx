@@ -11,13 +11,14 @@ from cygrad._core.arrays.dtype cimport category, dtype_code, dtype_name, dtype_o
 from cygrad._core.arrays.value cimport (
     ARRAY, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
     value_t)
-from cygrad._core.graph.override cimport overrides
+from cygrad._core.graph.override cimport is_plain, overrides
 from cygrad._core.graph.tensor cimport Tensor, as_tensor
 from cygrad._core.graph.tensor_identity cimport held_array
 from cygrad._core.memory.errors cimport check
 from cygrad._core.table.operator cimport (
     BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, REFUSES_BOOL, REFUSES_COMPLEX, REFUSES_INTEGERS, REFUSES_REALS,
     STRING, TENSOR, TENSORS, Operator, argument_t, operator_t)
+from cygrad._core.table.stored cimport any_stored
 
 import operator as _python_operator
 import numpy as np
@@ -32,7 +33,7 @@ cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
     cdef int i
     cdef list made = None
     frame.n = operator.descriptor.n_arguments
-    frame.overridden = False
+    frame.overridden = frame.stored = False
     memset(frame.objects, 0, frame.n * sizeof(PyObject *))
     for i in range(frame.n):
         frame.values[i].kind = NOTHING
@@ -74,9 +75,13 @@ cdef int _all_refusals = REFUSES_BOOL | REFUSES_INTEGERS | REFUSES_REALS | REFUS
 _kinds = ("bool", "integer", "real", "complex")
 
 
-cdef int _check_dtypes(const operator_t *op, const frame_t *frame) except -1:
-    """Refuse tensors whose common dtype is of a kind that the operator does not compute for."""
+cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
+    """
+    Note whether there are dtypes that kernels do not compute in, and refuse tensors whose common dtype is of a kind
+    that the operator does not compute for.
+    """
     cdef int i, highest = -1
+    frame.stored = any_stored(frame.values, frame.n)
     for i in range(frame.n):
         if frame.values[i].kind == ARRAY and (
                 highest < 0 or category(frame.values[i].of.array.dtype) > category(highest)):
@@ -106,7 +111,7 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
         return made
     if kind == TENSOR or kind == OPERAND:
         if isinstance(given, Tensor):
-            if type(given) is not Tensor and overrides(given):
+            if not is_plain(given) and overrides(given):
                 overridden[0] = True
             value.kind = ARRAY
             value.of.array = held_array(<Tensor>given)
@@ -188,7 +193,7 @@ cdef list _box_tensors(Operator operator, const argument_t *argument, object giv
                 raise TypeError(f"{operator.name}: argument '{argument.name.decode()}' must hold Tensors "
                                 f"(got {type(item).__name__} at position {i}).")
             item = as_tensor(item, operator.name)
-        elif type(item) is not Tensor and overrides(item):
+        elif not is_plain(item) and overrides(item):
             overridden[0] = True
         tensors.append(item)
         value.of.arrays[i] = held_array(<Tensor>item)

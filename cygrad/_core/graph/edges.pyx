@@ -108,9 +108,9 @@ def get_gradient_edge(tensor):
 cdef Place edge_of(object place, str operation, str role, int position):
     cdef int64_t input_nr
     cdef Tensor tensor
-    if isinstance(place, GradientEdge):
-        return _place(place.node, place.output_nr)
     if not isinstance(place, Tensor):
+        if isinstance(place, GradientEdge):
+            return _place(place.node, place.output_nr)
         raise TypeError(f"{operation}: {role} {position} must be a Tensor or a GradientEdge "
                         f"(got {type(place).__name__}).")
     tensor = <Tensor>place

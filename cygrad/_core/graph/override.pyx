@@ -9,6 +9,7 @@ result the class of the argument.
 cimport cython
 from cpython.object cimport PyObject
 from cygrad._core.table.operator cimport TENSORS, Operator, operator_t
+from cygrad._core.graph.meta cimport is_meta
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.graph.tensor_identity cimport held_array, replace_array
 from cygrad._core.table.operator import functions
@@ -32,21 +33,27 @@ def disabled_torch_function(func, types, args=(), kwargs=None):
     return NotImplemented
 
 
-cdef type _plain = None          # the subclass that most arguments of a subclass have
+cdef type _kept = None           # holds the reference that `plain_subclass` borrows
 
 
 def set_plain_subclass(type cls not None):
     """Say which subclass, whose results are plain Tensors, is so common that no attribute shall be looked up for it."""
-    global _plain
-    _plain = cls
+    global plain_subclass, _kept
+    _kept = cls
+    plain_subclass = <PyObject *>cls
 
 
 cdef bint overrides(object value) except -1:
     """Does its class want to be asked?"""
-    if type(value) is _plain or overrides_disabled:
+    if borrowed_type(value) == plain_subclass or overrides_disabled:
         return False
     found = getattr(type(value), "__torch_function__", None)
     return found is not None and found is not disabled_torch_function
+
+
+cdef bint is_entry(object value) except -1:
+    return (type(value) is not Tensor and isinstance(value, Tensor) and is_meta((<Tensor>value).array)
+            and overrides(value))
 
 
 @cython.binding(False)      # methods check what they are called on

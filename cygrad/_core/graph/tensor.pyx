@@ -202,7 +202,6 @@ cdef class Tensor:
     """
 
     __array_priority__ = 1000.0        # NumPy arrays leave mixed operations to us
-    __array_ufunc__ = None
 
     def __init__(self, *data, **options):
         if data or options:

@@ -5,6 +5,7 @@ import math
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.dtype cimport is_complex, is_floating, itemsize
 from cygrad._core.graph.meta cimport check_elements, is_meta, without_elements
+from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.atomic cimport atomic_load
 
@@ -102,7 +103,8 @@ def has_no_elements(Tensor self not None):
 def placed(Tensor self not None, bint meta):
     """The tensor itself, or one without memory in its place; elements that are not there cannot be made up."""
     if not meta:
-        check_elements(self.array, "to")
+        if not is_entry(self):
+            check_elements(self.array, "to")
         return self
     cdef Tensor shadow = without_elements(self)
     return shadow if shadow is self or not self.requires_grad else shadow.requires_grad_()

@@ -1,22 +1,15 @@
-"""How many elements a shape has: the one place where products of sizes are checked."""
+"""Shapes with more elements than can be counted."""
 
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from cygrad._core.memory.errors cimport MESSAGE, message, sizes_text
 
 
-cdef int64_t elements_of(int ndim, const int64_t *shape) noexcept nogil:
-    cdef int64_t size = 1
-    cdef bint fits = True
+cdef int64_t elements_of_huge(int ndim, const int64_t *shape) noexcept nogil:
     cdef int i
     for i in range(ndim):
         if shape[i] == 0:
             return 0
-        fits = fits and size <= (INT64_MAX // 16) // shape[i]
-        if fits:
-            size *= shape[i]
-    if fits:
-        return size
     # By how it begins, `errors.check` knows that no amount of memory would help.
     snprintf(message(), MESSAGE, b"sizes: too many elements for 64-bit arithmetic (got shape %s). Use smaller sizes, "
              b"or split the tensors.", sizes_text(ndim, <const long long *>shape))

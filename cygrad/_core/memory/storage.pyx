@@ -230,6 +230,21 @@ cdef void deallocate(void *block, int64_t nbytes) noexcept nogil:
 
 # ---- storages
 
+cdef int32_t generation = 1       # what `writable` of new storages says: not zero, and larger for younger ones
+
+
+def new_generation():
+    """Begin a new generation of storages; -> its number."""
+    global generation
+    generation += 1
+    return generation
+
+
+def youngest(size_t storage):
+    """The generation of the storage at an address."""
+    return (<storage_t *>storage).writable
+
+
 cdef inline void initialize(storage_t *storage, int64_t nbytes, char *data, int size_class) noexcept nogil:
     """Fill in the header."""
     storage.count = 1
@@ -237,7 +252,7 @@ cdef inline void initialize(storage_t *storage, int64_t nbytes, char *data, int 
     storage.data = data
     storage.owner = NULL
     storage.size_class = size_class
-    storage.writable = True
+    storage.writable = generation
     memset(&storage.version, 0, sizeof(version_t))
     storage.version.embedded = True
     storage.version.count = 1
@@ -287,9 +302,21 @@ cdef storage_t *storage_foreign(void *data, int64_t nbytes, object owner, bint w
     if storage == NULL:
         return no_memory(nbytes)
     initialize(storage, nbytes, <char *>data, FOREIGN)
-    storage.writable = writable
+    storage.writable = generation if writable else False
     storage.owner = take_reference(owner)
     return storage
+
+
+cdef inline void free_storage(storage_t *storage) noexcept nogil:
+    """Free the struct, and small memory with it."""
+    if storage.version.code != NULL:
+        drop_reference(storage.version.code)
+    if storage.size_class >= FIRST_LARGE or storage.size_class == FOREIGN:
+        deallocate(storage, sizeof(storage_t))
+    else:
+        deallocate_class(storage.data, storage.size_class)
+        if EACH_APART:
+            free(storage)
 
 
 cdef void storage_release(storage_t *storage) noexcept nogil:
@@ -300,7 +327,8 @@ cdef void storage_release(storage_t *storage) noexcept nogil:
     owner = storage.owner
     if storage.size_class >= FIRST_LARGE:
         give_large(storage.data, storage.size_class - FIRST_LARGE)
-    version_release(&storage.version)        # and with it the storage itself, unless others count with it
+    if atomic_is_last(&storage.version.count):       # else others count with it, and the last of them frees
+        free_storage(storage)
     if owner != NULL:
         drop_reference(owner)
 
@@ -318,21 +346,14 @@ cdef version_t *version_new() noexcept nogil:
 
 cdef void version_release(version_t *version) noexcept nogil:
     """Give one count back; the last one frees. One of the counts of an embedded counter is that of its storage."""
-    cdef storage_t *storage
     if version == NULL or not atomic_is_last(&version.count):
+        return
+    if version.embedded:
+        free_storage(<storage_t *>(<char *>version - (sizeof(storage_t) - sizeof(version_t))))   # it is the last member
         return
     if version.code != NULL:
         drop_reference(version.code)
-    if not version.embedded:
-        deallocate(version, sizeof(version_t))
-        return
-    storage = <storage_t *>(<char *>version - (sizeof(storage_t) - sizeof(version_t)))       # it is the last member
-    if storage.size_class >= FIRST_LARGE or storage.size_class == FOREIGN:
-        deallocate(storage, sizeof(storage_t))
-    else:
-        deallocate_class(storage.data, storage.size_class)
-        if EACH_APART:
-            free(storage)
+    deallocate(version, sizeof(version_t))
 
 
 # ---- references to Python objects

@@ -1,4 +1,4 @@
-"""Integer arithmetic as the reference has it: division that refuses zero, powers, sign bits."""
+"""Integer arithmetic as PyTorch has it: division that refuses zero, powers, sign bits."""
 
 from cygrad._core.primitives.primitive_table cimport loop_t
 

@@ -1,5 +1,5 @@
 """
-Integer arithmetic as the reference has it: division that refuses zero, powers, sign bits.
+Integer arithmetic as PyTorch has it: division that refuses zero, powers, sign bits.
 
 Importing this module enters its loops in the table of `loops`. The last parameter of a loop is the `data`
 of loop_t; its pointer type tells the compiler which element type is meant.

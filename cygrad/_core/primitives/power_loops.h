@@ -121,7 +121,7 @@ static int NAME(power_loop)(const REAL *x, double exponent, REAL *out, int64_t n
             for (int i = 0; i < count; i++)
                 l[i] = h[i];
         for (int i = 0; i < count; i++) {
-            const double size = fabs(l[i]), edge = whole & 1 && !half || !whole ? v[i] : fabs(v[i]);
+            const double size = fabs(l[i]), edge = (whole & 1 && !half) || !whole ? v[i] : fabs(v[i]);
             const int special = v[i] == 0 || fabs(v[i]) == INFINITY || v[i] != v[i];
             const int impossible = half && v[i] < 0;
             h[i] = impossible ? NAN : special ? (negative ? 1 / edge : edge) : h[i];

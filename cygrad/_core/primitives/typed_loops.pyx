@@ -121,7 +121,7 @@ cdef void clamp_loop(char **arguments, const int64_t *n, const int64_t *steps, o
 
 
 cdef void sign_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """1, -1 or 0; of nan, as the reference has it, 0."""
+    """1, -1 or 0; of nan, as PyTorch has it, 0."""
     cdef int64_t i, size = sizeof(real_t)
     cdef real_t x
     if steps[0] == size and steps[1] == size:

@@ -110,7 +110,7 @@ class Reader(ast.NodeVisitor):
         return self.value(node, "constant", types.get(type(value), "number"), (), value)
 
     def visit_Block(self, node):
-        """What is defined is computed once, in order; a definition that must be skipped at times says so itself."""
+        """What is defined is computed once, in order."""
         values = []
         for definition in node.definitions:
             name = definition.targets[0].id
@@ -358,7 +358,32 @@ def parse(title: str, text: str) -> ast.expr:
             raise FormulaError(explain(title, text, "expected 'name = expression' before the last line", *place(line)))
     if not isinstance(last, ast.Expr):
         raise FormulaError(explain(title, text, "the last line must be an expression", *place(last)))
-    return ast.copy_location(Block(definitions, last.value), last) if definitions else last.value
+    return arrange(definitions, last.value)
+
+
+def arrange(definitions: list[ast.Assign], value: ast.expr) -> ast.expr:
+    """The value, as a block with its definitions; what only one side of a condition names goes to that side."""
+    if not definitions:
+        return value
+    if isinstance(value, ast.IfExp):
+        sides, within = (value.body, value.orelse), []
+        for side, other in (sides, sides[::-1]):
+            elsewhere = reading(definitions, [value.test, other])
+            here = reading(definitions, [side]) - elsewhere
+            within.append([line for line in definitions if line.targets[0].id in here])
+        moved = [line for lines in within for line in lines]
+        definitions = [line for line in definitions if line not in moved]
+        value.body, value.orelse = (arrange(*pair) for pair in zip(within, sides, strict=True))
+    return ast.copy_location(Block(definitions, value), value)
+
+
+def reading(definitions: list[ast.Assign], trees) -> set[str]:
+    """The names that expressions need, by way of definitions, too."""
+    found = {part.id for tree in trees for part in ast.walk(tree) if isinstance(part, ast.Name)}
+    for line in reversed(definitions):
+        if line.targets[0].id in found:
+            found |= {part.id for part in ast.walk(line.value) if isinstance(part, ast.Name)}
+    return found
 
 
 def place(node: ast.AST) -> tuple[int, int]:

@@ -126,9 +126,7 @@ def recorded_function(row: dict, layout: list, argument: str, functions: dict, e
         lines.append(assign(body, entry.name, SAVED, number))
     for name, number in gradient_names(row).items():
         lines.append(assign(body, name, GRADS, None if name == "grads" else number))
-    if isinstance(body, Block):
-        lines, body = lines + body.definitions, body.value
-    lines.append(ast.copy_location(ast.Return(body), body))
+    lines += statements(body)
     parameters = ast.arguments([ast.arg(GRADS, lineno=1, col_offset=0),
                                 ast.arg(SAVED, lineno=1, col_offset=0)], [], None, [], [], None, [])
     name = f"{row['name']}_{argument}_gradient"
@@ -138,6 +136,16 @@ def recorded_function(row: dict, layout: list, argument: str, functions: dict, e
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     made = next(code for code in compile(module, file, "exec").co_consts if hasattr(code, "co_code"))
     return type(recorded_function)(made, namespace(made.co_names, functions), name)
+
+
+def statements(body: ast.expr) -> list[ast.stmt]:
+    """What returns the value of an expression or block."""
+    if not isinstance(body, Block):
+        return [ast.copy_location(ast.Return(body), body)]
+    if not isinstance(body.value, ast.IfExp):
+        return [*body.definitions, *statements(body.value)]
+    choice = ast.If(body.value.test, statements(body.value.body), statements(body.value.orelse))
+    return [*body.definitions, ast.copy_location(choice, body.value)]
 
 
 def assign(like, name, source, number):

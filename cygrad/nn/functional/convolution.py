@@ -6,7 +6,7 @@ from cygrad.operators import OPERATORS
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
-_convolution, _convolution_input = OPERATORS["convolution"], OPERATORS["convolution_input"]
+_convolution, _convolution_input = OPERATORS["convolution"], OPERATORS["convolution_input_backward"]
 _KERNEL = ("width", "height and width", "depth, height and width")
 
 

@@ -4,7 +4,7 @@ from cygrad.operators import OPERATORS
 
 __all__ = ["fold", "unfold"]
 
-_unfold, _fold = OPERATORS["unfold_patches"], OPERATORS["fold_patches"]
+_unfold, _fold = OPERATORS["im2col"], OPERATORS["col2im"]
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):

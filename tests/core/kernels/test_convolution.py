@@ -80,15 +80,15 @@ def test_definition(seed, dtype):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_gradients_are_transposes(seed):
-    """<convolution(x, w), g> = <x, convolution_input(g, w)> = <w, convolution_weight(g, x)>, exactly."""
+    """<convolution(x, w), g> = <x, convolution_input_backward(g, w)> = <w, convolution_weight_backward(g, x)>."""
     random = np.random.default_rng(100 + seed)
     x, weight, *options = problem(random, float)
     x, weight = cygrad.tensor(np.array(x)), cygrad.tensor(np.array(weight))
     result = OPERATORS["convolution"](x, weight, None, *options)
     grad = cygrad.tensor(random.integers(-3, 4, tuple(result.shape)).astype(float))
     product = (result * grad).sum().item()
-    assert (OPERATORS["convolution_input"](grad, weight, None, x.shape, *options) * x).sum().item() == product
-    assert (OPERATORS["convolution_weight"](grad, x, weight.shape, *options) * weight).sum().item() == product
+    assert (OPERATORS["convolution_input_backward"](grad, weight, None, x.shape, *options) * x).sum().item() == product
+    assert (OPERATORS["convolution_weight_backward"](grad, x, weight.shape, *options) * weight).sum().item() == product
 
 
 def test_same_bits_for_any_number_of_threads():
@@ -140,14 +140,17 @@ def test_frozen_kernels_save_nothing():
 
 
 @pytest.mark.parametrize(("call", "match"), [
-    (lambda: OPERATORS["convolution_input"](cygrad.ones(1, 1, 3), cygrad.ones(1, 1, 2), None, (1, 1, 5), 1, 0, 1, 1),
-     "convolution_input: .*grad"),
-    (lambda: OPERATORS["convolution_weight"](cygrad.ones(1, 1, 3), cygrad.ones(1, 1, 4), (1, 2, 2), 1, 0, 1, 1),
-     "convolution_weight: the number of channels"),
-    (lambda: OPERATORS["pool_add"](cygrad.ones(1, 1, 2), cygrad.tensor([[[0, 9]]]), (1, 1, 4), 1), "invalid index"),
-    (lambda: OPERATORS["pool_add"](cygrad.ones(1, 1, 2), cygrad.tensor([[[0, 1]]]), (2, 1, 4), 1),
+    (lambda: OPERATORS["convolution_input_backward"](
+        cygrad.ones(1, 1, 3), cygrad.ones(1, 1, 2), None, (1, 1, 5), 1, 0, 1, 1),
+     "convolution_input_backward: .*grad"),
+    (lambda: OPERATORS["convolution_weight_backward"](
+        cygrad.ones(1, 1, 3), cygrad.ones(1, 1, 4), (1, 2, 2), 1, 0, 1, 1),
+     "convolution_weight_backward: the number of channels"),
+    (lambda: OPERATORS["max_pool_backward"](
+        cygrad.ones(1, 1, 2), cygrad.tensor([[[0, 9]]]), (1, 1, 4), 1), "invalid index"),
+    (lambda: OPERATORS["max_pool_backward"](cygrad.ones(1, 1, 2), cygrad.tensor([[[0, 1]]]), (2, 1, 4), 1),
      "sizes of the planes"),
-    (lambda: OPERATORS["pool_pick"](cygrad.ones(1, 2), cygrad.tensor([[0]]), 5), "same number of dimensions"),
+    (lambda: OPERATORS["max_pool_gather"](cygrad.ones(1, 2), cygrad.tensor([[0]]), 5), "same number of dimensions"),
     (lambda: F.conv2d(cygrad.ones(1, 1, 1, 1).expand(1, 1, 1 << 40, 4), cygrad.ones(1, 1, 1, 1)),
      "less than 2\\*\\*31"),
     (lambda: F.conv2d(cygrad.ones(1, 1, 1, 1).expand(1, 1, 1 << 20, 1 << 30), cygrad.ones(1, 1, 1, 1)), "2\\*\\*31"),

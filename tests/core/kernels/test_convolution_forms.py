@@ -71,9 +71,9 @@ def test_definition(form, seed, dtype):
     np.testing.assert_allclose(found.numpy(), expected, tolerance, tolerance * 10)
     grad = random.standard_normal(expected.shape).astype(dtype)
     against = convolved(*wide, *options)
-    for name, other, shape, mine in (("convolution_input", tensor(weight), images, wide[0]),
-                                     ("convolution_weight", tensor(x), kernel, wide[1])):
-        arguments = (None, shape) if name == "convolution_input" else (shape,)
+    for name, other, shape, mine in (("convolution_input_backward", tensor(weight), images, wide[0]),
+                                     ("convolution_weight_backward", tensor(x), kernel, wide[1])):
+        arguments = (None, shape) if name == "convolution_input_backward" else (shape,)
         back = OPERATORS[name](tensor(grad), other, *arguments, *options).numpy().astype(float)
         np.testing.assert_allclose((back * mine).sum(), (against * grad).sum(), tolerance * 10, tolerance * 100)
     # The product with one array says little about each element; a unit gradient says all of some.
@@ -81,7 +81,7 @@ def test_definition(form, seed, dtype):
         place = tuple(random.integers(0, size) for size in grad.shape)
         unit = np.zeros_like(grad)
         unit[place] = 1
-        back = OPERATORS["convolution_input"](tensor(unit), tensor(weight), None, images, *options).numpy()
+        back = OPERATORS["convolution_input_backward"](tensor(unit), tensor(weight), None, images, *options).numpy()
         at = tuple(random.integers(0, size) for size in images)
         probe = np.zeros(images)
         probe[at] = 1
@@ -106,8 +106,8 @@ def test_forms_agree(form, images, kernel, groups):
     def results(name):
         force_form(name)
         return [OPERATORS["convolution"](x, weight, None, *options).numpy(),
-                OPERATORS["convolution_input"](grad, weight, bias, images, *options).numpy(),
-                OPERATORS["convolution_weight"](grad, x, kernel, *options).numpy()]
+                OPERATORS["convolution_input_backward"](grad, weight, bias, images, *options).numpy(),
+                OPERATORS["convolution_weight_backward"](grad, x, kernel, *options).numpy()]
 
     for found, expected in zip(results(form), results("columns"), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
@@ -124,8 +124,8 @@ def test_bits_depend_on_neither_threads_nor_layout(form, images, kernel, groups,
     def results(x, grad):
         return [found.numpy().tobytes() for found in (
             OPERATORS["convolution"](x, weight, None, *options),
-            OPERATORS["convolution_input"](grad, weight, None, images, *options),
-            OPERATORS["convolution_weight"](grad, x, kernel, *options))]
+            OPERATORS["convolution_input_backward"](grad, weight, None, images, *options),
+            OPERATORS["convolution_weight_backward"](grad, x, kernel, *options))]
 
     expected = results(x, grad)
     assert results(x, grad) == expected
@@ -146,8 +146,8 @@ def test_what_memory_held_before_does_not_matter(form, images, kernel, groups):
     def results(before):
         found = []
         for call in (lambda: OPERATORS["convolution"](x, weight, None, *options),
-                     lambda: OPERATORS["convolution_input"](grad, weight, None, images, *options),
-                     lambda: OPERATORS["convolution_weight"](grad, x, kernel, *options)):
+                     lambda: OPERATORS["convolution_input_backward"](grad, weight, None, images, *options),
+                     lambda: OPERATORS["convolution_weight_backward"](grad, x, kernel, *options)):
             waste = [cygrad.full((1 << size,), before) for size in range(8, 22) for _ in range(4)]
             del waste
             found.append(call().numpy().tobytes())
@@ -171,8 +171,8 @@ def test_inf_and_nan_stay_where_they_belong(form, which, bad):
         force_form(forced)
         return [np.isfinite(found.numpy()) for found in (
             OPERATORS["convolution"](tensors[0], tensors[1], None, *options),
-            OPERATORS["convolution_input"](tensors[2], tensors[1], None, images, *options),
-            OPERATORS["convolution_weight"](tensors[2], tensors[0], kernel, *options))]
+            OPERATORS["convolution_input_backward"](tensors[2], tensors[1], None, images, *options),
+            OPERATORS["convolution_weight_backward"](tensors[2], tensors[0], kernel, *options))]
 
     for found, expected in zip(finite(form), finite("columns"), strict=True):
         np.testing.assert_array_equal(found, expected)
@@ -197,8 +197,8 @@ def test_rounding_of_winograd():
         force_form(form)
         a, b, c = (cygrad.tensor(array.astype(dtype)) for array in (x, weight, grad))
         found = [OPERATORS["convolution"](a, b, None, *options),
-                 OPERATORS["convolution_input"](c, b, None, x.shape, *options),
-                 OPERATORS["convolution_weight"](c, a, weight.shape, *options)]
+                 OPERATORS["convolution_input_backward"](c, b, None, x.shape, *options),
+                 OPERATORS["convolution_weight_backward"](c, a, weight.shape, *options)]
         force_form(None)
         return [tensor.numpy().astype(float) for tensor in found]
 

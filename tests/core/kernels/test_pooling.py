@@ -90,7 +90,7 @@ def test_elements_of_one_place_are_added():
     random = np.random.default_rng(0)
     places = random.integers(-1, 5, (2, 3, 41))
     grad = random.integers(-9, 9, places.shape).astype(float)
-    found = OPERATORS["pool_add"](cygrad.tensor(grad), cygrad.tensor(places), (2, 3, 5), 1).numpy()
+    found = OPERATORS["max_pool_backward"](cygrad.tensor(grad), cygrad.tensor(places), (2, 3, 5), 1).numpy()
     for plane in np.ndindex(2, 3):
         for place in range(5):
             assert found[*plane, place] == grad[plane][places[plane] == place].sum()
@@ -101,8 +101,8 @@ def test_elements_of_one_place_are_added():
 def test_places_out_of_bounds(wrong, at):
     places = np.zeros((2, 41), int)
     places[1, at] = wrong
-    for call in (lambda: OPERATORS["pool_add"](cygrad.ones(2, 41), cygrad.tensor(places), (2, 5), 1),
-                 lambda: OPERATORS["pool_pick"](cygrad.ones(2, 5), cygrad.tensor(places), 1),
+    for call in (lambda: OPERATORS["max_pool_backward"](cygrad.ones(2, 41), cygrad.tensor(places), (2, 5), 1),
+                 lambda: OPERATORS["max_pool_gather"](cygrad.ones(2, 5), cygrad.tensor(places), 1),
                  lambda: OPERATORS["max_unpool"](cygrad.ones(2, 41), cygrad.tensor(places), (2, 5), 1)):
         with pytest.raises(RuntimeError, match=f"found an invalid index \\(got {wrong}, expected 0 to 4"):
             call()

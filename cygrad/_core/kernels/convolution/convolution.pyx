@@ -170,8 +170,8 @@ cdef int convolution_kernel(const value_t *arguments, value_t *results) noexcept
     return status
 
 
-cdef int convolution_input_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """convolution_input(grad, weight, bias, shape, stride, padding, dilation, groups)."""
+cdef int convolution_input_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """convolution_input_backward(grad, weight, bias, shape, stride, padding, dilation, groups)."""
     cdef problem_t problem
     cdef geometry_t *g = &problem.geometry
     cdef array_t *grad
@@ -180,7 +180,7 @@ cdef int convolution_input_kernel(const value_t *arguments, value_t *results) no
     cdef array_t *result = NULL
     cdef const int64_t *given
     cdef int64_t shape[MAX_DIMS]
-    cdef const char *name = b"convolution_input"
+    cdef const char *name = b"convolution_input_backward"
     cdef int ndim, status = array_argument(name, b"grad", &arguments[0], &grad)
     if status == OK:
         status = _check_images(name, b"grad", grad)
@@ -210,15 +210,15 @@ cdef int convolution_input_kernel(const value_t *arguments, value_t *results) no
     return status
 
 
-cdef int convolution_weight_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """convolution_weight(grad, input, shape, stride, padding, dilation, groups)."""
+cdef int convolution_weight_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """convolution_weight_backward(grad, input, shape, stride, padding, dilation, groups)."""
     cdef problem_t problem
     cdef array_t *grad
     cdef array_t *input
     cdef array_t *result = NULL
     cdef const int64_t *given
     cdef int64_t shape[MAX_DIMS]
-    cdef const char *name = b"convolution_weight"
+    cdef const char *name = b"convolution_weight_backward"
     cdef int ndim, status = array_argument(name, b"grad", &arguments[0], &grad)
     if status == OK:
         status = array_argument(name, b"input", &arguments[1], &input)
@@ -246,5 +246,5 @@ cdef int convolution_weight_kernel(const value_t *arguments, value_t *results) n
 
 
 register_kernel("convolution", convolution_kernel)
-register_kernel("convolution_input", convolution_input_kernel)
-register_kernel("convolution_weight", convolution_weight_kernel)
+register_kernel("convolution_input_backward", convolution_input_backward_kernel)
+register_kernel("convolution_weight_backward", convolution_weight_backward_kernel)

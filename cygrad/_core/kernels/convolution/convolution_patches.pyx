@@ -61,8 +61,8 @@ cdef int _read(const char *name, const value_t *sizes, geometry_t *geometry) noe
     return status if status != OK else read_movement(name, 2, movement, False, geometry)
 
 
-cdef int unfold_patches_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """unfold_patches(self, kernel_size, dilation, padding, stride): a batch of images."""
+cdef int im2col_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """im2col(self, kernel_size, dilation, padding, stride): a batch of images."""
     cdef work_t work
     cdef geometry_t *g = &work.geometry
     cdef array_t *self
@@ -90,8 +90,8 @@ cdef int unfold_patches_kernel(const value_t *arguments, value_t *results) noexc
     return array_result(result, &results[0])
 
 
-cdef int fold_patches_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """fold_patches(self, output_size, kernel_size, dilation, padding, stride): a batch of matrices."""
+cdef int col2im_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """col2im(self, output_size, kernel_size, dilation, padding, stride): a batch of matrices."""
     cdef work_t work
     cdef geometry_t *g = &work.geometry
     cdef array_t *self
@@ -134,5 +134,5 @@ cdef int fold_patches_kernel(const value_t *arguments, value_t *results) noexcep
     return array_result(result, &results[0])
 
 
-register_kernel("unfold_patches", unfold_patches_kernel)
-register_kernel("fold_patches", fold_patches_kernel)
+register_kernel("im2col", im2col_kernel)
+register_kernel("col2im", col2im_kernel)

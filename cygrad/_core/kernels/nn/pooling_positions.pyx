@@ -210,9 +210,9 @@ cdef int _put(const char *name, move_t move, const value_t *arguments, value_t *
     return array_result(result, &results[0])
 
 
-cdef int pool_add_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """pool_add(self, indices, shape, n)."""
-    return _put(b"pool_add", ADD, arguments, results)
+cdef int max_pool_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """max_pool_backward(self, indices, shape, n)."""
+    return _put(b"max_pool_backward", ADD, arguments, results)
 
 
 cdef int max_unpool_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -220,21 +220,21 @@ cdef int max_unpool_kernel(const value_t *arguments, value_t *results) noexcept 
     return _put(b"max_unpool", PLACE, arguments, results)
 
 
-cdef int pool_pick_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """pool_pick(self, indices, n)."""
+cdef int max_pool_gather_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """max_pool_gather(self, indices, n)."""
     cdef work_t work
     cdef array_t *self
     cdef array_t *places
     cdef array_t *result = NULL
-    cdef int i, status = _read(&work, b"pool_pick", &arguments[0], &arguments[1], &arguments[2], &self, &places)
+    cdef int i, status = _read(&work, b"max_pool_gather", &arguments[0], &arguments[1], &arguments[2], &self, &places)
     if status != OK:
         return status
     for i in range(self.ndim - work.n):
         if self.shape[i] != places.shape[i]:
-            snprintf(message(), MESSAGE, b"pool_pick: input and indices must have the same planes (got shapes %s and "
-                     b"%s).", shape_text(self), shape_text(places))
+            snprintf(message(), MESSAGE, b"max_pool_gather: input and indices must have the same planes "
+                     b"(got shapes %s and %s).", shape_text(self), shape_text(places))
             return RUNTIME_ERROR
-    status = new_array(b"pool_pick", self.dtype, places.ndim, places.shape, &result)
+    status = new_array(b"max_pool_gather", self.dtype, places.ndim, places.shape, &result)
     if status != OK:
         return status
     self = as_contiguous(self, -1)
@@ -249,6 +249,6 @@ cdef int pool_pick_kernel(const value_t *arguments, value_t *results) noexcept n
     return array_result(result, &results[0])
 
 
-register_kernel("pool_add", pool_add_kernel)
+register_kernel("max_pool_backward", max_pool_backward_kernel)
 register_kernel("max_unpool", max_unpool_kernel)
-register_kernel("pool_pick", pool_pick_kernel)
+register_kernel("max_pool_gather", max_pool_gather_kernel)

@@ -1,7 +1,7 @@
 """
 The element-wise part of recurrent cells: what an LSTM or a GRU makes of the logits of its gates.
 
-A row of logits is several blocks of n units, in the order of the reference's weights: input, forget, candidate and
+A row of logits is several blocks of n units, in the order of PyTorch's weights: input, forget, candidate and
 output gate of an LSTM; reset, update and candidate of a GRU. Activations have a first dimension for the gates instead;
 those of an LSTM have tanh of the new cell as a fifth one. Rows are independent: threads do not change a bit.
 """

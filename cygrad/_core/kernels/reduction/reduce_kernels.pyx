@@ -166,7 +166,7 @@ cdef int _truth(const char *name, int operation, const value_t *arguments, value
     if status != OK:
         return status
     if reduction.all and arguments[1].kind != NOTHING:
-        # An empty list of dimensions names none here, as in the reference.
+        # An empty list of dimensions names none here, as in PyTorch.
         reduction.ndim = reduction.self.ndim
         for i in range(reduction.ndim):
             reduction.reduced[i] = False

@@ -118,7 +118,7 @@ cdef int _read(const char *name, const value_t *self_value, const value_t *dim_v
 
 cdef int _scanned(const char *name, operation_t operation, const value_t *arguments, int wanted,
                   value_t *results) noexcept nogil:
-    """The scan in dtype `wanted` (-1: as the reference chooses)."""
+    """The scan in dtype `wanted` (-1: as PyTorch chooses)."""
     cdef work_t work
     cdef array_t *self
     cdef array_t *source

@@ -39,7 +39,7 @@ template <class T> void entries_of(const char *data, int64_t stride, int64_t n, 
     for (int64_t i = 0; i < n; i++) entries[i] = entry_t{key_of(p[i * stride]) ^ turn, i};
 }
 
-// As the reference does it: by comparisons that are false for nan.
+// As PyTorch does it: by comparisons that are false for nan.
 template <class T> int64_t search(const char *row, int64_t n, const char *value, int right) {
     const T *p = (const T *)row;
     T x;
