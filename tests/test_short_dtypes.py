@@ -103,7 +103,7 @@ def test_promotion_of_operands(name):
             assert f"torch.{found.dtype.name}" == str(expected.dtype)
     x = cygrad.tensor(0.1, dtype=ours)
     assert (x == 0.1).item() and not (x.float() == 0.1).item()
-    for function in (lambda x: x % 0.3, lambda x: x.fmod(0.3), lambda x: x // 0.3, lambda x: x * 0.3, lambda x: x ** 0.3):
+    for function in (lambda x: x % 0.3, lambda x: x.fmod(0.3), lambda x: x // 0.3, lambda x: x * 0.3):
         assert function(cygrad.arange(10, dtype=ours)).tolist() == function(torch.arange(10, dtype=theirs)).tolist()
     with pytest.raises(RuntimeError, match="expected tensors of the same dtype"):
         cygrad.ones(2, 2, dtype=ours) @ cygrad.ones(2, 2)

@@ -20,7 +20,8 @@ from cygrad._core.elementwise.program cimport MAX_REGISTERS, instruction_t
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.primitives.cast cimport cast_loops, number_to_cell
-from cygrad._core.primitives.primitive_table cimport FLOAT, SELECT, entries, entry_t, primitive as primitive_of, primitives
+from cygrad._core.primitives.primitive_table cimport FLOAT, SELECT, entries, entry_t, primitives
+from cygrad._core.primitives.primitive_table cimport primitive as primitive_of
 
 cdef int _remainder = primitive_of("remainder"), _fmod = primitive_of("fmod")
 
@@ -235,8 +236,8 @@ cdef int slot_in(builder_t *builder, program_t *program, int index, int dtype, i
     Where the register lies, as a number of `dtype`, in the dtype that is computed in.
 
     An array of another dtype is rounded to the shorter one first, as if it had been cast by itself; numbers are only
-    where `rounded` says so: in comparisons, since a tensor of float16 that was filled with 0.1 equals 0.1, and divisors of
-    which the remainder is asked, as PyTorch has it.
+    where `rounded` says so: in comparisons, since a tensor of float16 that was filled with 0.1 equals 0.1, and as divisors
+    of remainders, as PyTorch has it.
     """
     cdef register_t *register = &builder.registers[index]
     cdef int[1] slots
