@@ -236,8 +236,8 @@ cdef int slot_in(builder_t *builder, program_t *program, int index, int dtype, i
     Where the register lies, as a number of `dtype`, in the dtype that is computed in.
 
     An array of another dtype is rounded to the shorter one first, as if it had been cast by itself; numbers are only
-    where `rounded` says so: in comparisons, since a tensor of float16 that was filled with 0.1 equals 0.1, and as divisors
-    of remainders, as PyTorch has it.
+    where `rounded` says so: in comparisons, since a tensor of float16 that was filled with 0.1 equals 0.1, and as
+    divisors of remainders, as PyTorch has it.
     """
     cdef register_t *register = &builder.registers[index]
     cdef int[1] slots
