@@ -54,12 +54,12 @@ cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor 
     """What shares the memory of an argument has a tangent that shares the memory of the argument's."""
     if output is argument:
         if tangent is not given:
-            raise RuntimeError(f"{node.name()}: its forward changes an input in place, so its jvp must change that input's "
-                               "tangent in place and return it (got a new tangent).")
+            raise RuntimeError(f"{node.name()}: its forward changes an input in place, so jvp must change the tangent "
+                               "of that input in place and return it (got a new tangent).")
     elif (output.base is not None and output.base is (argument if argument.base is None else argument.base)
             and (tangent.base is None or tangent.base is not (given if given.base is None else given.base))):
-        raise RuntimeError(f"{node.name()}: its forward returns a view of an input, so its jvp must return a view of that "
-                           "input's tangent (got a tangent with memory of its own). Return tangent.view_as(tangent), "
+        raise RuntimeError(f"{node.name()}: its forward returns a view of an input, so jvp must return a view of the "
+                           "tangent of that input (got one with memory of its own). Return tangent.view_as(tangent), "
                            "or the view that forward makes.")
     return 0
 
