@@ -52,8 +52,6 @@ cdef enum:
     BRIEF_WORK = 1024       # getting it back
 
 
-
-
 cdef class GraphTask:
     """One call of backward: its plan and how it is to be run."""
 
