@@ -65,8 +65,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     run_backward("backward", outputs, gradients, bool(keep), bool(create_graph), inputs, True, True)
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None,
-         is_grads_batched=False, materialize_grads=False):
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
+         allow_unused=None, is_grads_batched=False, materialize_grads=False):
     """
     The gradients of `outputs` with respect to `inputs`; no ``.grad`` is touched.
 
@@ -82,6 +82,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         Keep what the graph has saved. Default: the value of `create_graph`.
     create_graph : bool, default False
         Record the computation, for gradients of higher order.
+    only_inputs : bool, default True
+        Accepted for programs that pass it; gradients of other leaves are not touched in any case.
     allow_unused : bool, optional
         Give None for inputs that the outputs do not depend on, instead of an error. Default: the value of
         `materialize_grads`.
