@@ -15,7 +15,7 @@ come from next time.
 
 cimport cython
 from cygrad._core.arrays.array cimport array_empty_like, array_t, release, retain
-from cygrad._core.arrays.dtype cimport BOOL, dtype_object
+from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object
 from cygrad._core.arrays.interop cimport set_door
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
 from cygrad._core.dispatch.tangents cimport RECORDING, InplaceStep, set_listener
@@ -210,6 +210,8 @@ cdef class Recorder:
         found = self.by_array.get(<size_t>array)
         if found is not None:
             return found
+        if array.dtype >= FLOAT16:
+            self.lose(f"a tensor of {dtype_name(array.dtype).decode()}, which kernels do not compute in")
         held = Held()
         held.array = retain(array)
         number = len(self.arrays)
