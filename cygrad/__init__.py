@@ -100,10 +100,12 @@ from math import e, inf, nan, pi
 # Loaded when they are first asked for: most programs need only some of them, and importing takes its time. They use the
 # functions above, under the name of the package.
 _LATE = {**{name: (f"cygrad.{name}", None) for name in (
-    "config", "distributed", "distributions", "multiprocessing", "nn", "optim", "profiler", "safetensors",
-    "serialization", "signal", "sparse", "utils")},
+    "array_api", "compiling", "config", "distributed", "distributions", "func", "multiprocessing", "nn", "optim",
+    "profiler", "safetensors", "serialization", "signal", "sparse", "utils")},
+         "compile": ("cygrad.compiling", "compile"),
          "load": ("cygrad.serialization", "load"), "save": ("cygrad.serialization", "save"),
-         "show_config": ("cygrad.config", "show_config"), "stand_in": ("cygrad.compatibility", "stand_in")}
+         "show_config": ("cygrad.config", "show_config"), "stand_in": ("cygrad.compatibility", "stand_in"),
+         "vmap": ("cygrad.func", "vmap")}
 
 
 def __getattr__(name):

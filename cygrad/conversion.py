@@ -5,6 +5,7 @@ from numbers import Number
 
 import numpy as np
 
+from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.creation import access
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.modes import is_grad_enabled
@@ -44,6 +45,13 @@ def numpy(input, *, force=False):
     return access.numpy_view(input)
 
 
+def values_of(input):
+    """The elements without history, for checks; of a tensor under `vmap` those of all entries of the batch."""
+    if type(input) is not Tensor and hasattr(input, "_entries"):
+        return input._entries()
+    return access.elements(input.detach())
+
+
 def array(input, dtype=None, copy=None):
     """What ``numpy.asarray(tensor)`` calls."""
     found = numpy(input)
@@ -64,12 +72,16 @@ def tolist(input):
     >>> cygrad.tensor([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
-    return access.numpy_view(input).tolist()
+    return access.elements(input).tolist()
 
 
 def dlpack(input, **options):
     """Hand the memory to another library that speaks DLPack."""
     return numpy(input).__dlpack__(**options)
+
+
+# What NumPy has no dtype for, and integers of the same size.
+WITHOUT_NUMPY = {dtypes.bfloat16: dtypes.int16, dtypes.complex32: dtypes.int32}
 
 
 def _conversion(name, convert, kind):
@@ -116,12 +128,17 @@ def reduce(input, protocol):
         raise RuntimeError("pickle: a tensor that an operation made cannot be pickled, its graph would be lost. "
                            "Use detach() first.")
     attributes = dict(input.__dict__) if input.__dict__ else None
-    return _rebuild, (type(input), np.ascontiguousarray(access.numpy_view(input)).reshape(tuple(input.shape)),
-                      input.requires_grad, attributes)
+    source = input
+    if (known := input.dtype) in WITHOUT_NUMPY:            # its bits travel as integers
+        source = access.seen_as(input.detach(), WITHOUT_NUMPY[known])
+    return _rebuild, (type(input), np.ascontiguousarray(access.numpy_view(source)).reshape(tuple(input.shape)),
+                      input.requires_grad, attributes, *((known,) if source is not input else ()))
 
 
-def _rebuild(cls, elements, requires_grad, attributes):
+def _rebuild(cls, elements, requires_grad, attributes, dtype=None):
     tensor = from_numpy(elements.copy() if not elements.flags.writeable else elements)
+    if dtype is not None:
+        tensor = access.seen_as(tensor, dtype)
     if cls is not Tensor:
         tensor = make_subclass(cls, tensor, requires_grad)
     else:

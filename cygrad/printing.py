@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.arrays.dtype import get_default_dtype, int64
+from cygrad._core.creation.access import elements
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
 
@@ -280,7 +281,7 @@ def tensor_repr(self) -> str:
     """
     name = type(self).__name__
     prefix = "tensor(" if name in ("Tensor", "Parameter") else f"{name}("
-    values = None if self.is_meta else self.detach().numpy()
+    values = None if self.is_meta else elements(self.detach())
     text = prefix + ("..." if values is None else _elements_text(values, len(prefix)) if values.size else "[]")
     # The length of the last line, with the closing bracket and a space to spare.
     used = len(text) - text.rfind("\n") + 1

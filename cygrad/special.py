@@ -6,7 +6,7 @@ __all__ = []
 
 # Name here -> name of the row, or of the composed function.
 _ROWS = """
-    bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v
+    airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v
     chebyshev_polynomial_w digamma entr erf erfc erfcx erfinv exp2 expm1 hermite_polynomial_h hermite_polynomial_he i0
     i0e i1 i1e laguerre_polynomial_l legendre_polynomial_p log1p log_ndtr modified_bessel_k0 modified_bessel_k1 ndtr
     ndtri scaled_modified_bessel_k0 scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t

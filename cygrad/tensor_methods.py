@@ -12,12 +12,12 @@ from cygrad._core.graph.tensor import Tensor, install
 __all__ = []
 
 
-def _late(name):
-    """A method that is loaded when it is first called."""
+def _late(name, module):
+    """A method that is loaded when it is first called: the one of this name in METHODS of a module."""
     def method(self, *args, **options):
-        return import_module("cygrad.compatibility.tensors").METHODS[name](self, *args, **options)
+        return import_module(module).METHODS[name](self, *args, **options)
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"``{name}`` of `cygrad.compatibility.tensors`."
+    method.__doc__ = f"``{name}`` of `{module}`."
     return method
 
 
@@ -38,16 +38,22 @@ _data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__,
                  doc="The same memory outside the graph, with a version counter of its own.")
 
 
-LATE = ("apply_", "as_subclass", "cauchy_", "dim_order", "geometric_", "is_distributed", "is_shared", "log_normal_",
-        "map2_", "map_", "module_load", "narrow_copy", "new", "new_empty_strided", "prelu", "record_stream",
-        "reinforce", "resize_", "resize_as_", "share_memory_", "sparse_mask", "storage", "storage_type",
-        "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "untyped_storage")
+LATE = {
+    "cygrad.compatibility.tensors": (
+        "__rdiv__", "apply_", "as_subclass", "cauchy_", "dim_order", "geometric_", "is_distributed", "is_shared",
+        "log_normal_", "map2_", "map_", "module_load", "narrow_copy", "new", "new_empty_strided", "prelu",
+        "record_stream", "reinforce", "resize_", "resize_as_", "share_memory_", "sparse_mask", "storage",
+        "storage_type", "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "untyped_storage"),
+    "cygrad.array_api": ("__array_namespace__", "to_device"),
+    # What is loaded installs its own methods in the place of these.
+    "cygrad.numpy_protocols": ("__array_ufunc__", "__array_function__"),
+}
 
 install({
     **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **fft.METHODS, **linalg.METHODS, **random.METHODS,
     **conversion.METHODS, **tensor_metadata.METHODS, **tensor_hooks.METHODS, **assign.METHODS,
     **{name: getattr(factories, name) for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")},
-    **{name: _late(name) for name in LATE},
+    **{name: _late(name, module) for module, names in LATE.items() for name in names},
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
     "__init__": creation.construct, "__init_subclass__": classmethod(_made_subclass),
     "__torch_function__": classmethod(override.torch_function),

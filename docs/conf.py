@@ -9,9 +9,11 @@ sys.path.insert(0, str(ROOT))
 import cygrad  # noqa: E402
 from benchmarks.plot import draw  # noqa: E402
 from build_tools.documents import write_pages  # noqa: E402
+from build_tools.rooms_picture import draw_rooms  # noqa: E402
 
 write_pages(ROOT)
 draw(ROOT / "docs" / "generated" / "ratios.svg")
+draw_rooms(ROOT / "docs" / "generated" / "rooms.svg")
 
 project = "cygrad"
 author = "The cygrad developers"

@@ -57,7 +57,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     check_forward_ad : bool, default False
         Check forward mode too, against the same differences.
     check_batched_forward_grad : bool, default False
-        Several tangents at once: not available.
+        With `check_forward_ad`: several tangents at once, under `cygrad.vmap`, must agree with one after the other.
     check_backward_ad : bool, default True
         Check backward mode.
     fast_mode : bool, default False
@@ -78,7 +78,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     ValueError
         If no input requires grad, or an input has elements that share memory.
     NotImplementedError
-        For several tangents at once and `masked`.
+        For `masked`.
 
     Examples
     --------
@@ -87,7 +87,10 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     >>> cygrad.autograd.gradcheck(cygrad.sin, x)
     True
     """
-    _refuse("gradcheck", check_batched_forward_grad=check_batched_forward_grad, masked=masked)
+    _refuse("gradcheck", masked=masked)
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("gradcheck: check_batched_forward_grad is about forward mode (got check_forward_ad=False). "
+                         "Set check_forward_ad=True, or leave it out.")
     if not check_backward_ad and not check_forward_ad:
         raise ValueError("gradcheck: nothing to check (got check_backward_ad=False and check_forward_ad=False). "
                          "Leave check_backward_ad out.")
@@ -101,7 +104,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
             return True
         check = _Check(func, inputs, checked, recorded, eps, atol, rtol)
         if check_forward_ad:
-            check.forward_mode(outputs, fast_mode)
+            check.forward_mode(outputs, fast_mode, check_batched_forward_grad)
         if not check_backward_ad:
             return True
         check.gradients_of_zero(outputs, check_grad_dtypes)
@@ -349,7 +352,7 @@ class _Check:
         return [np.zeros(_array(self.inputs[number]).shape) if gradient is None else np.array(_array(gradient))
                 for number, gradient in zip(self.checked, found, strict=True)]
 
-    def forward_mode(self, outputs, fast):
+    def forward_mode(self, outputs, fast, batched):
         """Derivatives along directions of the inputs, by tangents."""
         self.like = {number: _array(outputs[number]) for number in self.recorded}
         forward = ForwardCheck(self, _outputs)
@@ -363,6 +366,8 @@ class _Check:
             forward.projections(numerical, _components, np.random.default_rng(SEED), _draw, differences)
         else:
             forward.jacobians(numerical, _components)
+        if batched:
+            forward.batches(np.random.default_rng(SEED), _draw)
 
     def gradients_of_zero(self, outputs, check_dtypes):
         """Gradients have the shape and kind of their inputs, and are zeros for zeros."""

@@ -118,7 +118,11 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         raise ValueError("grad: materialize_grads=True means that unused inputs are allowed (got allow_unused=False). "
                          "Leave allow_unused out.")
     keep = bool(create_graph if retain_graph is None else retain_graph)
-    if is_grads_batched:
+    if any(type(output) is not Tensor and hasattr(output, "_entries") for output in outputs):
+        import cygrad
+        results = cygrad.func.inputs.gradients_of_entries(
+            outputs, inputs, _gradients("grad", outputs, grad_outputs), keep, bool(create_graph), bool(allow_unused))
+    elif is_grads_batched:
         results = _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused)
     else:
         results = run_backward("grad", outputs, _gradients("grad", outputs, grad_outputs), keep, bool(create_graph),
@@ -139,8 +143,8 @@ def _zeros(place, recorded):
 
 
 def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
-    """One vector-Jacobian product for each entry of the first dimension, stacked."""
-    from cygrad import stack
+    """One vector-Jacobian product for each entry of the first dimension, all at once."""
+    from cygrad import vmap
     gradients = _gradients("grad", outputs, grad_outputs)
     if any(gradient is None for gradient in gradients):
         raise RuntimeError("grad: is_grads_batched=True needs a batch of gradients for every output (got None).")
@@ -148,10 +152,16 @@ def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
     if len(sizes) != 1 or None in sizes:
         raise RuntimeError(f"grad: with is_grads_batched=True all grad_outputs need one first dimension of the same "
                            f"size (got {[tuple(gradient.shape) for gradient in gradients]}).")
-    (count,) = sizes
-    rows = [run_backward("grad", outputs, [gradient[i] for gradient in gradients], keep or i < count - 1,
-                         bool(create_graph), list(inputs), False, allow_unused) for i in range(count)]
-    return [None if parts[0] is None else stack(list(parts)) for parts in zip(*rows, strict=False)]
+    reached = []
+
+    def pull(*vectors):
+        found = run_backward("grad", outputs, list(vectors), keep, bool(create_graph), list(inputs), False,
+                             bool(allow_unused))
+        reached[:] = [gradient is not None for gradient in found]
+        return tuple(gradient for gradient in found if gradient is not None)
+
+    found = iter(vmap(pull, randomness="different")(*gradients))
+    return [next(found) if there else None for there in reached]
 
 
 set_backward(backward)

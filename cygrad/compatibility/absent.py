@@ -24,7 +24,6 @@ ABSENT = {
     "torch.distributed.rpc": _MACHINES, "torch.distributed.pipelining": _MACHINES,
     "torch.distributed.elastic": _MACHINES,
     "torch.distributed": "It is no part of what distributed has here: collectives, DistributedDataParallel, samplers.",
-    "torch.func": "Use autograd.functional, and nn.utils.stateless.functional_call.",
     "torch.library": "There is no registry of operators: define new ones with autograd.Function.",
     "torch.ops": "There is no registry of operators: call the function by its name.",
     "torch.classes": "There are no classes of extensions.",
@@ -34,8 +33,7 @@ ABSENT = {
     "torch.package": "Packages of code are not written here: use save() for tensors.",
     "torch.monitor": "Nothing is monitored here.",
     "torch.utils.bottleneck": "Nothing is profiled here: measure with time.perf_counter() or cProfile.",
-    "torch.utils.collect_env": "See cygrad.show_config().",
-    "torch._vmap_internals": "Write the batch dimension out.", "torch._lazy": _GRAPHS, "torch.contrib": _GRAPHS,
+    "torch.utils.collect_env": "See cygrad.show_config().", "torch._lazy": _GRAPHS, "torch.contrib": _GRAPHS,
 }
 
 

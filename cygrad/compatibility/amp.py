@@ -1,9 +1,9 @@
 """
-Automatic mixed precision: `autocast`, which computes in the dtypes that there are, and `GradScaler`, which scales
+Automatic mixed precision: `autocast`, in whose blocks some operators compute in 16 bits, and `GradScaler`, which scales
 nothing.
 
-There are no tensors of 16 bits yet, so operations in a block of `autocast` have the dtypes of their operands, and are
-as accurate as outside; a warning says so once.
+Which operators go which way is said by the key `autocast` of their rows in the table of operators; what a block does
+with their operands is in `cygrad._core.dispatch.autocast`.
 """
 
 import functools
@@ -11,6 +11,7 @@ import sys
 import warnings
 
 import cygrad
+from cygrad._core.dispatch import autocast as blocks
 
 __all__ = [
     "GradScaler", "autocast", "clear_autocast_cache", "custom_bwd", "custom_fwd", "get_autocast_cpu_dtype",
@@ -19,50 +20,58 @@ __all__ = [
     "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled",
 ]
 
-_state = {"enabled": False, "dtype": cygrad.bfloat16, "cache": True}
-_told = []
+# What blocks take that name none, and whether they keep the casts of parameters.
+_state = {"dtype": cygrad.bfloat16, "cache": True}
+_FAST = (cygrad.bfloat16, cygrad.float16)
 
 
 class autocast:
     """
-    A block, or decorated function, in which PyTorch would compute some operations in 16 bits.
+    A block, or decorated function, in which products and convolutions compute in 16 bits, and losses in float32.
+
+    Linear layers, matrix products, convolutions and attention cast their operands to the dtype of the block; losses,
+    decompositions, distances and Fourier transforms to float32; `cat` and `stack` to the wider of what they get. All
+    other operators compute in the dtypes of their operands. Nothing is done in backward: gradients pass the casts.
 
     Parameters
     ----------
     device_type : str, default "cpu"
+        Blocks for other devices do nothing.
     dtype : dtype, optional
-        What `get_autocast_dtype` tells in the block; default bfloat16.
+        bfloat16 or float16; default that of `set_autocast_dtype`, bfloat16 at first.
     enabled : bool, default True
     cache_enabled : bool, optional
+        Whether a parameter is cast once in a block, or at each use; default True.
 
     Examples
     --------
     >>> import cygrad
-    >>> with cygrad.autocast("cpu", enabled=False):
-    ...     cygrad.is_autocast_enabled()
-    False
+    >>> x, w = cygrad.ones(2, 2), cygrad.ones(2, 2)
+    >>> with cygrad.autocast("cpu"):
+    ...     print((x @ w).dtype, (x + w).dtype)
+    cygrad.bfloat16 cygrad.float32
     """
 
     def __init__(self, device_type="cpu", dtype=None, enabled=True, cache_enabled=None):
         if isinstance(device_type, bool):           # cuda.amp.autocast(enabled)
             device_type, enabled = "cuda", device_type
         self.device = cygrad.device(device_type).type
+        self.fast_dtype = dtype or get_autocast_dtype(self.device)
         # Of a device that is not there nothing is computed, in whatever dtype.
         self.enabled = bool(enabled) and self.device == "cpu"
-        self.fast_dtype = dtype or cygrad.bfloat16
-        self.cache_enabled = cache_enabled
+        if self.enabled and self.fast_dtype not in _FAST:
+            warnings.warn(f"autocast: only bfloat16 and float16 are supported (got {self.fast_dtype}). Disabling "
+                          "autocast.", stacklevel=2)
+            self.enabled = False
+        self.cache_enabled = _state["cache"] if cache_enabled is None else bool(cache_enabled)
 
     def __enter__(self):
-        self._before = dict(_state)
-        _state.update(enabled=self.enabled, dtype=self.fast_dtype)
-        if self.enabled and not _told:
-            _told.append(True)
-            warnings.warn(f"autocast: there are no tensors of {self.fast_dtype.name} yet; operations keep the dtypes "
-                          "of their operands.", stacklevel=2)
+        wanted = self.fast_dtype if self.enabled else None if self.device == "cpu" else blocks.current()
+        self._before = blocks.exchange(wanted, self.cache_enabled)
         return self
 
     def __exit__(self, *error):
-        _state.update(self._before)
+        blocks.leave(self._before)
         return False
 
     def __call__(self, function):
@@ -80,38 +89,40 @@ def is_autocast_available(device_type):
 
 
 def is_autocast_enabled(device_type="cpu"):
-    """Whether this is a block of `autocast`."""
-    return _state["enabled"] and device_type == "cpu"
+    """Whether this thread is in a block of `autocast`."""
+    return blocks.current() is not None and device_type == "cpu"
 
 
 def get_autocast_dtype(device_type="cpu"):
-    """The dtype that `autocast` was told."""
-    return _state["dtype"] if device_type == "cpu" else cygrad.float16
+    """The dtype of the block that this thread is in, or of blocks that name none."""
+    return blocks.current() or _state["dtype"] if device_type == "cpu" else cygrad.float16
 
 
 def set_autocast_enabled(device_type, enabled=None):
     """Begin or end what a block of `autocast` does."""
-    _state["enabled"] = bool(device_type if enabled is None else enabled and device_type == "cpu")
+    if enabled is None or device_type == "cpu":
+        blocks.exchange(_state["dtype"] if (device_type if enabled is None else enabled) else None, _state["cache"])
 
 
 def set_autocast_dtype(device_type, dtype):
-    """What `get_autocast_dtype` shall tell."""
+    """The dtype of blocks that name none."""
     if device_type == "cpu":
         _state["dtype"] = dtype
 
 
 def is_autocast_cache_enabled():
-    """What `set_autocast_cache_enabled` was told; nothing is cached."""
+    """Whether blocks keep the casts of parameters, unless told otherwise."""
     return _state["cache"]
 
 
 def set_autocast_cache_enabled(enabled):
-    """Note a wish; nothing is cached."""
+    """Say whether blocks keep the casts of parameters."""
     _state["cache"] = bool(enabled)
 
 
 def clear_autocast_cache():
-    """Nothing is cached."""
+    """Forget the casts of parameters that this thread has kept."""
+    blocks.forget()
 
 
 is_autocast_cpu_enabled = functools.partial(is_autocast_enabled, "cpu")
@@ -123,7 +134,8 @@ get_autocast_gpu_dtype = functools.partial(get_autocast_dtype, "cuda")
 
 class GradScaler:
     """
-    What scales losses so that gradients in float16 do not vanish; those here are of 32 or 64 bits, so the scale is 1.
+    What scales losses so that gradients in float16 do not vanish. The scale is 1: bfloat16, in which CPUs compute, has
+    the range of float32.
 
     Its methods may be called as ever: `step` calls that of the optimizer unless a gradient is not finite.
 
@@ -197,10 +209,26 @@ class GradScaler:
 
 
 def custom_fwd(fwd=None, *, device_type="cpu", cast_inputs=None):
-    """The function itself: nothing is cast in a forward."""
-    return (lambda function: function) if fwd is None else fwd
+    """
+    For the ``forward`` of a `Function`: it runs outside of blocks, with floating arguments in `cast_inputs` if that is
+    given; else as it is.
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(*args, **options):
+        if cast_inputs is None or not is_autocast_enabled(device_type):
+            return fwd(*args, **options)
+        with autocast(device_type, enabled=False):
+            return fwd(*blocks.cast(args, cast_inputs), **{name: blocks.cast(value, cast_inputs)
+                                                           for name, value in options.items()})
+    return forward
 
 
-custom_bwd = custom_fwd
+def custom_bwd(bwd=None, *, device_type="cpu"):
+    """For the ``backward`` that belongs to a `custom_fwd`: the function itself, as nothing is cast in backward."""
+    return (lambda function: function) if bwd is None else bwd
+
 
 grad_scaler = autocast_mode = sys.modules[__name__]

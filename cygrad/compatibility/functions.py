@@ -5,6 +5,7 @@ import contextlib
 import enum
 import math
 from numbers import Number
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from cygrad import device as Device
 
 __all__ = [
     "SDPBackend", "compiled_with_cxx11_abi", "empty_permuted", "empty_strided", "from_file", "frombuffer", "get_device",
-    "get_device_module", "is_distributed", "is_vulkan_available", "range", "sdpa_kernel", "sym_float", "sym_int",
-    "sym_max", "sym_min", "sym_not", "sym_sqrt", "typename",
+    "get_device_module", "histogramdd", "is_distributed", "is_vulkan_available", "narrow_copy", "range", "sdpa_kernel",
+    "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt", "typename",
 ]
 
 _TensorOrTensors = Tensor | tuple[Tensor, ...]
@@ -162,6 +163,88 @@ def from_file(filename, shared=False, size=0, *, dtype=None, **options):
     """A tensor over a file in memory; `shared`: changes are written to it."""
     dtype = dtype or cygrad.get_default_dtype()
     return cygrad.from_numpy(np.memmap(filename, dtype.numpy_dtype, "r+" if shared else "c", shape=(size,)))
+
+
+
+def narrow_copy(input, dim, start, length):
+    """
+    A copy of a part along one dimension; `narrow` gives a view of it.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.narrow_copy(cygrad.arange(4), 0, 1, 2)
+    tensor([1, 2])
+    """
+    return input.narrow(dim, start, length).clone(memory_format=cygrad.contiguous_format)
+
+
+class HistogramOfPoints(NamedTuple):
+    """What histogramdd gives."""
+
+    hist: Tensor
+    bin_edges: tuple
+
+
+def histogramdd(input, bins, *, range=None, weight=None, density=False):
+    """
+    A histogram of points in several dimensions.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating, of shape (..., n): points with n coordinates.
+    bins : int or sequence
+        How many bins of equal width, for all dimensions or for each; or the limits of the bins of each as a Tensor.
+    range : sequence of float, optional
+        The outer limits, two for each dimension; those of the coordinates by default.
+    weight : Tensor, optional
+        What each point counts.
+    density : bool, default False
+        Whether the result is divided by the total and the sizes of bins, so that its integral is 1.
+
+    Returns
+    -------
+    (hist, bin_edges)
+        A named tuple: n dimensions, and a Tensor for each.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> points = cygrad.tensor([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]])
+    >>> cygrad.histogramdd(points, 2).hist
+    tensor([[1., 0.],
+            [0., 2.]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"histogramdd: the last dimension counts coordinates, those before it points (got shape "
+                           f"{tuple(input.shape)}).")
+    n = input.shape[-1]
+    bins = (bins,) * n if isinstance(bins, builtins.int) else tuple(bins)
+    if len(bins) != n or (range is not None and len(range) != 2 * n):
+        raise RuntimeError(f"histogramdd: expected bins, and two limits, for each of the {n} coordinates (got "
+                           f"{len(bins)} bins and {'no' if range is None else len(range)} limits).")
+    points = input.detach().reshape(-1, n)
+    if weight is not None and weight.numel() != points.shape[0]:
+        raise RuntimeError(f"histogramdd: expected a weight for each point (got shape {tuple(weight.shape)} for points "
+                           f"of shape {tuple(input.shape)}).")
+    weight = points.new_ones(points.shape[0]) if weight is None else weight.detach().reshape(-1)
+    inside, place, edges = points.new_ones(points.shape[0]).bool(), 0, []
+    for axis, count in enumerate(bins):
+        limits = None if range is None else range[2 * axis:2 * axis + 2]
+        coordinate = points[:, axis].contiguous()
+        edge = cygrad.histogram(coordinate, count, range=limits).bin_edges
+        edges.append(edge)
+        inside = inside & (coordinate >= edge[0]) & (coordinate <= edge[-1])
+        found = (cygrad.searchsorted(edge, coordinate, right=True) - 1).clamp(0, edge.numel() - 2)
+        place = place * (edge.numel() - 1) + found
+    shape = [edge.numel() - 1 for edge in edges]
+    hist = points.new_zeros(math.prod(shape)).index_add(0, place[inside], weight[inside]).reshape(shape)
+    if density:
+        hist = hist / hist.sum()
+        for axis, edge in enumerate(edges):
+            hist = hist / edge.diff().reshape([-1 if other == axis else 1 for other in builtins.range(n)])
+    return HistogramOfPoints(hist, tuple(edges))
 
 
 class SDPBackend(enum.Enum):

@@ -10,8 +10,7 @@ from cygrad._core.creation.creation import constructed
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.dtypes import TENSOR_TYPES
 
-TYPES = {**TENSOR_TYPES, "HalfTensor": "float16", "BFloat16Tensor": "bfloat16"}
-__all__ = list(TYPES)
+__all__ = list(TENSOR_TYPES)
 
 
 class TensorType(type):
@@ -27,7 +26,7 @@ class TensorType(type):
         return f"<class '{library_name()}.{cls.__name__}'>"
 
 
-for _name, _dtype in TYPES.items():
+for _name, _dtype in TENSOR_TYPES.items():
     globals()[_name] = TensorType(_name, (), {
         "dtype": getattr(dtypes, _dtype), "is_cuda": False, "__module__": __name__,
         "__doc__": f"Makes tensors of {_dtype}: of sizes, or of data."})

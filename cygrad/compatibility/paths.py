@@ -27,7 +27,10 @@ MODULES = {
         "cpu", "cuda", "cudnn", "cusparselt", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum",
         "quantized", "xeon", "xnnpack")},
     "torch._dynamo": f"{_HERE}.compiler", "torch._dynamo.config": f"{_HERE}.compiler:config",
-    "torch.utils._pytree": f"{_HERE}.pytree", "torch.utils.hooks": f"{_HERE}.hooks",
+    "torch.utils._pytree": "cygrad.utils.pytree", "torch._vmap_internals": "cygrad.func",
+    "torch._functorch": "cygrad.func", **{f"torch._functorch.{name}": "cygrad.func" for name in (
+        "apis", "eager_transforms", "functional_call", "vmap")},
+    "torch.utils.hooks": f"{_HERE}.hooks",
     "torch.utils.tensorboard": f"{_HERE}.tensorboard", "torch.utils.tensorboard.writer": f"{_HERE}.tensorboard",
     "torch.storage": f"{_HERE}.storages", "torch.optim._functional": "cygrad.optim",
     "torch.nn.attention": f"{_HERE}.attention", "torch.__config__": f"{_HERE}.build",

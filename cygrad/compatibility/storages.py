@@ -3,6 +3,8 @@
 import cygrad
 from cygrad import Tensor
 from cygrad._core.arrays.dtype import library_name
+from cygrad._core.creation.access import seen_as
+from cygrad.conversion import WITHOUT_NUMPY
 
 __all__ = [         # and the types of storages by dtype, which are made below
     "Storage", "StorageBase", "TypedStorage", "UntypedStorage", "is_storage",
@@ -46,7 +48,8 @@ class StorageBase:
         """The same memory as elements of another dtype."""
         if self._elements.dtype is dtype:
             return self._elements
-        return cygrad.from_numpy(self._elements.numpy().view(dtype.numpy_dtype))
+        bits, kind = (WITHOUT_NUMPY.get(x, x) for x in (self._elements.dtype, dtype))
+        return seen_as(cygrad.from_numpy(seen_as(self._elements, bits).numpy().view(kind.numpy_dtype)), dtype)
 
     device = property(lambda self: self._elements.device, doc="Where the memory is.")
 
@@ -151,7 +154,8 @@ class TypedStorage(StorageBase):
 
 _DTYPES = {"FloatStorage": cygrad.float32, "DoubleStorage": cygrad.float64, "LongStorage": cygrad.int64,
            "IntStorage": cygrad.int32, "ShortStorage": cygrad.int16, "CharStorage": cygrad.int8,
-           "ByteStorage": cygrad.uint8, "BoolStorage": cygrad.bool}
+           "ByteStorage": cygrad.uint8, "BoolStorage": cygrad.bool, "HalfStorage": cygrad.float16,
+           "BFloat16Storage": cygrad.bfloat16}
 _KINDS = {
     name: type(name, (TypedStorage,), {"_dtype": dtype, "__module__": __name__, "__doc__": f"Elements of {dtype}."})
     for name, dtype in _DTYPES.items()}

@@ -8,7 +8,6 @@ import cygrad
 from cygrad import Size
 from cygrad._core.creation.creation import constructed
 from cygrad._core.graph.tensor_type import make_subclass
-from cygrad.compatibility.functions import empty_strided
 from cygrad.compatibility.storages import TypedStorage, UntypedStorage
 from cygrad.random import draws, inplace
 
@@ -99,6 +98,21 @@ def as_subclass(self, cls):
     return make_subclass(cls, self.detach(), self.requires_grad)
 
 
+def new_empty_strided(self, size, stride, dtype=None, **options):
+    """A tensor of the same dtype with given strides whose elements are not set; see `empty_strided`."""
+    return cygrad.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, **options)
+
+
+def narrow_copy(self, dim, start, length):
+    """A copy of a part along one dimension."""
+    return cygrad.narrow_copy(self, dim, start, length)
+
+
+def __rdiv__(self, other):  # a name of Python 2 that PyTorch keeps
+    """``other / self``."""
+    return other / self
+
+
 def dim_order(self, ambiguity_check=False):
     """The dimensions from the one with the longest steps in memory to that with the shortest."""
     return tuple(sorted(range(self.ndim), key=lambda dim: -self.stride(dim)))
@@ -139,16 +153,6 @@ def geometric_(self, p, *, generator=None):
         raise RuntimeError(f"geometric_: p must be between 0 and 1 (got {p}).")
     return _random(self, generator, "geometric_",
                    lambda draw, source: np.ceil(np.log(draw(draws.uniform)) / np.log1p(-p)))
-
-
-def new_empty_strided(self, size, stride, dtype=None, **options):
-    """A tensor of the same dtype with given strides whose elements are not set."""
-    return empty_strided(size, stride, dtype=dtype or self.dtype, **options)
-
-
-def narrow_copy(self, dim, start, length):
-    """What `narrow` gives, with memory of its own."""
-    return self.narrow(dim, start, length).clone()
 
 
 def prelu(self, weight):

@@ -4,7 +4,7 @@ from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.ranges import arange
 from cygrad._core.dispatch.assign import copy_
 from cygrad.composite.operators import operators
-from cygrad.composite.out_forms import as_tensor_argument, into
+from cygrad.composite.out_forms import as_tensor_argument, copy_for, into
 
 __all__ = ["as_strided_scatter", "diag", "diag_embed", "diagflat", "diagonal_scatter", "fill_diagonal_",
            "select_scatter", "slice_scatter", "trace", "tril_indices", "triu_indices"]
@@ -158,7 +158,7 @@ def _changed(operation, input, src, view):
     """A copy of the tensor in which the part that `view` gives is `src`."""
     as_tensor_argument(operation, "input", input)
     as_tensor_argument(operation, "src", src)
-    result = operators.clone(input)
+    result = copy_for(input, src)
     part = view(result)
     if part.shape != src.shape:
         raise RuntimeError(f"{operation}: src must have the shape of the part that it replaces (got "

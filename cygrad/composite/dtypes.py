@@ -17,7 +17,8 @@ BOOL, INTEGER, FLOATING, COMPLEX = range(4)
 TENSOR_TYPES = {
     "BoolTensor": "bool", "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32",
     "LongTensor": "int64", "FloatTensor": "float32", "DoubleTensor": "float64", "ComplexFloatTensor": "complex64",
-    "ComplexDoubleTensor": "complex128",
+    "ComplexDoubleTensor": "complex128", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
+    "ComplexHalfTensor": "complex32", "UInt16Tensor": "uint16", "UInt32Tensor": "uint32", "UInt64Tensor": "uint64",
 }
 
 
@@ -237,32 +238,13 @@ def _conversion(name, dtype):
     return convert
 
 
-def _refusal(name, missing):
-    """The method for a dtype that the library does not have."""
-
-    def refuse(self, memory_format=None):
-        raise TypeError(f"{name}: the library has no dtype {missing}. Use float() for 32-bit numbers.")
-
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"""Raise TypeError: there is no dtype {missing}.
-
-    Examples
-    --------
-    >>> import cygrad
-    >>> cygrad.tensor([1.]).{name}()
-    Traceback (most recent call last):
-    TypeError: {name}: the library has no dtype {missing}. Use float() for 32-bit numbers.
-    """
-    return refuse
-
-
 CONVERSIONS = {
     "bool": "bool", "byte": "uint8", "char": "int8", "short": "int16", "int": "int32", "long": "int64",
-    "float": "float32", "double": "float64", "cfloat": "complex64", "cdouble": "complex128",
+    "half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64", "chalf": "complex32",
+    "cfloat": "complex64", "cdouble": "complex128",
 }
 # Functions that are only methods of Tensor; their names would hide built-in ones.
 METHODS = {name: _conversion(name, getattr(dtypes, dtype)) for name, dtype in CONVERSIONS.items()}
-METHODS |= {"half": _refusal("half", "float16"), "bfloat16": _refusal("bfloat16", "bfloat16")}
 METHODS |= {name: _elsewhere(name) for name in ("cuda", "mps", "xpu")}
 METHODS |= {"to": to, "type": as_type, "type_as": type_as, "cpu": cpu}
 METHODS["__dlpack_device__"] = dlpack_device
@@ -373,7 +355,7 @@ def _checked(input, operation):
 
 
 def is_floating_point(input):
-    """Whether the dtype is float32 or float64.
+    """Whether the dtype is one of real floating numbers.
 
     Parameters
     ----------
@@ -393,7 +375,7 @@ def is_floating_point(input):
 
 
 def is_complex(input):
-    """Whether the dtype is complex64 or complex128.
+    """Whether the dtype is one of complex numbers.
 
     Parameters
     ----------

@@ -11,7 +11,8 @@ from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["float_power", "frexp", "isin", "isreal", "ldexp", "logit", "nan_to_num"]
 
-LARGEST = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
+LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38,
+           "float64": 1.7976931348623157e308}
 FEW = 16              # elements up to which comparing with each of them beats sorting them
 
 Frexp = namedtuple("frexp", ["mantissa", "exponent"])
@@ -49,8 +50,8 @@ def ldexp(input, other, *, out=None):
     as_tensor_argument("ldexp", "other", other)
     if not (other.is_floating_point() or other.is_complex()):
         # The powers have the precision of what they multiply.
-        wide = input.dtype is float64 or input.dtype is complex128
-        other = operators.cast(other, float64 if wide else get_default_dtype())
+        real = input.dtype.to_real()
+        other = operators.cast(other, real if real.is_floating_point else get_default_dtype())
     return operators.ldexp_scale(input, other) if out is None else operators.ldexp_scale(input, other, out=out)
 
 

@@ -8,7 +8,8 @@ from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
 
-__all__ = ["MOST_PARTS", "all_spelled", "as_tensor_argument", "category", "inplace", "into", "spelled"]
+__all__ = ["MOST_PARTS", "all_spelled", "as_tensor_argument", "category", "copy_for", "inplace", "into",
+           "spelled"]
 
 MOST_PARTS = 1 << 24          # of one tensor: more Tensors fill the memory of most machines
 
@@ -18,6 +19,13 @@ def as_tensor_argument(operation, name, value):
     if not isinstance(value, Tensor):
         raise TypeError(f"{operation}: argument '{name}' must be a Tensor (got {type(value).__name__}).")
     return value
+
+
+def copy_for(input, other):
+    """A copy in which another tensor can be written: under `vmap` one for each entry of the batch, if that has them."""
+    if type(other) is Tensor or not hasattr(other, "_entries") or hasattr(input, "_entries"):
+        return operators.clone(input)
+    return other.new_empty(input.shape, dtype=input.dtype).copy_(input)
 
 
 def into(operation, result, out):

@@ -20,6 +20,7 @@ from cygrad.linalg.factorizations import (
     ormqr,
     qr,
 )
+from cygrad.linalg.indefinite import ldl_factor, ldl_factor_ex, ldl_solve
 from cygrad.linalg.least_squares import lstsq, matrix_rank, pinv
 from cygrad.linalg.norms import cond, matrix_norm, norm, vector_norm
 from cygrad.linalg.products import cross, diagonal, matmul, matrix_exp, matrix_power, multi_dot, vander, vecdot
@@ -38,10 +39,11 @@ from cygrad.linalg.solving import (
 from cygrad.linalg.spectral import eig, eigh, eigvals, eigvalsh, svd, svdvals
 
 __all__ = [
-    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
-    "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
-    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve",
-    "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
+    "eigvalsh", "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu",
+    "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank",
+    "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
+    "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]
 
 from cygrad.linalg import namespace

@@ -3,6 +3,7 @@
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
 from cygrad.composite.shapes import broadcast_shapes
+from cygrad.conversion import values_of
 
 __all__ = ["LinAlgError", "broadcast_batches", "check_info", "matrices", "square"]
 
@@ -61,7 +62,7 @@ def broadcast_batches(*tensors, dims=2):
 
 def check_info(operation, info, text):
     """Raise LinAlgError with text(info) for the first matrix that LAPACK could not treat."""
-    values = info.numpy()
+    values = values_of(info)
     if not values.any():
         return
     first = next(number for number, value in enumerate(values.reshape(-1)) if value)

@@ -8,6 +8,7 @@ from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
+from cygrad.conversion import values_of
 from cygrad.linalg.checks import broadcast_batches, check_info, matrices, not_converged, same_dtype, square
 
 __all__ = ["lstsq", "matrix_rank", "pinv"]
@@ -26,7 +27,7 @@ class LeastSquares(NamedTuple):
 
 def epsilon(A):
     """Distance of 1 to the next number of A's precision."""
-    return 2.0**-23 if str(A.dtype).endswith(("float32", "complex64")) else 2.0**-52
+    return {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}[A.dtype.to_real().name]
 
 
 def tolerances(operation, A, atol, rtol):
@@ -207,7 +208,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
                f"The least squares solution could not be computed because the input matrix does not have full rank "
                f"(error code: {info}).")
     residuals = values.new_empty((0,))
-    if m > n and driver != "gelsy" and (driver == "gels" or bool((rank.numpy() == n).all())):
+    if m > n and driver != "gelsy" and (driver == "gels" or bool((values_of(rank) == n).all())):
         missed = operators.abs(operators.sub(operators.matmul(A, solution), B))
         residuals = operators.sum(operators.square(missed), (-2,))
     if driver == "gels":

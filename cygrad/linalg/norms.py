@@ -4,6 +4,7 @@ from math import inf
 
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
+from cygrad.conversion import values_of
 from cygrad.linalg.checks import check_info, floating, matrices, not_converged, square
 from cygrad.linalg.spectral import svdvals
 
@@ -260,10 +261,10 @@ def cond(A, p=None, *, out=None):
         return into(operation, found, out)
     square(operation, A)
     inverse, info = operators.linalg_inv_ex(A)
-    if info.numpy().any():
+    if values_of(info).any():
         broken = operators.unsqueeze(operators.unsqueeze(operators.ne(info, 0), -1), -1)
         inverse = operators.where(broken, inf, inverse)
-    if p == "nuc" and info.numpy().any():
+    if p == "nuc" and values_of(info).any():
         found = operators.mul(operators.norm(A, 1, (-2, -1)), operators.norm(inverse, 1, (-2, -1)))
     else:
         found = operators.mul(matrix_norm(A, p), matrix_norm(inverse, p))

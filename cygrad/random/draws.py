@@ -9,8 +9,17 @@ import math
 
 import numpy as np
 
-# Largest integer up to which a floating dtype holds all integers.
-EXACT = {"f4": 1 << 24, "f8": 1 << 53}
+from cygrad._core.creation.creation import from_numpy
+
+# Binary digits of the numbers of a floating dtype: up to 2**digits it holds all integers.
+DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+# Where numbers of other dtypes are drawn and rounded.
+WIDER = {"float16": np.dtype("f4"), "bfloat16": np.dtype("f4"), "complex32": np.dtype("c8")}
+
+
+def drawn_in(dtype):
+    """The NumPy dtype in which numbers for tensors of a dtype are drawn."""
+    return WIDER.get(dtype.name) or dtype.numpy_dtype
 
 
 def _by_algorithm(draw):
@@ -19,10 +28,19 @@ def _by_algorithm(draw):
     def drawn(generator, *arguments):
         if generator.algorithm == "pcg64":
             return draw(generator, *arguments)
+        if generator.algorithm == "vmap":
+            return generator.draw(drawn, *arguments)
         from cygrad.random import mersenne
         with generator.lock:
             return getattr(mersenne, draw.__name__)(generator.numbers, *arguments)
     return drawn
+
+
+def tensor_over(array):
+    """The tensor of drawn numbers, which may be those of all entries of a batch."""
+    if type(array) is np.ndarray or not hasattr(array, "tensor"):
+        return from_numpy(np.asarray(array))
+    return array.tensor()
 
 
 def _parts(shape, dtype, draw):
@@ -87,14 +105,12 @@ def integers(generator, shape, dtype, low, high):
 
 
 def limits(dtype):
-    """The range of integers that a dtype holds exactly, both ends included."""
-    dtype = np.dtype(dtype)
-    if dtype.kind == "b":
+    """The range of integers that the dtype of a tensor holds exactly, both ends included."""
+    if dtype.name == "bool":
         return 0, 1
-    if dtype.kind == "f":
-        largest = EXACT[dtype.str[1:]]
-        return -largest, largest
-    return np.iinfo(dtype).min, np.iinfo(dtype).max
+    if dtype.is_floating_point:
+        return -(1 << DIGITS[dtype.name]), 1 << DIGITS[dtype.name]
+    return np.iinfo(dtype.name).min, np.iinfo(dtype.name).max
 
 
 @_by_algorithm

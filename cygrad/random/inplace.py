@@ -6,11 +6,12 @@ of every in-place operation, and a graph sees that the old values no longer matt
 
 import numpy as np
 
+from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
 from cygrad.random import draws
 from cygrad.random.generator import chosen
-from cygrad.random.sampling import check_bounds, check_probabilities, check_std
+from cygrad.random.sampling import below, check_bounds, check_probabilities, check_std
 
 __all__ = ["METHODS"]
 
@@ -20,8 +21,8 @@ def _drawn(tensor, generator, operation, draw, kind, *arguments):
     if tensor.is_meta:
         return tensor
     generator = chosen(generator, operation)
-    if generator.algorithm == "pcg64" or tensor.is_contiguous():
-        return tensor.copy_(from_numpy(np.asarray(draw(generator, tuple(tensor.shape), kind, *arguments))))
+    if generator.algorithm != "mt19937" or tensor.is_contiguous():
+        return tensor.copy_(draws.tensor_over(draw(generator, tuple(tensor.shape), kind, *arguments)))
     # PyTorch goes through the elements as they lie in memory, and draws them one after the other.
     order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
     arguments += (False,) if draw is draws.normal else ()              # not in blocks
@@ -33,7 +34,7 @@ def _inexact(tensor, operation):
     if not (tensor.is_floating_point() or tensor.is_complex()):
         raise NotImplementedError(f"{operation}: not implemented for {tensor.dtype.name} (expected a floating or "
                                   "complex dtype).")
-    return tensor.dtype.numpy_dtype
+    return draws.drawn_in(tensor.dtype)
 
 
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
@@ -96,6 +97,9 @@ def uniform_(self, *bounds, generator=None, **named):
     if low > high:
         raise RuntimeError(f"uniform_: the lower bound must not be above the upper one (got from={low} and to={high}).")
     kind = _inexact(self, "uniform_")
+    if self.dtype.name in draws.WIDER:
+        return _drawn(self, generator, "uniform_", lambda source, shape, kind, *block: below(
+            draws.uniform(source, shape, kind, low, high), self.dtype, low, high), kind)
     return _drawn(self, generator, "uniform_", draws.uniform, kind, low, high)
 
 
@@ -141,9 +145,9 @@ def random_(self, *bounds, generator=None, **named):
         bounds = (0, *bounds)
     low, high = _bounds(bounds, named, (0, None), "random_")
     if high is None:
-        high = draws.limits(self.dtype.numpy_dtype)[1] + 1
+        high = draws.limits(self.dtype)[1] + 1
     check_bounds(low, high, self.dtype, "random_")
-    return _drawn(self, generator, "random_", draws.integers, self.dtype.numpy_dtype, low, high)
+    return _drawn(self, generator, "random_", draws.integers, draws.drawn_in(self.dtype), low, high)
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
@@ -176,10 +180,10 @@ def bernoulli_(self, p=0.5, *, generator=None):
     if isinstance(p, Tensor) and not p.is_floating_point():
         raise RuntimeError(f"bernoulli_: probabilities must be floating (got {p.dtype.name}).")
     if isinstance(p, Tensor) and not self.is_meta:
-        return self.copy_(from_numpy(draws.bernoulli(chosen(generator, "bernoulli_"), probabilities, tuple(self.shape),
-                                                     self.dtype.numpy_dtype)))
+        return self.copy_(draws.tensor_over(draws.bernoulli(
+            chosen(generator, "bernoulli_"), probabilities, tuple(self.shape), draws.drawn_in(self.dtype))))
     return _drawn(self, generator, "bernoulli_", lambda source, shape, kind: draws.bernoulli(
-        source, probabilities, shape, kind), self.dtype.numpy_dtype)
+        source, probabilities, shape, kind), draws.drawn_in(self.dtype))
 
 
 def exponential_(self, lambd=1.0, *, generator=None):
@@ -213,10 +217,123 @@ def exponential_(self, lambd=1.0, *, generator=None):
     if not self.is_floating_point():
         raise RuntimeError(f"exponential_: the distribution is continuous (got {self.dtype.name}, expected a floating "
                            "dtype).")
-    return _drawn(self, generator, "exponential_", draws.exponential, self.dtype.numpy_dtype, lambd)
+    return _drawn(self, generator, "exponential_", draws.exponential, draws.drawn_in(self.dtype), lambd)
+
+
+def _transformed(tensor, generator, operation, transform):
+    """Fill with a function, of ndarrays, of numbers evenly distributed in (0, 1)."""
+    def draw(source, shape, kind):
+        even = np.asarray(draws.uniform(source, shape, np.float64))
+        return transform(np.maximum(even, np.finfo(np.float64).tiny)).astype(kind)
+    return _drawn(tensor, generator, operation, draw, tensor.dtype.numpy_dtype)
+
+
+def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
+    """Fill with numbers of Cauchy's distribution: a method of Tensor.
+
+    Parameters
+    ----------
+    median : float, default 0
+    sigma : float, default 1
+        Half of the distance between the quartiles; positive.
+    generator : Generator, optional
+        Default: the default one.
+
+    Returns
+    -------
+    Tensor
+        Itself.
+
+    Raises
+    ------
+    RuntimeError
+        If `sigma` is not positive, or the dtype is not floating.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.zeros(3).cauchy_().shape
+    (3,)
+    """
+    _check_continuous(self, "cauchy_", "sigma", sigma)
+    return _transformed(self, generator, "cauchy_", lambda even: median + sigma * np.tan(np.pi * (even - 0.5)))
+
+
+def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
+    """Fill with numbers whose logarithms are normally distributed: a method of Tensor.
+
+    Parameters
+    ----------
+    mean, std : float, default 1 and 2
+        Of the logarithms; `std` is positive.
+    generator : Generator, optional
+        Default: the default one.
+
+    Returns
+    -------
+    Tensor
+        Itself.
+
+    Raises
+    ------
+    RuntimeError
+        If `std` is not positive, or the dtype is not floating.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> bool((cygrad.zeros(10).log_normal_() > 0).all())
+    True
+    """
+    _check_continuous(self, "log_normal_", "std", std)
+    return _drawn(self, generator, "log_normal_", lambda source, shape, kind: np.exp(
+        draws.normal(source, shape, np.float64, mean, std)).astype(kind), self.dtype.numpy_dtype)
+
+
+def _check_continuous(tensor, operation, name, scale):
+    if not scale > 0:
+        raise RuntimeError(f"{operation}: {name} must be positive (got {scale}).")
+    if not tensor.is_floating_point():
+        raise NotImplementedError(f"{operation}: the distribution is continuous (got {tensor.dtype.name}, expected a "
+                                  "floating dtype).")
+
+
+def geometric_(self, p, *, generator=None):
+    """Fill with numbers of trials up to the first success: a method of Tensor.
+
+    Parameters
+    ----------
+    p : float
+        The probability of success, between 0 and 1, neither included.
+    generator : Generator, optional
+        Default: the default one.
+
+    Returns
+    -------
+    Tensor
+        Itself.
+
+    Raises
+    ------
+    RuntimeError
+        If `p` is not between 0 and 1.
+    NotImplementedError
+        For tensors of bools or complex numbers.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> bool((cygrad.zeros(10).geometric_(0.5) >= 1).all())
+    True
+    """
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_: p must be between 0 and 1 (got {p}).")
+    if self.is_complex() or self.dtype is bool_dtype:
+        raise NotImplementedError(f"geometric_: not implemented for {self.dtype.name} (expected integers or floats).")
+    return _transformed(self, generator, "geometric_", lambda even: np.ceil(np.log(even) / np.log1p(-p)))
 
 
 METHODS = {
     "normal_": normal_, "uniform_": uniform_, "random_": random_, "bernoulli_": bernoulli_,
-    "exponential_": exponential_,
+    "exponential_": exponential_, "cauchy_": cauchy_, "log_normal_": log_normal_, "geometric_": geometric_,
 }

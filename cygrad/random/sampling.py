@@ -7,11 +7,12 @@ import numpy as np
 from cygrad._core.arrays.dtype import dtype as Dtype
 from cygrad._core.arrays.dtype import get_default_dtype, int64, promote_types
 from cygrad._core.arrays.placement import is_meta_place
-from cygrad._core.creation.access import numpy_view
+from cygrad._core.creation.access import elements
 from cygrad._core.creation.creation import from_numpy
-from cygrad._core.creation.factories import empty
+from cygrad._core.creation.factories import empty, empty_like
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.out_forms import as_tensor_argument
+from cygrad.conversion import values_of
 from cygrad.random import draws
 from cygrad.random.generator import chosen
 
@@ -50,11 +51,11 @@ def _dtype(dtype, out, default):
 
 
 def _inexact(dtype, operation):
-    """The NumPy dtype; integers have no such distribution."""
+    """The NumPy dtype to draw in; integers have no such distribution."""
     if not (dtype.is_floating_point or dtype.is_complex):
         raise NotImplementedError(f"{operation}: not implemented for {dtype.name} (expected a floating or complex "
                                   "dtype).")
-    return dtype.numpy_dtype
+    return draws.drawn_in(dtype)
 
 
 def check_std(std, operation):
@@ -69,10 +70,18 @@ def check_bounds(low, high, dtype, operation):
         raise NotImplementedError(f"{operation}: not implemented for {dtype.name} (expected a real dtype).")
     if low >= high:
         raise RuntimeError(f"{operation}: the lower bound must be below the upper one (got {low} and {high}).")
-    smallest, largest = draws.limits(dtype.numpy_dtype)
+    smallest, largest = draws.limits(dtype)
     if low < smallest or high - 1 > largest:
         raise RuntimeError(f"{operation}: bounds outside the range of {dtype.name} (got [{low}, {high}), expected "
                            f"within [{smallest}, {largest}]).")
+
+
+def below(array, dtype, low, high):
+    """Numbers drawn in [low, high): what the dtype rounds to the upper end becomes the lower one."""
+    if dtype.name in draws.WIDER:
+        flat = array.reshape(-1).view(np.float32)
+        flat[elements(from_numpy(flat).to(dtype.to_real())) >= high] = low
+    return array
 
 
 def _check_place(device, layout, pin_memory):
@@ -82,9 +91,9 @@ def _check_place(device, layout, pin_memory):
     return is_meta_place(device, "random")
 
 
-def _finished(array, out, requires_grad):
-    """The tensor over a new array, or `out` with its values."""
-    result = from_numpy(np.asarray(array))
+def _finished(array, dtype, out, requires_grad):
+    """The tensor over a new array, or cast from it, or `out` with its values."""
+    result = draws.tensor_over(array).to(dtype)
     if out is not None:
         if tuple(as_tensor_argument("random", "out", out).shape) != tuple(result.shape):
             raise RuntimeError(f"out has another shape (got {tuple(out.shape)}, expected {tuple(result.shape)}).")
@@ -125,8 +134,9 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
     """
     if _check_place(device, layout, pin_memory):
         return empty(_sizes(args, size, "rand"), dtype=dtype, device="meta", requires_grad=requires_grad)
-    kind = _inexact(_dtype(dtype, out, get_default_dtype()), "rand")
-    return _finished(draws.uniform(chosen(generator, "rand"), _sizes(args, size, "rand"), kind), out, requires_grad)
+    dtype = _dtype(dtype, out, get_default_dtype())
+    array = draws.uniform(chosen(generator, "rand"), _sizes(args, size, "rand"), _inexact(dtype, "rand"))
+    return _finished(below(array, dtype, 0, 1), dtype, out, requires_grad)
 
 
 def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
@@ -160,8 +170,9 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     """
     if _check_place(device, layout, pin_memory):
         return empty(_sizes(args, size, "randn"), dtype=dtype, device="meta", requires_grad=requires_grad)
-    kind = _inexact(_dtype(dtype, out, get_default_dtype()), "randn")
-    return _finished(draws.normal(chosen(generator, "randn"), _sizes(args, size, "randn"), kind), out, requires_grad)
+    dtype = _dtype(dtype, out, get_default_dtype())
+    array = draws.normal(chosen(generator, "randn"), _sizes(args, size, "randn"), _inexact(dtype, "randn"))
+    return _finished(array, dtype, out, requires_grad)
 
 
 def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
@@ -219,9 +230,9 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     check_bounds(low, high, dtype, "randint")
     if meta:
         return empty(_sizes((), size, "randint"), dtype=dtype, device="meta", requires_grad=requires_grad)
-    array = draws.integers(chosen(generator, "randint"), _sizes((), size, "randint"), dtype.numpy_dtype,
+    array = draws.integers(chosen(generator, "randint"), _sizes((), size, "randint"), draws.drawn_in(dtype),
                            low.__index__(), high.__index__())
-    return _finished(array, out, requires_grad)
+    return _finished(array, dtype, out, requires_grad)
 
 
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
@@ -259,11 +270,12 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     meta = _check_place(device, layout, pin_memory)
     (n,) = _sizes((n,), None, "randperm")
     dtype = _dtype(dtype, out, int64)
-    if not dtype.is_complex and n - 1 > draws.limits(dtype.numpy_dtype)[1]:
+    if not dtype.is_complex and n - 1 > draws.limits(dtype)[1]:
         raise RuntimeError(f"randperm: n is too large for {dtype.name} (got {n}).")
     if meta:
         return empty(n, dtype=dtype, device="meta")
-    return _finished(draws.permutation(chosen(generator, "randperm"), n, dtype.numpy_dtype), out, requires_grad)
+    array = draws.permutation(chosen(generator, "randperm"), n, draws.drawn_in(dtype))
+    return _finished(array, dtype, out, requires_grad)
 
 
 def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None,
@@ -308,18 +320,21 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         if size is None:
             raise TypeError("normal: with two numbers the size is needed (got none).")
         check_std(std, "normal")
-        kind = _inexact(_dtype(dtype, out, get_default_dtype()), "normal")
+        dtype = _dtype(dtype, out, get_default_dtype())
+        kind = _inexact(dtype, "normal")
         if meta:
             return empty(_sizes((), size, "normal"), dtype=dtype, device="meta", requires_grad=requires_grad)
-        return _finished(draws.normal(generator, _sizes((), size, "normal"), kind, mean, std), out, requires_grad)
+        array = draws.normal(generator, _sizes((), size, "normal"), kind, mean, std)
+        return _finished(array, dtype, out, requires_grad)
     model = mean if isinstance(mean, Tensor) else std
     kind = _inexact(model.dtype, "normal")
-    means, stds = (numpy_view(x.detach()) if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std))
+    means, stds = (values_of(x) if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std))
     if not (stds >= 0).all():
         raise RuntimeError("normal: standard deviations must not be negative.")
-    shape = np.broadcast_shapes(means.shape, stds.shape)
+    shape = np.broadcast_shapes(*(tuple(x.shape) if isinstance(x, Tensor) else np.shape(x)
+                                  for x in (mean, std)))
     array = draws.normal(generator, shape, kind) * stds.astype(kind) + means.astype(kind)
-    return _finished(np.asarray(array), out, requires_grad)
+    return _finished(array, model.dtype, out, requires_grad)
 
 
 def bernoulli(input, p=None, *, generator=None, out=None):
@@ -358,13 +373,14 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     if p is None and not input.is_floating_point():
         raise NotImplementedError(f"bernoulli: probabilities must be floating (got {input.dtype.name}).")
     probabilities = check_probabilities(input if p is None else p, "bernoulli")
-    array = draws.bernoulli(chosen(generator, "bernoulli"), probabilities, tuple(input.shape), input.dtype.numpy_dtype)
-    return _finished(array, out, False)
+    array = draws.bernoulli(chosen(generator, "bernoulli"), probabilities, tuple(input.shape),
+                            draws.drawn_in(input.dtype))
+    return _finished(array, input.dtype, out, False)
 
 
 def check_probabilities(p, operation):
     """A number or an ndarray, all in [0, 1]."""
-    values = numpy_view(p.detach()) if isinstance(p, Tensor) else p
+    values = values_of(p) if isinstance(p, Tensor) else p
     if not np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1)):
         raise RuntimeError(f"{operation}: probabilities must be in [0, 1]"
                            + (f" (got {p})." if isinstance(p, Number) else "."))
@@ -410,7 +426,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(f"multinomial: weights must be floating (got {input.dtype.name}).")
     if num_samples <= 0:
         raise RuntimeError(f"multinomial: the number of samples must be positive (got {num_samples}).")
-    weights = numpy_view(input.detach())
+    weights = values_of(input)
     if not replacement and num_samples > weights.shape[-1]:
         raise RuntimeError(f"multinomial: cannot draw {num_samples} different positions of {weights.shape[-1]}.")
     if not (np.isfinite(weights) & (weights >= 0)).all():
@@ -421,7 +437,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     if not replacement and (possible < num_samples).any():
         raise RuntimeError(f"multinomial: cannot draw {num_samples} different positions where only {possible.min()} "
                            "have a weight.")
-    return _finished(draws.weighted(chosen(generator, "multinomial"), weights, num_samples, replacement), out, False)
+    array = draws.weighted(chosen(generator, "multinomial"), weights, num_samples, replacement)
+    return _finished(array, int64, out, False)
 
 
 def dropout_mask(input, p, *, generator=None):
@@ -459,10 +476,18 @@ def dropout_mask(input, p, *, generator=None):
     mask = (chance >= p).astype(kind)
     if 0 < p < 1:
         mask *= kind.type(1 / (1 - p))
-    return from_numpy(mask)
+    return draws.tensor_over(mask).to(input.dtype)
 
 
 # ---- like another tensor
+
+def _as_lies(drawn, input, memory_format):
+    """The numbers in memory that lies as that of another tensor, or as a memory format says."""
+    if (memory_format is None and input.is_contiguous()) or drawn.is_meta:
+        return drawn
+    placed = empty_like(input, dtype=drawn.dtype, memory_format=memory_format).copy_(drawn.detach())
+    return placed.requires_grad_(drawn.requires_grad)
+
 
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
               memory_format=None):
@@ -475,8 +500,8 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
         As for `rand`.
     dtype : dtype, optional
         Default: that of `input`.
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -489,9 +514,9 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
     True
     """
     as_tensor_argument("rand_like", "input", input)
-    return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
-               device=input.device if device is None else device,
-                requires_grad=requires_grad, pin_memory=pin_memory)
+    drawn = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
+                 device=input.device if device is None else device, requires_grad=requires_grad, pin_memory=pin_memory)
+    return _as_lies(drawn, input, memory_format)
 
 
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
@@ -505,8 +530,8 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
         As for `randn`.
     dtype : dtype, optional
         Default: that of `input`.
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -519,9 +544,10 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
     True
     """
     as_tensor_argument("randn_like", "input", input)
-    return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
-               device=input.device if device is None else device,
-                 requires_grad=requires_grad, pin_memory=pin_memory)
+    drawn = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
+                  device=input.device if device is None else device, requires_grad=requires_grad,
+                  pin_memory=pin_memory)
+    return _as_lies(drawn, input, memory_format)
 
 
 def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, layout=None, device=None,
@@ -537,8 +563,8 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
         As for `randint`.
     dtype : dtype, optional
         Default: that of `input`.
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -552,6 +578,7 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
             [0., 0., 0.]])
     """
     as_tensor_argument("randint_like", "input", input)
-    return randint(*args, low=low, high=high, size=tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
-                   layout=layout, device=input.device if device is None else device, requires_grad=requires_grad,
-                   pin_memory=pin_memory)
+    drawn = randint(*args, low=low, high=high, size=tuple(input.shape), generator=generator,
+                    dtype=dtype or input.dtype, layout=layout, device=input.device if device is None else device,
+                    requires_grad=requires_grad, pin_memory=pin_memory)
+    return _as_lies(drawn, input, memory_format)

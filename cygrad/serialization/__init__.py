@@ -85,8 +85,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
     """
     Read what `save` has written, or ``torch.save``, in today's form or in the one before PyTorch 1.6.
 
-    Of PyTorch's files tensors, storages, containers, numbers, dtypes and NumPy arrays are read; half precision,
-    bfloat16 and unsigned types that cygrad does not have become larger ones.
+    Of PyTorch's files tensors, storages, containers, numbers, dtypes and NumPy arrays are read.
 
     Parameters
     ----------

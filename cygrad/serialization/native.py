@@ -291,7 +291,7 @@ class Reader:
         if number not in self.pieces:
             with self.member(number) as (file, found, count):
                 swapped = found.newbyteorder("=") != found
-                kind = kind or next((kind for kind, (code, name, _) in elements.KINDS.items()
+                kind = kind or next((kind for kind, (code, name) in elements.KINDS.items()
                                      if hasattr(np, name) and np.dtype(name) == found.newbyteorder("=")), None)
                 if kind is None or elements.element_size(kind) != found.itemsize:
                     raise ValueError(f"no tensor has elements like these (got {found})")
@@ -349,7 +349,7 @@ def sizes(shape):
 
 def dtype_named(name):
     """The dtype of a name."""
-    found = getattr(dtypes, name, None) if name in {name for _, name, _ in elements.KINDS.values()} else None
+    found = getattr(dtypes, name, None) if name in {name for _, name in elements.KINDS.values()} else None
     if found is None:
         raise ValueError(f"unknown dtype {name!r}")
     return found

@@ -224,7 +224,7 @@ MAKERS = {
 }
 NAMES = {
     **MAKERS, ("torch", "Tensor"): Tensor, ("numpy", "ndarray"): np.ndarray,
-    **{("torch", name): getattr(dtypes, name) for _, name, _ in elements.KINDS.values()},
+    **{("torch", name): getattr(dtypes, name) for _, name in elements.KINDS.values()},
     **{(module, name): _StorageType(name) for module in ("torch", "torch.storage", "torch.cuda") for name in STORAGES},
 }
 MAKER_IDS = {id(make) for make in MAKERS.values()}

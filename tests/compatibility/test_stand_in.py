@@ -110,7 +110,6 @@ def test_imports_in_all_their_forms(tmp_path):
 
 MISSING = {
     "torch.foo": "AttributeError: torch.foo is not in cygrad",
-    "torch.vmap": "autograd.functional",
     "torch.nn.Foo": "AttributeError: torch.nn.Foo is not in cygrad",
     "torch.nn.functional.foo": "AttributeError: torch.nn.functional.foo",
     "torch.quantize_per_tensor": "There is no quantization",
@@ -214,3 +213,14 @@ def test_command_line(tmp_path, arguments):
     answer = subprocess.run([sys.executable, "-m", "cygrad", *arguments], capture_output=True, text=True, check=False)
     assert ("usage" in answer.stdout + answer.stderr) == (arguments != ("absent.py",))
     assert (answer.returncode == 0) == (arguments == ("--help",)) and "Traceback" not in answer.stderr
+
+
+def test_function_transforms_are_there_under_the_stand_in(tmp_path):
+    assert run(tmp_path, """
+        import torch
+        from torch.func import functional_call, grad, vmap
+        from torch.nn.utils.stateless import functional_call as former
+        from torch._functorch.apis import vmap as private
+        assert private is torch.vmap is vmap and former is functional_call
+        print(vmap(grad(torch.sin))(torch.zeros(2)))
+        """) == "tensor([1., 1.])\n"

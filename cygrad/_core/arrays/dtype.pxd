@@ -1,6 +1,6 @@
 """Element types: their codes, sizes, names and promotion."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 ctypedef enum dtype_t:
     BOOL = 0
@@ -13,7 +13,14 @@ ctypedef enum dtype_t:
     FLOAT64
     COMPLEX64
     COMPLEX128
-    DTYPES            # how many there are
+    # Those from here on are stored; kernels compute them in others: see computed_in().
+    FLOAT16
+    BFLOAT16
+    COMPLEX32
+    UINT16
+    UINT32
+    UINT64
+    DTYPES            # how many there are: four bits tell one
 
 ctypedef enum category_t:
     BOOLEAN_CATEGORY = 0
@@ -21,37 +28,56 @@ ctypedef enum category_t:
     FLOATING
     COMPLEX_CATEGORY
 
+# What is asked at every operation is a table in a number: a few bits for each dtype.
+
 cdef inline int64_t itemsize(int d) noexcept nogil:
-    return (1 if d <= INT8 else 2 if d == INT16 else 4 if (d == INT32 or d == FLOAT32)
-            else 16 if d == COMPLEX128 else 8)
+    return <int64_t>1 << (<uint64_t>0x3212114332321000 >> 4 * d & 15)
 
 cdef inline bint is_floating(int d) noexcept nogil:
-    return d == FLOAT32 or d == FLOAT64
+    return 0xcc0 >> d & 1
 
 cdef inline bint is_complex(int d) noexcept nogil:
-    return d >= COMPLEX64
+    return 0x1300 >> d & 1
 
 cdef inline bint is_differentiable(int d) noexcept nogil:
-    return d >= FLOAT32
+    return 0x1fc0 >> d & 1
 
 cdef inline bint is_integral(int d) noexcept nogil:
     """Integers, bool excluded."""
-    return UINT8 <= d <= INT64
+    return 0xe03e >> d & 1
+
+cdef inline bint is_unsigned(int d) noexcept nogil:
+    return d == UINT8 or d >= UINT16
 
 cdef inline int category(int d) noexcept nogil:
-    return (BOOLEAN_CATEGORY if d == BOOL else INTEGRAL if d <= INT64
-            else FLOATING if d <= FLOAT64 else COMPLEX_CATEGORY)
+    return <uint32_t>0x57afa554 >> 2 * d & 3
+
+cdef inline bint is_short(int d) noexcept nogil:
+    """Floating numbers of 16 bits, or complex ones of two such: computed in 32 bits and rounded once."""
+    return FLOAT16 <= d <= COMPLEX32
+
+cdef inline int computed_in(int d) noexcept nogil:
+    """The dtype that kernels compute this one in: float16 in float32, uint16 in int64; most in themselves."""
+    return <uint64_t>0xf558669876543210 >> 4 * d & 15
 
 cdef inline int real_of(int d) noexcept nogil:
     """The dtype of the real part: complex64 -> float32, complex128 -> float64, others unchanged."""
-    return FLOAT32 if d == COMPLEX64 else FLOAT64 if d == COMPLEX128 else d
+    return FLOAT32 if d == COMPLEX64 else FLOAT64 if d == COMPLEX128 else FLOAT16 if d == COMPLEX32 else d
 
 cdef inline int complex_of(int d) noexcept nogil:
-    """float32 -> complex64, float64 -> complex128, others unchanged."""
-    return COMPLEX64 if d == FLOAT32 else COMPLEX128 if d == FLOAT64 else d
+    """float32 -> complex64, float64 -> complex128, others unchanged; bfloat16 -> complex64, the smallest for it."""
+    return (COMPLEX64 if d == FLOAT32 or d == BFLOAT16 else COMPLEX128 if d == FLOAT64
+            else COMPLEX32 if d == FLOAT16 else d)
+
+cdef inline double largest(int d) noexcept nogil:
+    """The largest finite number of a floating dtype, or of the parts of a complex one."""
+    return (65504.0 if d == FLOAT16 or d == COMPLEX32 else 3.3895313892515355e38 if d == BFLOAT16
+            else 1.7976931348623157e308 if d == FLOAT64 or d == COMPLEX128 else 3.4028234663852886e38)
 
 # The smallest type that holds both, as PyTorch promotes two tensors of equal rank.
 cdef int promote(int a, int b) noexcept nogil
+# Do the two promote at all? uint16, uint32 and uint64 meet floating types only.
+cdef bint promotable(int a, int b) noexcept nogil
 cdef const char *dtype_name(int d) noexcept nogil
 # The default floating dtype (FLOAT32 until set_default_dtype) and its complex companion.
 cdef int default_float() noexcept nogil

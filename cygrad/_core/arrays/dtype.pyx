@@ -3,12 +3,13 @@
 cimport cython
 import numpy as np
 
-cdef const char *_names[10]
+cdef const char *_names[<int>DTYPES]
 _names[:] = [b"bool", b"uint8", b"int8", b"int16", b"int32", b"int64",
-             b"float32", b"float64", b"complex64", b"complex128"]
+             b"float32", b"float64", b"complex64", b"complex128",
+             b"float16", b"bfloat16", b"complex32", b"uint16", b"uint32", b"uint64"]
 cdef const char *_unknown = b"?"
 # NPY_TYPES numbers; int64 is NPY_LONG on platforms with 64-bit long, NPY_LONGLONG elsewhere.
-cdef int[10] _typenums
+cdef int[<int>DTYPES] _typenums
 cdef int[24] _codes
 cdef int _default_float = FLOAT32
 cdef str _library = "cygrad"
@@ -26,17 +27,32 @@ cdef const char *dtype_name(int d) noexcept nogil:
     return _names[d] if 0 <= d < DTYPES else _unknown
 
 
+cdef bint promotable(int a, int b) noexcept nogil:
+    return a == b or a < UINT16 and b < UINT16 or is_floating(a) or is_floating(b)
+
+
 cdef int promote(int a, int b) noexcept nogil:
     cdef int high = a if a > b else b, low = b if a > b else a
     if a == b:
         return a
-    if high >= COMPLEX64:
-        # complex64 with float64 needs complex128
-        return COMPLEX128 if low == FLOAT64 else high
-    if high >= FLOAT32 or low == BOOL:
-        return high
+    if category(a) != category(b) and not (is_complex(a) or is_complex(b)):
+        return a if category(a) > category(b) else b
+    if is_complex(a) or is_complex(b):
+        # As precise as the more precise of both: complex64 with float64 needs complex128.
+        return complex_of(_promote_floats(real_of(a), real_of(b)))
+    if is_floating(a):
+        return _promote_floats(a, b)
     # The order of codes is that of sizes, but for uint8, whose values int8 does not hold.
-    return INT16 if low == UINT8 and high == INT8 else high
+    return INT16 if low == UINT8 and high == INT8 else INT64 if high >= UINT16 else high
+
+
+cdef int _promote_floats(int a, int b) noexcept nogil:
+    """Of two dtypes, one of them floating: the other may be an integer, or bool."""
+    if a == b or not is_floating(b):
+        return a
+    if not is_floating(a):
+        return b
+    return FLOAT64 if a == FLOAT64 or b == FLOAT64 else FLOAT32
 
 
 @cython.binding(False)      # methods check what they are called on
@@ -79,15 +95,17 @@ cdef class dtype:
         if isinstance(other, dtype):
             return self is other
         if isinstance(other, np.dtype):
-            return self.numpy_dtype == other
+            return _typenums[self.code] >= 0 and self.numpy_dtype == other
         return NotImplemented
 
     def __hash__(self):
-        return hash(self.numpy_dtype)
+        return hash(self.name if _typenums[self.code] < 0 else self.numpy_dtype)
 
     @property
     def numpy_dtype(self):
-        """The NumPy dtype of the same elements."""
+        """The NumPy dtype of the same elements; a TypeError where there is none."""
+        if _typenums[self.code] < 0:
+            _no_numpy_dtype(self.name)
         return np.dtype(self.name)
 
     @property
@@ -97,18 +115,18 @@ cdef class dtype:
 
     @property
     def is_floating_point(self):
-        """True for float32 and float64."""
+        """True for float16, bfloat16, float32 and float64."""
         return bool(is_floating(self.code))
 
     @property
     def is_complex(self):
-        """True for complex64 and complex128."""
+        """True for complex32, complex64 and complex128."""
         return bool(is_complex(self.code))
 
     @property
     def is_signed(self):
         """True for types with negative values."""
-        return self.code not in (BOOL, UINT8)
+        return self.code != BOOL and not is_unsigned(self.code)
 
     def to_real(self):
         """The dtype of the real part."""
@@ -122,48 +140,46 @@ cdef class dtype:
 class dtype_without_elements(dtype):
     """A dtype that programs name and compare with; there are no tensors of it, and who asks for one is told so."""
 
-    _TYPES = {                  # bits, and f(loating), c(omplex), u(nsigned) or i (integer)
-        "float16": (16, "f"), "bfloat16": (16, "f"), "complex32": (32, "c"),
-        "uint16": (16, "u"), "uint32": (32, "u"), "uint64": (64, "u"),
+    _TYPES = {                  # bits, and f(loating), u(nsigned) or i (integer)
         "float8_e4m3fn": (8, "f"), "float8_e4m3fnuz": (8, "f"), "float8_e5m2": (8, "f"), "float8_e5m2fnuz": (8, "f"),
         "float8_e8m0fnu": (8, "f"),
         "qint8": (8, "i"), "quint8": (8, "u"), "qint32": (32, "i"), "quint4x2": (8, "u"), "quint2x4": (8, "u"),
     }
 
-    @property
-    def numpy_dtype(self):
-        """The NumPy dtype of the same elements, where there is one."""
-        if not hasattr(np, self.name):
-            raise TypeError(f"numpy_dtype: NumPy has no dtype {self.name}.")
-        return np.dtype(self.name)
+    numpy_dtype = property(lambda self: _no_numpy_dtype(self.name), doc="NumPy has none of these: a TypeError.")
 
     def __eq__(self, other):
-        return other == self.name if isinstance(other, np.dtype) else self is other
+        return self is other
 
     def __hash__(self):
-        return hash(np.dtype(self.name)) if hasattr(np, self.name) else hash(self.name)
+        return hash(self.name)
 
     itemsize = property(lambda self: self._TYPES[self.name][0] // 8, doc="Bytes per element.")
     is_floating_point = property(lambda self: self._TYPES[self.name][1] == "f", doc="True for floating types.")
-    is_complex = property(lambda self: self._TYPES[self.name][1] == "c", doc="True for complex types.")
+    is_complex = property(lambda self: False, doc="True for complex types.")
     is_signed = property(lambda self: self._TYPES[self.name][1] != "u", doc="True for types with negative values.")
 
     def to_real(self):
         """The dtype of the real part."""
-        return _without_elements["float16"] if self.is_complex else self
+        return self
 
     def to_complex(self):
-        """The complex dtype whose parts have this dtype."""
-        return _without_elements["complex32"] if self.name == "float16" else self
+        """The complex dtype whose parts have this dtype: there is none, and so itself."""
+        return self
+
+
+def _no_numpy_dtype(name):
+    raise TypeError(f"numpy_dtype: NumPy has no dtype {name}. Convert with float() or to() first.")
 
 
 cdef list _objects = []
-cdef dict _lookup = {}
+cdef dict _lookup = {}           # NumPy dtype -> ours
+cdef dict _by_name = {}
 cdef dict _without_elements = {}
 
 
 def _dtype_by_name(name):
-    return _without_elements[name] if name in _without_elements else _lookup[np.dtype(name)]
+    return _without_elements[name] if name in _without_elements else _by_name[name]
 
 
 def library_name():
@@ -179,7 +195,7 @@ def set_library_name(str name not None):
 
 cdef int _refuse_elements(dtype value, str operation) except -1:
     raise TypeError(f"{operation}: there are no tensors of {value.name} yet, only the name (got {value!r}). Use "
-                    f"{'complex64' if value.is_complex else 'float32' if value.is_floating_point else 'int64'}.")
+                    f"{'float32' if value.is_floating_point else 'int64'}.")
 
 
 cdef dtype dtype_object(int code):
@@ -216,7 +232,7 @@ def set_default_dtype(d):
     Parameters
     ----------
     d : dtype
-        ``cygrad.float32`` or ``cygrad.float64``.
+        ``cygrad.float32``, ``cygrad.float64``, ``cygrad.float16`` or ``cygrad.bfloat16``.
 
     Raises
     ------
@@ -235,7 +251,7 @@ def set_default_dtype(d):
     cdef int code = dtype_code(d, "set_default_dtype")
     if not is_floating(code):
         raise TypeError(f"set_default_dtype: only floating dtypes can be the default "
-                        f"(got {d!r}, expected float32 or float64)")
+                        f"(got {d!r}, expected float32, float64, float16 or bfloat16)")
     _default_float = code
 
 
@@ -274,7 +290,11 @@ def promote_types(a, b):
     >>> cygrad.promote_types(cygrad.int64, cygrad.float32)
     cygrad.float32
     """
-    return dtype_object(promote(dtype_code(a, "promote_types"), dtype_code(b, "promote_types")))
+    cdef int first = dtype_code(a, "promote_types"), second = dtype_code(b, "promote_types")
+    if not promotable(first, second):
+        raise RuntimeError(f"promote_types: uint16, uint32 and uint64 promote with floating types only (got "
+                           f"{dtype_object(first)} and {dtype_object(second)}). Convert one with to() first.")
+    return dtype_object(promote(first, second))
 
 
 def _initialize():
@@ -287,9 +307,12 @@ def _initialize():
         entry.code = code
         entry.name = _names[code].decode()
         _objects.append(entry)
-        _lookup[np.dtype(entry.name)] = entry
-        _typenums[code] = np.dtype(entry.name).num
-        _codes[_typenums[code]] = code
+        _by_name[entry.name] = entry
+        _typenums[code] = -1
+        if code != BFLOAT16 and code != COMPLEX32:             # which NumPy does not have
+            _lookup[np.dtype(entry.name)] = entry
+            _typenums[code] = np.dtype(entry.name).num
+            _codes[_typenums[code]] = code
         globals()[entry.name] = entry
     for name in dtype_without_elements._TYPES:
         entry = dtype.__new__(dtype_without_elements)
@@ -297,7 +320,7 @@ def _initialize():
         entry.name = name
         _without_elements[name] = globals()[name] = entry
     # long and long long are both 64 bits wide on Linux: accept either number.
-    for name in ("longlong", "long", "intc"):
+    for name in ("longlong", "long", "intc", "ulonglong", "ulong", "uintc"):
         if np.dtype(name) in _lookup:
             _codes[np.dtype(name).num] = (<dtype>_lookup[np.dtype(name)]).code
 

@@ -7,3 +7,10 @@ from cygrad._core.arrays.array cimport array_t
 cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL
 # An ndarray over the array's memory; `owner` is what keeps that alive, and becomes its `base`.
 cdef object numpy_from_array(array_t *array, object owner)
+# An ndarray over the memory of an array, whose count it takes over.
+cdef object owned_ndarray(array_t *array)
+# Who wants to know that elements go to Python or come from there.
+ctypedef void (*door_t)() noexcept
+cdef void set_door(door_t door) noexcept
+# They do so here.
+cdef void pass_door() noexcept

@@ -6,7 +6,7 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport MAX_DIMS, array_over, array_t, release, retain
-from cygrad._core.arrays.dtype cimport BOOL, code_of_typenum, dtype, itemsize, numpy_typenum
+from cygrad._core.arrays.dtype cimport BOOL, code_of_typenum, dtype, dtype_name, itemsize, numpy_typenum
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT,
     clear, find_kernel, kernel_t, set_array, set_arrays, set_integers, value_t)
@@ -17,6 +17,19 @@ cnp.import_array()
 
 cdef enum:
     MAX_VALUES = 32       # arguments or results of a kernel
+
+
+cdef door_t _door = NULL
+
+
+cdef void set_door(door_t door) noexcept:
+    global _door
+    _door = door
+
+
+cdef void pass_door() noexcept:
+    if _door != NULL:
+        _door()
 
 
 cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
@@ -31,11 +44,12 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy: not an ndarray (got {type(ndarray).__name__}). "
                         f"Use tensor() or asarray() for other data.")
+    pass_door()
     source = ndarray
     code = code_of_typenum(cnp.PyArray_TYPE(source))
     if code < 0:
-        raise TypeError(f"from_numpy: the library has no dtype {source.dtype} (expected bool, uint8, int8, "
-                        f"int16, int32, int64, float32, float64, complex64 or complex128). "
+        raise TypeError(f"from_numpy: the library has no dtype {source.dtype} (expected bool, an integer of 8 to 64 "
+                        f"bits, float16, float32, float64, complex64 or complex128). "
                         f"Convert with astype() first.")
     if not cnp.PyArray_ISNOTSWAPPED(source):
         raise ValueError(f"from_numpy: the elements are byte-swapped (got dtype {source.dtype.str!r}). "
@@ -80,6 +94,7 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
 
 cdef object numpy_from_array(array_t *array, object owner):
     """An ndarray over the array's memory; `owner` keeps that alive and becomes its `base`."""
+    pass_door()
     cdef cnp.npy_intp[MAX_DIMS] shape
     cdef cnp.npy_intp[MAX_DIMS] strides
     cdef int64_t size = itemsize(array.dtype)
@@ -88,6 +103,9 @@ cdef object numpy_from_array(array_t *array, object owner):
     cdef cnp.ndarray result
     if array.storage == NULL:
         raise RuntimeError("numpy: the array has no memory, only a shape and a dtype")
+    if numpy_typenum(array.dtype) < 0:
+        raise TypeError(f"numpy: NumPy has no dtype {dtype_name(array.dtype).decode()}. Convert with float() or to() "
+                        "first.")
     if array.storage.writable:
         flags |= cnp.NPY_ARRAY_WRITEABLE
     for i in range(array.ndim):
@@ -98,6 +116,13 @@ cdef object numpy_from_array(array_t *array, object owner):
     cnp.PyArray_UpdateFlags(result, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
     cnp.set_array_base(result, owner)
     return result
+
+
+cdef object owned_ndarray(array_t *array):
+    """An ndarray over the memory of an array, which it takes over."""
+    owner = ArrayOwner()
+    owner.array = array
+    return numpy_from_array(array, owner)
 
 
 # ---- kernels called from Python
@@ -250,6 +275,4 @@ cdef object unbox_raw(value_t *value):
 
 cdef object shared(array_t *array):
     """An ndarray over the memory of an array."""
-    owner = ArrayOwner()
-    owner.array = retain(array)
-    return numpy_from_array(array, owner)
+    return owned_ndarray(retain(array))

@@ -1,12 +1,15 @@
 """The elements of a tensor for Python: one number, or a NumPy array over the same memory."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from cygrad._core.arrays.array cimport array_t, shape_text
+from cygrad._core.arrays.array cimport array_t, array_view, shape_text
 from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8)
-from cygrad._core.arrays.interop cimport numpy_from_array
+    BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_code, itemsize,
+    numpy_typenum)
+from cygrad._core.arrays.interop cimport numpy_from_array, pass_door
+from cygrad._core.creation.sequences cimport numpy_view as any_numpy_view
 from cygrad._core.graph.meta cimport check_elements
-from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.override cimport is_entry
+from cygrad._core.graph.tensor cimport Tensor, wrap
 
 
 def item(Tensor input not None):
@@ -31,6 +34,7 @@ def item(Tensor input not None):
     cdef array_t *array = input.array
     cdef char *data = array.data
     check_elements(array, "item")
+    pass_door()
     if array.size != 1:
         raise RuntimeError(f"item: only a tensor of one element is a number (got shape {shape_text(array).decode()}). "
                            "Use tolist() for more.")
@@ -52,10 +56,29 @@ def item(Tensor input not None):
         return (<uint8_t *>data)[0]
     if array.dtype == COMPLEX64:
         return complex((<float *>data)[0], (<float *>data)[1])
-    return complex((<double *>data)[0], (<double *>data)[1])
+    if array.dtype == COMPLEX128:
+        return complex((<double *>data)[0], (<double *>data)[1])
+    return any_numpy_view(array).item()
 
 
 def numpy_view(Tensor input not None):
     """A NumPy array over the memory of the tensor, which it keeps alive."""
+    if is_entry(input):
+        return input.numpy()             # which refuses
     check_elements(input.array, "numpy")
     return numpy_from_array(input.array, input)
+
+
+def seen_as(Tensor input not None, dtype not None):
+    """The same memory as elements of another dtype of the same size, without history."""
+    cdef array_t *array = input.array
+    cdef int code = dtype_code(dtype, "view")
+    if itemsize(code) != itemsize(array.dtype):
+        raise RuntimeError(f"view: the elements of both dtypes must have one size (got {input.dtype} and {dtype}).")
+    return wrap(array_view(array, code, array.ndim, array.shape, array.strides, 0))
+
+
+def elements(Tensor input not None):
+    """What `numpy_view` gives, to be read only: of a dtype that NumPy does not have a copy in a wider one."""
+    check_elements(input.array, "numpy")
+    return any_numpy_view(input.array) if numpy_typenum(input.array.dtype) < 0 else numpy_view(input)

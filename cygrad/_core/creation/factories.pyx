@@ -2,13 +2,18 @@
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
-from cygrad._core.arrays.array cimport array_empty_like, array_t
+from cygrad._core.arrays.array cimport MAX_DIMS, array_empty_like, array_t
 from cygrad._core.arrays.dtype cimport default_float, itemsize
 from cygrad._core.creation.creation cimport (
     check_place, dtype_or, empty_tensor, fill_array, finish, full_tensor, plain_number, read_element, tensor_from)
 from cygrad._core.creation.sequences cimport number_dtype
+from cygrad._core.elementwise.memory_order cimport array_like, array_strided, channels_last_strides
 from cygrad._core.graph.meta cimport is_meta, meta_array
+from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.tensor cimport Tensor, wrap
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+
+from cygrad._core.graph.override import call_override
 
 
 cdef object sizes_of(tuple args, object size, str operation):
@@ -135,6 +140,8 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
         Only their defaults.
     requires_grad : bool, default False
         Record operations on the result.
+    memory_format : memory_format, optional
+        The order of dimensions in memory; default: row-major.
 
     Returns
     -------
@@ -149,7 +156,10 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
     cdef bint meta = check_place(device, layout, pin_memory, "empty")
     cdef object sizes = sizes_of(args, size, "empty")
     cdef int code = out_or(dtype, out, default_float(), "empty")
-    return place(empty_tensor(sizes, code, meta, "empty"), out, dtype, requires_grad, "empty")
+    cdef Tensor made = empty_tensor(sizes, code, meta, "empty")
+    if memory_format is not None and memory_format != "contiguous_format" and not meta:
+        made = wrap(array_in(memory_format, made.array, code, "empty"))
+    return place(made, out, dtype, requires_grad, "empty")
 
 
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
@@ -253,18 +263,44 @@ cdef int place_of(object model, object device, object layout, object pin_memory,
     return check_place(checked(model, operation).device if device is None else device, layout, pin_memory, operation)
 
 
-cdef object filled_like(object input, object value, object dtype, bint needs_grad, bint meta, str operation):
+cdef array_t *array_in(object memory_format, const array_t *model, int dtype, str operation) except NULL:
+    """A new array of the shape of another one, in that one's order of dimensions or in a given one."""
+    cdef int64_t[MAX_DIMS] strides
+    cdef array_t *array
+    if memory_format is None or memory_format == "preserve_format":
+        array = array_like(model, dtype)
+    elif memory_format == "contiguous_format":
+        array = array_empty_like(model, dtype)
+    elif memory_format not in ("channels_last", "channels_last_3d"):
+        raise TypeError(f"{operation}: no such memory format (got {memory_format!r}, expected contiguous_format, "
+                        "preserve_format, channels_last or channels_last_3d).")
+    elif model.ndim != 4 + (memory_format == "channels_last_3d"):
+        raise RuntimeError(f"{operation}: required rank {4 + (memory_format == 'channels_last_3d')} tensor to use "
+                           f"{memory_format!r} (got {model.ndim} dimensions).")
+    else:
+        channels_last_strides(model.ndim, model.shape, strides)
+        array = array_strided(dtype, model.ndim, model.shape, strides)
+    if array == NULL:
+        check(MEMORY_ERROR)
+    return array
+
+
+cdef object filled_like(object input, object value, object dtype, bint needs_grad, bint meta, object memory_format,
+                        str operation):
     """A tensor of the shape of `input`; `value` None leaves it uninitialized."""
     cdef char[16] element
     cdef Tensor model = checked(input, operation)
     cdef int code = dtype_or(dtype, model.array.dtype, operation)
     cdef array_t *array
+    if meta and is_entry(model):
+        return call_override(globals()[operation], (model,), (model, value) if operation == "full_like" else (model,),
+                             {"dtype": dtype, "requires_grad": needs_grad})
     if value is not None:
         read_element(value, code, element, operation)
     if meta:
         return finish(wrap(meta_array(code, model.array.ndim, model.array.shape)), needs_grad, meta)
-    array = array_empty_like(model.array, code)
-    if array != NULL and value is not None:
+    array = array_in(memory_format, model.array, code, operation)
+    if value is not None:
         with nogil:
             fill_array(array, element)
     return finish(wrap(array), needs_grad, meta)
@@ -284,8 +320,8 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
         Only their defaults.
     requires_grad : bool, default False
         Record operations on the result.
-    memory_format : optional
-        Accepted and without effect: results are contiguous.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -298,7 +334,7 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
     tensor([0, 0])
     """
     cdef bint meta = place_of(input, device, layout, pin_memory, "zeros_like")
-    return filled_like(input, 0, dtype, requires_grad, meta, "zeros_like")
+    return filled_like(input, 0, dtype, requires_grad, meta, memory_format, "zeros_like")
 
 
 def ones_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
@@ -315,8 +351,8 @@ def ones_like(input, *, dtype=None, layout=None, device=None, bint requires_grad
         Only their defaults.
     requires_grad : bool, default False
         Record operations on the result.
-    memory_format : optional
-        Accepted and without effect: results are contiguous.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -329,7 +365,7 @@ def ones_like(input, *, dtype=None, layout=None, device=None, bint requires_grad
     tensor([1, 1])
     """
     cdef bint meta = place_of(input, device, layout, pin_memory, "ones_like")
-    return filled_like(input, 1, dtype, requires_grad, meta, "ones_like")
+    return filled_like(input, 1, dtype, requires_grad, meta, memory_format, "ones_like")
 
 
 def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
@@ -346,8 +382,8 @@ def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
         Only their defaults.
     requires_grad : bool, default False
         Record operations on the result.
-    memory_format : optional
-        Accepted and without effect: results are contiguous.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -360,7 +396,7 @@ def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
     (2,)
     """
     cdef bint meta = place_of(input, device, layout, pin_memory, "empty_like")
-    return filled_like(input, None, dtype, requires_grad, meta, "empty_like")
+    return filled_like(input, None, dtype, requires_grad, meta, memory_format, "empty_like")
 
 
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
@@ -378,8 +414,8 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint r
         Only their defaults.
     requires_grad : bool, default False
         Record operations on the result.
-    memory_format : optional
-        Accepted and without effect: results are contiguous.
+    memory_format : memory_format, optional
+        Default: as the other one lies in memory, without its gaps.
 
     Returns
     -------
@@ -393,7 +429,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint r
     """
     cdef bint meta = place_of(input, device, layout, pin_memory, "full_like")
     fill_value = plain_number(fill_value, "full_like")
-    return filled_like(input, fill_value, dtype, requires_grad, meta, "full_like")
+    return filled_like(input, fill_value, dtype, requires_grad, meta, memory_format, "full_like")
 
 
 # ---- new ones of another tensor's dtype: methods of Tensor ---------------------------------------

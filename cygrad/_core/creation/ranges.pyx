@@ -4,8 +4,9 @@ from libc.math cimport ceil, isfinite, pow
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, default_complex, default_float,
-    dtype_name, is_complex, is_floating)
-from cygrad._core.creation.creation cimport check_place, dtype_or, empty_tensor, finish, plain_number
+    UINT64, computed_in, dtype_name, is_complex, is_floating)
+from cygrad._core.creation.creation cimport (
+    check_place, dtype_or, empty_tensor, finish, plain_number, tensor_from)
 from cygrad._core.graph.tensor cimport Tensor
 
 cdef extern from "<complex.h>" nogil:
@@ -107,7 +108,7 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     cdef Tensor result
     cdef double first, by
     cdef int64_t n
-    cdef int code
+    cdef int code, wide
     cdef bint meta = check_place(device, layout, pin_memory, "arange")
     if end is None:
         if start is None:
@@ -127,15 +128,16 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
         raise NotImplementedError(f"arange: not implemented for {dtype_name(code).decode()} (expected an integer or "
                                   "floating dtype)")
     n = _length(start, end, step, code)
-    result = empty_tensor((n,), code, False, "arange")
+    wide = INT64 if code == UINT64 else computed_in(code)
+    result = empty_tensor((n,), wide, False, "arange")
     first, by = start, step
-    if code == FLOAT32:
+    if wide == FLOAT32:
         _count_reals(<float *>result.array.data, n, first, by)
-    elif code == FLOAT64:
+    elif wide == FLOAT64:
         _count_reals(<double *>result.array.data, n, first, by)
     else:
         _fill_integers(result, int(start), int(step))
-    return _deliver(result, out, requires_grad, meta, "arange")
+    return _deliver(result, code, out, requires_grad, meta, "arange")
 
 
 cdef int _fill_integers(Tensor result, int64_t start, int64_t step) except -1:
@@ -154,7 +156,10 @@ cdef int _fill_integers(Tensor result, int64_t start, int64_t step) except -1:
     return 0
 
 
-cdef object _deliver(Tensor result, object out, bint needs_grad, bint meta, str operation):
+cdef object _deliver(Tensor result, int dtype, object out, bint needs_grad, bint meta, str operation):
+    """`result` was computed in the dtype that numbers of `dtype` are computed in."""
+    if dtype != result.array.dtype:
+        result = tensor_from(result, dtype, operation)
     if out is None:
         return finish(result, needs_grad, meta)
     if out.shape != result.shape:
@@ -257,14 +262,14 @@ cdef object _space(object start, object end, object steps, double base, bint log
         raise NotImplementedError(f"{operation}: not implemented for bool (expected a numeric dtype)")
     if both_complex and not is_complex(code):
         raise RuntimeError(f"{operation}: complex ends need a complex dtype (got {dtype_name(code).decode()})")
-    result = empty_tensor((n,), code, False, operation)
+    result = empty_tensor((n,), INT64 if code == UINT64 else computed_in(code), False, operation)
     if is_complex(code):
         _fill_complex(result, start, end, base, logarithmic)
     elif is_floating(code):
         _fill_reals(result, start, end, base, logarithmic)
     else:
         _fill_space(result, int(start), int(end), base, logarithmic)
-    return _deliver(result, out, needs_grad, meta, operation)
+    return _deliver(result, code, out, needs_grad, meta, operation)
 
 
 def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,

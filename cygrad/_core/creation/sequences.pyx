@@ -15,21 +15,26 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.float cimport PyFloat_CheckExact, PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_Check, PyLong_CheckExact
 from cpython.sequence cimport PySequence_Check
-from libc.math cimport isfinite, isinf, trunc
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.math cimport fabs, isfinite, trunc
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_t, release
 from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, default_complex, default_float, dtype_code,
-    dtype_name, is_complex, itemsize, numpy_typenum, promote)
-from cygrad._core.arrays.interop cimport numpy_from_array
+    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, computed_in, default_complex,
+    default_float, dtype_code, dtype_name, is_complex, is_floating, is_short, is_unsigned, itemsize, largest,
+    numpy_typenum, promote)
+from cygrad._core.arrays.interop cimport numpy_from_array, owned_ndarray
+from cygrad._core.arrays.value cimport COMPLEX, REAL, value_t
+from cygrad._core.elementwise.copying cimport as_copy
 from cygrad._core.graph.tensor cimport Tensor, requires_grad
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+from cygrad._core.primitives.cast cimport number_to_cell
 
 cnp.import_array()
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int *overflow) except? -1
+    unsigned long long PyLong_AsUnsignedLongLongMask(object) except? 0
 
 
 # ---- numbers -------------------------------------------------------------------------------------
@@ -73,13 +78,15 @@ cdef int64_t _whole(object value, int dtype, str operation) except? -1:
                         f"(got {value!r}). Use .real, or a complex dtype.")
     else:
         result = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow > 0 and dtype == UINT64 and value < 1 << 64:
+            return <int64_t>PyLong_AsUnsignedLongLongMask(value)
         if overflow:
             raise ValueError(f"{operation}: integer outside the range of int64 (got {value!r}). Use a float.")
-    if dtype == INT64:
+    if itemsize(dtype) == 8:
         return result
-    limit = (<int64_t>1 << (8 * itemsize(dtype) - (0 if dtype == UINT8 else 1))) - 1
+    limit = (<int64_t>1 << (8 * itemsize(dtype) - (not is_unsigned(dtype)))) - 1
     # Negative numbers wrap around in unsigned elements, as they do in C.
-    if result > limit or result < (-limit if dtype == UINT8 else -limit - 1):
+    if result > limit or result < (-limit if is_unsigned(dtype) else -limit - 1):
         _overflow(value, dtype, operation)
     return result
 
@@ -94,13 +101,14 @@ cdef double _real(object value, int dtype, bint saturate, str operation) except?
         result = value
     except OverflowError:
         _overflow(value, dtype, operation)
-    if not saturate and dtype == FLOAT32 and isfinite(result) and isinf(<float>result):
+    if not saturate and isfinite(result) and fabs(result) > largest(dtype):
         _overflow(value, dtype, operation)
     return result
 
 
 cdef int store_number(char *element, int dtype, object value, bint saturate, str operation) except -1:
     cdef double complex both = 0
+    cdef value_t number
     if dtype == FLOAT32:
         (<float *>element)[0] = <float>_real(value, dtype, saturate, operation)
     elif dtype == FLOAT64:
@@ -117,18 +125,24 @@ cdef int store_number(char *element, int dtype, object value, bint saturate, str
         (<int8_t *>element)[0] = <int8_t>_whole(value, dtype, operation)
     elif dtype == INT16:
         (<int16_t *>element)[0] = <int16_t>_whole(value, dtype, operation)
+    elif dtype == UINT16:
+        (<uint16_t *>element)[0] = <uint16_t>_whole(value, dtype, operation)
+    elif dtype == UINT32:
+        (<uint32_t *>element)[0] = <uint32_t>_whole(value, dtype, operation)
+    elif dtype == UINT64:
+        (<int64_t *>element)[0] = _whole(value, dtype, operation)
+    elif is_floating(dtype):
+        number.kind, number.of.real = REAL, _real(value, dtype, saturate, operation)
+        number_to_cell(&number, dtype, element)
     else:
         try:
             both = complex(value)
         except OverflowError:
             _overflow(value, dtype, operation)
-        if dtype == COMPLEX64:
-            (<float *>element)[0] = <float>both.real
-            (<float *>element)[1] = <float>both.imag
-            if not saturate and isfinite(both.real) and isinf(<float>both.real):
-                _overflow(value, dtype, operation)
-        else:
-            (<double complex *>element)[0] = both
+        if not saturate and isfinite(both.real) and fabs(both.real) > largest(dtype):
+            _overflow(value, dtype, operation)
+        number.kind, number.of.real, number.imag = COMPLEX, both.real, both.imag
+        number_to_cell(&number, dtype, element)
     return 0
 
 
@@ -279,12 +293,20 @@ cdef array_t *_from_sequence(object data, int dtype, str operation) except NULL:
 # ---- NumPy ---------------------------------------------------------------------------------------
 
 cdef object numpy_view(array_t *array):
-    return numpy_from_array(array, None)
+    """Of a dtype that NumPy does not have it is a copy, in the one that this is computed in."""
+    cdef array_t *copy
+    if numpy_typenum(array.dtype) >= 0:
+        return numpy_from_array(array, None)
+    copy = as_copy(array, computed_in(array.dtype))
+    if copy == NULL:
+        check(MEMORY_ERROR)
+    return owned_ndarray(copy)
 
 
 cdef array_t *_from_numpy(object source, int dtype, str operation) except NULL:
     """A copy of an ndarray, in its own dtype or another one."""
     cdef array_t *array
+    cdef array_t *wide
     if dtype < 0:
         dtype = dtype_code(source.dtype.newbyteorder("="), operation)
     elif source.dtype.kind not in "biufc":
@@ -293,6 +315,13 @@ cdef array_t *_from_numpy(object source, int dtype, str operation) except NULL:
         source = source.real
     if source.dtype.kind == "b":                 # true is 1 here, whatever other byte stands for it there
         source = not_equal(source.view("u1"), 0, out=empty(source.shape, "?"))
+    if is_short(dtype) and cnp.PyArray_TYPE(source) != numpy_typenum(dtype):
+        wide = _from_numpy(source, computed_in(dtype), operation)
+        array = as_copy(wide, dtype)
+        release(wide)
+        if array == NULL:
+            check(MEMORY_ERROR)
+        return array
     array = _new(dtype, cnp.PyArray_NDIM(source), <int64_t *>cnp.PyArray_DIMS(source))
     if (cnp.PyArray_TYPE(source) == numpy_typenum(dtype) and cnp.PyArray_IS_C_CONTIGUOUS(source)
             and cnp.PyArray_ISNOTSWAPPED(source)):
@@ -313,7 +342,10 @@ cdef array_t *array_of(object data, int dtype, str operation) except NULL:
     if cnp.PyArray_Check(data):
         return _from_numpy(data, dtype, operation)
     if isinstance(data, Tensor):
-        return _from_numpy(numpy_view((<Tensor>data).array), dtype, operation)
+        array = as_copy((<Tensor>data).array, (<Tensor>data).array.dtype if dtype < 0 else dtype)
+        if array == NULL:
+            check(MEMORY_ERROR)
+        return array
     if isinstance(data, str):
         raise TypeError(f"{operation}: text has no place in a tensor (got {data!r}, expected numbers)")
     natural = number_dtype(data)

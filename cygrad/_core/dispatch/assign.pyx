@@ -14,12 +14,14 @@ from cygrad._core.graph.boxing cimport box_number
 from cygrad._core.graph.inplace cimport bump_version, check_inplace
 from cygrad._core.graph.meta cimport any_meta, check_elements, is_meta
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
+from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.tensor cimport Tensor, as_tensor, requires_grad
 from cygrad._core.graph.tensor_identity cimport adopt
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.memory.storage cimport version_new, version_release
 from cygrad._core.table.operator cimport Operator, table
 
+from cygrad._core.graph.override import call_override
 from cygrad._core.table.operator import functions
 import math
 
@@ -82,6 +84,8 @@ def copy_(Tensor input not None, src, non_blocking=False):
     cdef array_t *origin
     cdef int status
     if any_meta:
+        if is_entry(input) or is_entry(source):
+            return call_override(copy_, (input, source), (input, source), {})
         if is_meta(array):
             return input
         check_elements(source.array, "copy_")
@@ -139,7 +143,7 @@ def fill_(Tensor input not None, value):
         raise RuntimeError(f"fill_: a complex value does not fit (got {value}, expected one for "
                            f"{dtype_name(array.dtype).decode()}).")
     if is_meta(array):
-        return input
+        return call_override(fill_, (input,), (input, value), {}) if is_entry(input) else input
     if thread_state().dual_level or (grad_enabled() and input.requires_grad):
         return _recorded_copy(input, tensor_from(value, array.dtype, "fill_"))
     check_inplace(input, "fill_", False)

@@ -9,10 +9,11 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text
-from cygrad._core.arrays.dtype cimport category, dtype_name, is_differentiable
+from cygrad._core.arrays.dtype cimport DTYPES, category, dtype_name, is_differentiable
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, NOTHING, clear, copy_value, kernel_t, set_array, set_arrays, value_t,
 )
+from cygrad._core.dispatch.autocast cimport AUTOCASTS, autocasting, call_autocast
 from cygrad._core.dispatch.out_argument cimport check_out, write_out
 from cygrad._core.dispatch.tangents cimport InplaceStep, inplace_step, push_forward
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
@@ -34,6 +35,7 @@ from cygrad._core.memory.atomic cimport atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.table.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, operator_t)
+from cygrad._core.table.stored cimport run_computed, run_computed_into
 
 from collections import namedtuple
 
@@ -196,12 +198,18 @@ cdef int _run(Operator operator, frame_t *frame, value_t *results, int64_t size)
         check(status)
         set_array(&results[0], result)
         return 0
-    return _run_kernel(op.kernel, frame, results, size)
+    return _run_kernel(op, op.kernel, frame, results, size)
 
 
-cdef int _run_kernel(kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1:
+cdef int _run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1:
     cdef int status
-    if size < LARGE:
+    if frame.stored:
+        with nogil:
+            if kernel == op.into:
+                status = run_computed_into(op, kernel, frame.values, results)
+            else:
+                status = run_computed(op, kernel, frame.values, results)
+    elif size < LARGE:
         status = kernel(frame.values, results)
     else:
         with nogil:
@@ -232,6 +240,8 @@ cdef object call(Operator operator, PyObject **arguments, object out):
     cdef int i
     if profiled():
         return _watched(operator, arguments, out, False)
+    if op.flags & AUTOCASTS and autocasting() and out is None:
+        return call_autocast(operator, arguments)
     _keep_alive = box(operator, arguments, &frame)
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING
@@ -395,10 +405,10 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
             status = _evaluate_into(operator, &frame, own, size)
             check(status)
         elif op.into != NULL:
-            _run_kernel(op.into, &frame, results, size)
+            _run_kernel(op, op.into, &frame, results, size)
             clear(&results[0])
         else:
-            _run_kernel(op.kernel, &frame, results, size)
+            _run_kernel(op, op.kernel, &frame, results, size)
             if not same_shape(results[0].of.array, own):
                 raise RuntimeError(f"{name}: the result does not fit (got shape "
                                    f"{shape_text(results[0].of.array).decode()}, expected {shape_text(own).decode()}).")
@@ -506,7 +516,7 @@ cdef inline array_t *_small_binary(const program_t *program, array_t *x, array_t
     return result
 
 
-cdef int64_t[10] _itemsize = [1, 1, 1, 2, 4, 8, 4, 8, 8, 16]
+cdef int64_t[<int>DTYPES] _itemsize = [1, 1, 1, 2, 4, 8, 4, 8, 8, 16, 2, 2, 4, 2, 4, 8]
 
 
 cdef inline int _short_edge(node_t *c, int edge, Tensor tensor) except -1:

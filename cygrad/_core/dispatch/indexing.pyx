@@ -22,17 +22,19 @@ from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view
-from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, is_complex, is_integral
+from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, dtype_object, is_complex, is_integral
 from cygrad._core.arrays.interop cimport array_from_numpy
 from cygrad._core.creation.creation cimport full_tensor, plain_number, tensor_from
 from cygrad._core.creation.sequences cimport numpy_view
 from cygrad._core.dispatch.dispatch cimport call, call_inplace
+from cygrad._core.graph.meta cimport any_meta, is_meta
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
-from cygrad._core.graph.override cimport overrides
+from cygrad._core.graph.override cimport is_entry, overrides
 from cygrad._core.graph.tensor cimport Tensor, describe, protocol, wrap, wrap_view
 from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.table.operator cimport Operator, table
 from cygrad._core.graph.override import call_override
+from cygrad._core.table.operator import functions
 
 cnp.import_array()
 
@@ -128,9 +130,6 @@ cdef Py_ssize_t slice_bounds(object key, int64_t size, Py_ssize_t *start, Py_ssi
                              Py_ssize_t *step) except -1:
     """Start, stop and step inside 0..size; -> how many elements."""
     PySlice_Unpack(key, start, stop, step)
-    if step[0] < 0:
-        raise ValueError(f"slice: step must be greater than zero (got {step[0]}). Use flip(x, dims) to reverse a "
-                         "dimension.")
     return PySlice_AdjustIndices(size, start, stop, step[0])
 
 
@@ -165,6 +164,8 @@ cdef object plain_entry(object item):
     if PyBool_Check(item) or isinstance(item, np.bool_):
         return full_tensor((), bool(item), BOOL, False, "index")
     if isinstance(item, Tensor):
+        if is_entry(item):
+            return item
         code = (<Tensor>item).array.dtype
         if (<Tensor>item).array.ndim == 0 and is_integral(code) and code != UINT8:
             return numpy_view((<Tensor>item).array).item()
@@ -197,6 +198,8 @@ cdef object plain_entry(object item):
 cdef Tensor as_int64(Tensor index):
     if index.array.dtype == INT64:
         return index
+    if is_meta(index.array):
+        return functions["cast"](index, dtype_object(INT64))
     return tensor_from(numpy_view(index.array), INT64, "index")
 
 
@@ -346,6 +349,39 @@ cdef tuple as_entries(object key):
     return <tuple>key if plain else tuple([plain_entry(item) for item in key])
 
 
+cdef inline bint is_backward(object item) except -1:
+    """Is it a slice that runs from the end to the beginning?"""
+    return PySlice_Check(item) and item.step is not None and item.step < 0
+
+
+cdef bint any_backward(tuple entries) except -1:
+    for item in entries:
+        if is_backward(item):
+            return True
+    return False
+
+
+cdef tuple forward(Tensor self, tuple entries, list dims):
+    """The entries with all slices forward, for the tensor flipped in the dimensions that `dims` receives."""
+    cdef int dim = 0, consumed = 0
+    cdef list found = []
+    for item in entries:
+        consumed += consumed_by(item)
+    for item in entries:
+        if item is Ellipsis:
+            dim += self.array.ndim - consumed
+        elif is_backward(item) and dim < self.array.ndim:
+            size = self.array.shape[dim]
+            start, stop, step = item.indices(size)
+            item = slice(size - 1 - start, size - 1 - stop, -step)
+            dims.append(dim)
+        elif is_backward(item):
+            item = slice(None)               # there are too many entries, as will be found
+        dim += consumed_by(item)
+        found.append(item)
+    return tuple(found)
+
+
 cdef inline bint is_recorded(Tensor self) except -1:
     """Are its views made by operators: recorded, or with tangents?"""
     if thread_state().dual_level:
@@ -367,9 +403,22 @@ cdef array_t *sliced(array_t *array, int64_t start, int64_t length, int64_t step
     return array_view(array, array.dtype, array.ndim, shape, strides, start * array.strides[0] if length else 0)
 
 
+cdef inline tuple as_tuple(object key):
+    return <tuple>key if PyTuple_Check(key) else (key,)
+
+
+cdef bint any_entry(object key) except -1:
+    """Is there a tensor in the key whose elements are elsewhere?"""
+    for item in as_tuple(key):
+        if is_entry(item):
+            return True
+    return False
+
+
 cdef object getitem(Tensor self, object key):
     cdef Py_ssize_t start = 0, stop = 0, step = 0
     cdef list indices
+    cdef tuple entries
     cdef Tensor view
     cdef bint recorded
     if type(self) is not Tensor and overrides(self):
@@ -380,14 +429,21 @@ cdef object getitem(Tensor self, object key):
         return wrap_view(array_view(
             self.array, self.array.dtype, self.array.ndim - 1, self.array.shape + 1, self.array.strides + 1,
             wrapped_index(key, self.array.shape[0], 0) * self.array.strides[0]), self)
-    if PySlice_Check(key) and is_basic(key) and self.array.ndim > 0:
+    if PySlice_Check(key) and is_basic(key) and self.array.ndim > 0 and not is_backward(key):
         recorded = is_recorded(self)
         stop = slice_bounds(key, self.array.shape[0], &start, &stop, &step)
         if recorded:
             return slice_of(self, 0, start, start + stop * step, step)
         return wrap_view(sliced(self.array, start, stop, step), self)
+    if any_meta and any_entry(key):
+        return call_override(Tensor.__getitem__, as_tuple(key), (self, key), {})
     indices = []
-    view = basic_view(self, as_entries(key), indices)
+    entries = as_entries(key)
+    if any_backward(entries):                # a view could not be given: no Tensor that operators make runs backward
+        dims = []
+        entries = forward(self, entries, dims)
+        return getitem(self.flip(tuple(dims)), entries)
+    view = basic_view(self, entries, indices)
     if indices:
         return gather(view, indices)
     return alias(self) if view is self else view
@@ -409,9 +465,21 @@ cdef Tensor assigned_value(Tensor self, object value):
 
 cdef int setitem(Tensor self, object key, object value) except -1:
     cdef list indices = []
+    if any_meta and any_entry(key):
+        call_override(Tensor.__setitem__, as_tuple(key), (self, key, value), {})
+        return 0
     cdef Tensor source = assigned_value(self, value)
-    cdef Tensor target = basic_view(self, as_entries(key), indices)
+    cdef Tensor target
+    cdef tuple entries = as_entries(key)
     cdef int i
+    if any_backward(entries):
+        dims = []
+        entries = forward(self, entries, dims)
+        target = self.flip(tuple(dims))
+        setitem(target, entries, source)
+        self.copy_(target.flip(tuple(dims)))
+        return 0
+    target = basic_view(self, entries, indices)
     if indices:
         # An assignment converts the elements, like copy_ does; but imaginary parts do not get lost here.
         if is_complex(source.array.dtype) and not is_complex(self.array.dtype) and self.array.dtype != BOOL \
@@ -508,7 +576,11 @@ def index_put(input, indices, values, accumulate=False):
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"index_put: argument 'input' must be a Tensor (got {type(input).__name__}).")
-    return index_put_(input.clone(), indices, values, accumulate)
+    copied = input.clone()
+    for other in (values, *indices):
+        if any_meta and is_entry(other) and not is_entry(copied):        # one for each entry of a batch
+            copied = other.new_empty(input.shape, dtype=input.dtype).copy_(input)
+    return index_put_(copied, indices, values, accumulate)
 
 
 protocol.getitem = getitem

@@ -23,6 +23,19 @@ from cygrad._core.creation.factories import zeros, zeros_like
 
 cdef dict _levels = {}              # number of a level -> {address of a dual tensor: its tangent}
 cdef int64_t _last = 0
+cdef called_t _called
+cdef changing_t _changing
+cdef lost_t _lost
+
+
+cdef int set_listener(called_t called, changing_t changing, lost_t lost) except -1:
+    global _called, _changing, _lost
+    _called, _changing, _lost = called, changing, lost
+    return 0
+
+
+cdef int lost(str reason) except -1:
+    return _lost(reason) if thread_state().dual_level == RECORDING else 0
 
 
 # -------------------------------------------------------------------------------------------------------------- levels
@@ -43,6 +56,7 @@ def enter_level():
     """
     cdef int32_t level
     cdef thread_state_t *state = thread_state()
+    lost("forward mode has no native form here")
     if state.dual_level:
         raise RuntimeError("enter_dual_level: nested forward mode is not supported (this thread is in a level "
                            "already). Leave the outer level first, or take second derivatives by backward through "
@@ -95,7 +109,8 @@ cdef class Level:
 
 def current_level():
     """The number of the level that this thread is in, or None."""
-    return thread_state().dual_level or None
+    cdef int32_t level = thread_state().dual_level
+    return level if level > 0 else None
 
 
 @cython.binding(False)      # methods check what they are called on
@@ -106,12 +121,25 @@ cdef class paused:
 
     def __enter__(self):
         self.level = thread_state().dual_level
-        thread_state().dual_level = 0
+        thread_state().dual_level = min(self.level, 0)       # what is RECORDING goes on to be
         return self
 
     def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
         thread_state().dual_level = self.level
         return False
+
+
+@cython.binding(False)
+cdef class unnoted(paused):
+    """For the length of a ``with`` block nobody notes what the thread does: it works on numbers that do not change."""
+
+    def __enter__(self):
+        self.level = thread_state().dual_level
+        thread_state().dual_level = 0
+        return self
+
+
+functions["unnoted"] = unnoted
 
 
 # ------------------------------------------------------------------------------------------------------------ tangents
@@ -251,6 +279,8 @@ cdef int push_forward(Operator operator, frame_t *frame, object results, NativeN
     cdef list arguments
     cdef tuple outcomes, pushed
     cdef int i
+    if thread_state().dual_level == RECORDING:
+        return _called(operator, frame, results)
     if operator.descriptor.flags & NO_GRADIENT:
         return 0
     arguments = _arguments(operator, frame, tangents)
@@ -278,6 +308,7 @@ cdef bint _holds(list arguments, object wanted):
 
 cdef bint has_tangents(Operator operator, frame_t *frame) except -1:
     cdef list tangents = []
+    lost("out= has no native form here")
     _arguments(operator, frame, tangents)
     return any_tangent(tangents)
 
@@ -318,6 +349,8 @@ cdef class InplaceStep:
 cdef InplaceStep inplace_step(Operator operator, frame_t *frame, object (*outcome)(Operator, frame_t *)):
     cdef InplaceStep step
     cdef list tangents = []
+    if thread_state().dual_level == RECORDING:
+        return _changing(operator, frame)
     cdef list arguments = _arguments(operator, frame, tangents)
     cdef Tensor tensor = <Tensor>arguments[0]
     if not any_tangent(tangents) or not is_differentiable(tensor.array.dtype):

@@ -1,13 +1,14 @@
 """Copies, casts and fills of whole arrays."""
 
-from libc.math cimport isfinite, trunc
+from libc.math cimport fabs, isfinite, trunc
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 from cygrad._core.arrays.array cimport (array_empty, overlaps_itself, release, retain,
                                  shape_text, share_memory)
 from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX64, COMPLEX128, COMPLEX_CATEGORY, FLOAT32, FLOAT64, INT64, UINT8, category, dtype_name, itemsize)
+    BOOL, COMPLEX128, COMPLEX_CATEGORY, FLOAT64, INT64, category, dtype_name, is_differentiable, is_unsigned, itemsize,
+    largest)
 from cygrad._core.arrays.value cimport COMPLEX, REAL
 from cygrad._core.elementwise.iteration cimport (broadcasts_to, nest_add, nest_add_value, nest_begin, nest_finish,
                                      nest_t, same_place)
@@ -273,10 +274,10 @@ cdef bint _representable(const value_t *number, int dtype) noexcept nogil:
     cdef double limit
     if dtype == BOOL or dtype == FLOAT64 or dtype == COMPLEX128 or (dtype == INT64 and number.kind < REAL):
         return True
-    if dtype == FLOAT32 or dtype == COMPLEX64:
-        return not isfinite(real) or isfinite(<float>real)
-    limit = 2.0 ** (8 * itemsize(dtype) - (0 if dtype == UINT8 else 1))
-    return isfinite(real) and trunc(real) < limit and trunc(real) >= (1 - limit if dtype == UINT8 else -limit)
+    if is_differentiable(dtype):
+        return not isfinite(real) or fabs(real) <= largest(dtype)
+    limit = 2.0 ** (8 * itemsize(dtype) - (not is_unsigned(dtype)))
+    return isfinite(real) and trunc(real) < limit and trunc(real) >= (1 - limit if is_unsigned(dtype) else -limit)
 
 
 cdef int fill(array_t *array, const value_t *number) noexcept nogil:

@@ -12,7 +12,7 @@ from cygrad._core.primitives.primitive_table cimport (
     MAX_PRIMITIVES, entries, entry_t, loop_t, primitive, primitive_arity)
 
 # Run `program` on inputs[0..n_inputs-1] (ARRAY or numbers), broadcasting and promoting as PyTorch does.
-#   into   NULL: a new contiguous result. Else the result is written there, cast to its dtype
+#   into   NULL: a new result, which lies in memory as the inputs do. Else the result is written there, in its dtype
 #          (shape must be the broadcast shape; inputs that overlap it are handled). `result` is then left
 #          alone
 #          and may be NULL.

@@ -4,13 +4,14 @@ Element-wise programs, run tile by tile in one pass over memory.
 Small problems whose operands lie alike take a short way: a few checks, then the loops on the whole.
 """
 
-from cygrad._core.arrays.array cimport (MAX_DIMS, array_empty, array_empty_like, exclusive, release, retain,
+from cygrad._core.arrays.array cimport (MAX_DIMS, array_empty_like, exclusive, release, retain,
                                  same_shape,
                                  shape_text, share_memory)
 from cygrad._core.arrays.dtype cimport category, dtype_name, itemsize
 from cygrad._core.arrays.value cimport ARRAY, set_array
 from cygrad._core.elementwise.copying cimport as_copy, check_writable
 from cygrad._core.elementwise.iteration cimport nest_add, nest_add_value, nest_begin, nest_finish, same_place
+from cygrad._core.elementwise.memory_order cimport array_in_order, copy_like
 from cygrad._core.elementwise.nan_watch cimport LISTEN, clear_invalid, how_to_watch, may_hold_nan, nan_watchers, watch
 from cygrad._core.elementwise.specialize cimport MAX_CELLS, discard, specialize, specialized_t
 from cygrad._core.elementwise.tiles cimport WORK, place_cells, run_steps, run_task, slots_t, task_t
@@ -159,7 +160,7 @@ cdef int run_long(const specialized_t *program, const value_t *inputs, uint32_t 
     else:
         out = reusable(inputs, program.n_inputs, reuse, program.dtype, ndim, shape) if reuse else NULL
         if out == NULL:
-            out = array_empty(program.dtype, ndim, shape)
+            out = array_in_order(program.dtype, ndim, shape, inputs, program.n_inputs)
         if out == NULL:
             return MEMORY_ERROR
     if out.size:
@@ -176,7 +177,8 @@ cdef int run_long(const specialized_t *program, const value_t *inputs, uint32_t 
             array = inputs[i].of.array
             if status == OK and (is_turned(array, out) or (
                     into != NULL and share_memory(into, array) and not same_place(into, array))):
-                aside[i] = array = as_copy(array, array.dtype)
+                aside[i] = array = (as_copy(array, array.dtype) if out.contiguous or not same_shape(array, out)
+                                    else copy_like(array, out, -1))
                 if array == NULL:
                     status = MEMORY_ERROR
                     array = inputs[i].of.array
@@ -206,14 +208,21 @@ cdef bint is_turned(const array_t *array, const array_t *out) noexcept nogil:
     """
     cdef int d, last = array.ndim - 1
     cdef int64_t size, step
-    if array.contiguous or not out.contiguous or array.size < LARGE:
+    if (array.contiguous and out.contiguous) or array.size < LARGE:
         return False
-    while array.shape[last] == 1:
-        last -= 1
+    if out.contiguous:
+        while array.shape[last] == 1:
+            last -= 1
+    elif not same_shape(array, out):
+        return False
+    else:
+        for d in range(out.ndim):
+            if out.shape[d] > 1 and (out.shape[last] == 1 or out.strides[d] < out.strides[last]):
+                last = d
     step = array.strides[last] if array.strides[last] >= 0 else -array.strides[last]
-    for d in range(last):
+    for d in range(array.ndim):
         size = array.strides[d] if array.strides[d] >= 0 else -array.strides[d]
-        if 0 < size < step and array.shape[d] > 1 and array.shape[last] >= FAR_ROWS:
+        if d != last and 0 < size < step and array.shape[d] > 1 and array.shape[last] >= FAR_ROWS:
             return True
     return False
 
@@ -264,8 +273,8 @@ cdef int accumulate(array_t *a, array_t *b) noexcept nogil:
     cdef int64_t n = a.size
     cdef int watched, status
     cdef const entry_t *entry = &entries[_addition.primitive][a.dtype]
-    if a.contiguous and b.contiguous and a.dtype == b.dtype and n <= WORK and same_shape(a, b) and (
-            a.data == b.data or not share_memory(a, b)):
+    if a.contiguous and b.contiguous and a.dtype == b.dtype and n <= WORK and entry.loop != NULL and same_shape(a, b) \
+            and (a.data == b.data or not share_memory(a, b)):
         pointers[0] = pointers[2] = a.data
         pointers[1] = b.data
         steps[0] = steps[1] = steps[2] = itemsize(a.dtype)

@@ -41,6 +41,14 @@ enum { CYGRAD_INVALID = 0, has_status_flags = 0 };
         return found; \
     }
 
+/* Numbers of 16 bits, whose infinity has these. */
+static int nan_in_shorts(const char *x, int64_t n, int64_t step, int infinity) {
+    int found = 0;
+    for (int64_t i = 0; i < n; i++, x += step)
+        found |= (*(const uint16_t *)x & 0x7fff) > infinity;
+    return found;
+}
+
 CYGRAD_SCAN(nan_in_floats, float, int32_t)
 CYGRAD_SCAN(nan_in_doubles, double, int64_t)
 #endif

@@ -10,7 +10,7 @@ them goes on into the result quietly.) What other kernels have computed is scann
 from libc.stdint cimport int64_t
 from libc.stdlib cimport llabs
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t
-from cygrad._core.arrays.dtype cimport COMPLEX64, FLOAT32, FLOAT64, is_complex, is_differentiable, itemsize
+from cygrad._core.arrays.dtype cimport FLOAT16, FLOAT32, is_complex, is_differentiable, is_short, itemsize, real_of
 from cygrad._core.memory.atomic cimport atomic_decrement, atomic_increment, atomic_load, atomic_store
 from cygrad._core.threads.parallel cimport parallel_for
 
@@ -19,6 +19,7 @@ cdef extern from "elementwise/nan_scan.h" nogil:
     bint nan_in_floats_apart(const char *x, int64_t n, int64_t step)
     bint nan_in_doubles(const double *x, int64_t n)
     bint nan_in_doubles_apart(const char *x, int64_t n, int64_t step)
+    bint nan_in_shorts(const char *x, int64_t n, int64_t step, int infinity)
     int has_status_flags, invalid "CYGRAD_INVALID"
     int feclearexcept(int)
     int fetestexcept(int)
@@ -74,9 +75,11 @@ cdef bint row_holds_nan(const char *data, int dtype, int64_t n, int64_t step) no
         n = 1 if n else 0
     if is_complex(dtype):
         if n > 1 and step != size:
-            return (row_holds_nan(data, FLOAT32 if dtype == COMPLEX64 else FLOAT64, n, step) or
-                    row_holds_nan(data + size // 2, FLOAT32 if dtype == COMPLEX64 else FLOAT64, n, step))
-        n, step, size, dtype = 2 * n, size // 2, size // 2, FLOAT32 if dtype == COMPLEX64 else FLOAT64
+            return (row_holds_nan(data, real_of(dtype), n, step) or
+                    row_holds_nan(data + size // 2, real_of(dtype), n, step))
+        n, step, size, dtype = 2 * n, size // 2, size // 2, real_of(dtype)
+    if is_short(dtype):
+        return nan_in_shorts(data, n, step, 0x7c00 if dtype == FLOAT16 else 0x7f80)
     if dtype == FLOAT32:
         if step == size or n <= 1:
             return nan_in_floats(<const float *>data, n)

@@ -4,12 +4,16 @@ Programs made ready for the dtypes of their inputs: loops found, casts inserted,
 Each instruction's operands meet in the dtype that the promotion rules give them; where an operand has
 another one, a cast becomes a step of its own, so that arrays are cast tile by tile. Numbers are held in
 cells and cast once per call. What is computed from numbers alone stays a number in the eyes of promotion.
+
+What meets in float16, bfloat16 or complex32 is computed in float32 or complex64, and rounded once, as the result:
+between the instructions of a program it stays as it is.
 """
 
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
-from cygrad._core.arrays.dtype cimport (BOOL, FLOAT64, INT64, default_float, dtype_name, is_complex, is_integral,
-                                 itemsize, promote)
+from cygrad._core.arrays.dtype cimport (
+    BOOL, DTYPES, FLOAT64, INT64, complex_of, computed_in, default_float, dtype_name, is_complex, is_differentiable,
+    is_integral, is_short, itemsize, promotable, promote, real_of)
 from cygrad._core.arrays.promotion cimport WEAK, common_dtype, dtype_of, rank_of, settled
 from cygrad._core.arrays.value cimport ARRAY
 from cygrad._core.elementwise.program cimport MAX_REGISTERS, instruction_t
@@ -28,7 +32,7 @@ cdef enum:
 ctypedef struct register_t:
     int32_t dtype
     int32_t rank
-    int32_t slot[10]          # where it lies in each dtype, or NO_SLOT
+    int32_t slot[<int>DTYPES]      # where it lies in each dtype, or NO_SLOT
     int32_t number            # index of the input, or n_inputs + index of the constant; -1: not a number
 
 ctypedef struct builder_t:
@@ -141,7 +145,7 @@ cdef int build_steps(builder_t *builder, program_t *program, const value_t *inpu
         register.dtype = dtype_of(value)
         register.rank = rank_of(value)
         register.number = -1 if value.kind == ARRAY else i
-        for d in range(10):
+        for d in range(DTYPES):
             register.slot[d] = NO_SLOT
         if register.number < 0:
             register.slot[register.dtype] = i
@@ -155,7 +159,7 @@ cdef int build_steps(builder_t *builder, program_t *program, const value_t *inpu
 cdef int add_instruction(builder_t *builder, program_t *program,
                          const instruction_t *instruction) noexcept nogil:
     cdef int[3] by_rank
-    cdef int i, code, rank = WEAK, slot, operands_from = 0
+    cdef int i, code, computed, rank = WEAK, slot, operands_from = 0
     cdef int primitive = instruction.primitive, n = primitives[primitive].arity
     cdef int[3] slots
     cdef register_t *register
@@ -168,24 +172,31 @@ cdef int add_instruction(builder_t *builder, program_t *program,
         if register.rank < rank:
             rank = register.rank
         if i >= operands_from:
+            if by_rank[register.rank] >= 0 and not promotable(by_rank[register.rank], register.dtype):
+                return refuse_promotion(primitives[primitive].name, by_rank[register.rank], register.dtype)
             by_rank[register.rank] = (register.dtype if by_rank[register.rank] < 0
                                       else promote(by_rank[register.rank], register.dtype))
     code = common_dtype(by_rank[0], by_rank[1], by_rank[2])
-    if primitives[primitive].rule == FLOAT and code <= INT64:
+    if primitives[primitive].rule == FLOAT and not is_differentiable(code):
         code = FLOAT64 if rank == WEAK else default_float()
     elif by_rank[0] < 0 and by_rank[1] < 0 and rank != WEAK:
         code = settled(code)      # where(array, number, number)
-    if code <= primitives[primitive].identity and (code != BOOL or primitives[primitive].identity > INT64):
+    computed = code
+    if is_short(code) and (entries[primitive][code].loop == NULL or program.n_instructions > 1):
+        computed = computed_in(code)
+    if (INT64 if is_integral(code) else computed_in(code)) <= primitives[primitive].identity and (
+            code != BOOL or primitives[primitive].identity > INT64):
         builder.registers[instruction.out] = builder.registers[instruction.inputs[0]]
         return OK
-    entry = &entries[primitive][code]
+    entry = &entries[primitive][computed]
     if entry.loop == NULL:
         snprintf(message(), MESSAGE, b"%s: not implemented for %s. Convert the tensor to another dtype "
                  b"first.",
                  primitives[primitive].name, dtype_name(code))
         return NOT_IMPLEMENTED
     for i in range(n):
-        slots[i] = slot_of(builder, program, instruction.inputs[i], BOOL if i < operands_from else code)
+        slots[i] = slot_in(builder, program, instruction.inputs[i], BOOL if i < operands_from else code,
+                           BOOL if i < operands_from else computed, entry.out_dtype == BOOL)
         if slots[i] < 0:
             return RUNTIME_ERROR
     builder.made.cost += primitives[primitive].cost
@@ -197,13 +208,39 @@ cdef int add_instruction(builder_t *builder, program_t *program,
     if slot < 0:
         return RUNTIME_ERROR
     register = &builder.registers[instruction.out]
-    register.dtype = entry.out_dtype
+    # A result in the wider dtype is one in the shorter that is not rounded yet; |complex32| is a float16.
+    register.dtype = (entry.out_dtype if computed == code or not is_differentiable(entry.out_dtype)
+                      else code if entry.out_dtype == computed
+                      else real_of(code) if is_complex(code) else complex_of(code))
     register.rank = rank
     register.number = -1
-    for i in range(10):
+    for i in range(DTYPES):
         register.slot[i] = NO_SLOT
     register.slot[entry.out_dtype] = slot
     return OK
+
+
+cdef int refuse_promotion(const char *name, int first, int second) noexcept nogil:
+    snprintf(message(), MESSAGE, b"%s: uint16, uint32 and uint64 promote with floating types only (got %s and %s). "
+             b"Convert one with to() first.", name, dtype_name(first), dtype_name(second))
+    return RUNTIME_ERROR
+
+
+cdef int slot_in(builder_t *builder, program_t *program, int index, int dtype, int computed,
+                 bint rounded) noexcept nogil:
+    """
+    Where the register lies, as a number of `dtype`, in the dtype that is computed in.
+
+    An array of another dtype is rounded to the shorter one first, as if it had been cast by itself; numbers are only
+    where they are compared, which `rounded` says, since a tensor of float16 that was filled with 0.1 equals 0.1.
+    """
+    cdef register_t *register = &builder.registers[index]
+    cdef int[1] slots
+    if dtype == computed or register.slot[computed] != NO_SLOT or register.dtype == dtype or (
+            register.number >= 0 and not rounded):
+        return slot_of(builder, program, index, computed)
+    slots[0] = slot_of(builder, program, index, dtype)
+    return slots[0] if slots[0] < 0 else add_step(builder, cast_loops[dtype][computed], NULL, 1, slots, computed)
 
 
 cdef int add_step(builder_t *builder, loop_t loop, void *data, int n, const int *slots,
@@ -231,13 +268,15 @@ cdef int slot_of(builder_t *builder, program_t *program, int index, int dtype) n
     """Where the register lies in this dtype: cast, or put into a cell, at its first use there."""
     cdef register_t *register = &builder.registers[index]
     cdef cell_t *cell
+    cdef int held
     cdef int[1] slots
     if register.slot[dtype] != NO_SLOT:
         return register.slot[dtype]
     if register.number < 0:
-        slots[0] = register.slot[register.dtype]
+        held = register.dtype if register.slot[register.dtype] != NO_SLOT else computed_in(register.dtype)
+        slots[0] = register.slot[held]
         builder.made.cost += 1
-        register.slot[dtype] = add_step(builder, cast_loops[register.dtype][dtype], NULL, 1, slots, dtype)
+        register.slot[dtype] = add_step(builder, cast_loops[held][dtype], NULL, 1, slots, dtype)
         return register.slot[dtype]
     if builder.n_cells >= MAX_CELLS:
         snprintf(message(), MESSAGE, b"element-wise program: more than %d numbers. Split it.", <int>MAX_CELLS)

@@ -27,6 +27,7 @@ from cygrad._core.graph.hook_calls cimport (
     call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, retain_gradients)
 from cygrad._core.graph.modes cimport ANOMALY_NAN, grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.node cimport ALL_ARGUMENTS, HAS_PACKED_TENSORS, Hooks, Node, node_t
+from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.profiling cimport begin_event, end_event
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
@@ -259,7 +260,7 @@ cdef bint _hand_over(node_t *node, list grads):
     cdef Tensor gradient = grads[0]
     if gradient is None or FREE_THREADED or Py_REFCNT(gradient) > 2 or node.released:      # `grads` and `gradient`
         return False
-    return keep_gradient(node.gradient, gradient.array)
+    return keep_gradient(node, gradient.array)
 
 
 cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
@@ -268,8 +269,16 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
     cdef array_t *seen
     while gradient is not None and leaf.leaf_requires_grad:
         former = leaf.grad
+        if former is not None and thread_state().dual_level < 0:        # somebody notes it: as add_gradient() does it
+            protocol.inplace(SLOT_ADD, former, gradient)
+            break
         # A copy, as nobody else's memory may become .grad; nor may an expanded one.
-        total = gradient.clone() if former is None else protocol.binary(SLOT_ADD, former, gradient)
+        if former is not None:
+            total = protocol.binary(SLOT_ADD, former, gradient)
+        elif leaf.array.contiguous and gradient.array.contiguous:
+            total = gradient.clone()
+        else:
+            total = leaf.detach().clone().copy_(gradient)        # in memory that lies as the leaf's does
         # Another thread may have added its own while the sum was computed.
         seen = NULL if leaf.gradient == NULL else leaf.gradient.value
         if seen == (NULL if former is None else former.array):
@@ -303,7 +312,7 @@ def _call_node(Node node not None, tuple gradients not None):
             raise TypeError(f"{node.name()}: gradients must be Tensors or None (got {type(gradient).__name__}).")
     if node.c.gradient != NULL:
         if grads[0] is not None:
-            check(add_gradient(node.c.gradient, retain((<Tensor>grads[0]).array)))
+            check(add_gradient(node.c, retain((<Tensor>grads[0]).array)))
         return ()
     results = node.apply(grads, True, recorded, ALL_ARGUMENTS)
     return results[0] if len(results) == 1 else tuple(results)
@@ -424,8 +433,10 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
     remember_call(task.plan.id, keep)
     work_for(task.plan.id)
     task.keep = keep
-    # In a level of forward mode the gradients have tangents, which only the execution on Tensors computes.
+    # In a level of forward mode the gradients have tangents, which only the execution on Tensors computes; entries too.
     create = create or thread_state().dual_level != 0
+    for grad in grads:
+        create = create or is_entry(grad)
     task.recorded = create
     if create:
         task.gradients = [None] * task.plan.n_buffers

@@ -17,7 +17,7 @@ the fusion: nobody else can get hold of it then.
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from cygrad._core.arrays.array cimport array_empty, array_t, exclusive, release, retain, same_shape
-from cygrad._core.arrays.dtype cimport itemsize
+from cygrad._core.arrays.dtype cimport is_short, itemsize
 from cygrad._core.arrays.value cimport ARRAY, clear, is_number, value_t
 from cygrad._core.elementwise.program cimport MAX_INPUTS
 from cygrad._core.elementwise.specialize cimport MAX_CELLS, specialize, specialized_t
@@ -142,7 +142,7 @@ cdef bint _part_fits(const fusion_t *fusion, const array_t *part, int *dtype) no
     if part == NULL:
         return True
     cdef int64_t step, row
-    if (not same_shape(part, fusion.like) or not _lies_evenly(fusion, part, &step, &row)
+    if (is_short(part.dtype) or not same_shape(part, fusion.like) or not _lies_evenly(fusion, part, &step, &row)
             or dtype[0] >= 0 and dtype[0] != part.dtype):
         return False
     dtype[0] = part.dtype

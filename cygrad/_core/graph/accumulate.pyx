@@ -7,20 +7,55 @@ memory is added to, never while taking the GIL.
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
-from cygrad._core.arrays.array cimport array_empty_like, array_t, exclusive, release, retain, same_shape, shape_text
-from cygrad._core.arrays.value cimport ARRAY, NOTHING, value_t
+from libc.string cimport memcmp
+from cygrad._core.arrays.array cimport (
+    array_empty_like, array_meta, array_t, exclusive, release, retain, same_shape, shape_text)
+from cygrad._core.arrays.value cimport ARRAY, NOTHING, clear, set_array, value_t
 from cygrad._core.elementwise.elementwise cimport accumulate, copy_into
+from cygrad._core.elementwise.memory_order cimport array_like, fills_its_memory
 from cygrad._core.graph.borrowed_references cimport (
     FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending)
 from cygrad._core.graph.node cimport Node, gradient_t, install_collector, node_new, node_t
 from cygrad._core.graph.version_errors cimport forget_place
-from cygrad._core.memory.atomic cimport atomic_increment, lock_patiently, unlock
-from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.memory.atomic cimport atomic_increment, atomic_load, lock, lock_patiently, unlock
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 
 
-cdef int add_gradient(gradient_t *gradient, array_t *array) noexcept nogil:
+cdef array_t *_order_of(node_t *node) noexcept nogil:
+    """Shape and strides of a leaf that is not row-major, retained, or NULL."""
+    cdef array_t *order = NULL
+    if node.saved[0].value.kind == ARRAY:
+        lock(&node.lock)
+        if node.saved[0].value.kind == ARRAY:
+            order = retain(node.saved[0].value.of.array)
+        unlock(&node.lock)
+    return order
+
+
+cdef array_t *_own(node_t *node, array_t *array, bint copy) noexcept nogil:
+    """The array itself if it may become .grad: alone in its memory, which it fills as the leaf does. Else a copy."""
+    cdef array_t *order = _order_of(node)
+    cdef array_t *own = NULL
+    cdef bint ordered = order != NULL and same_shape(order, array)
+    if ordered:
+        if (memcmp(order.strides, array.strides, array.ndim * sizeof(int64_t)) == 0 and array.storage.owner == NULL
+                and atomic_load(&array.count) == 1 and atomic_load(&array.storage.count) == 1):
+            own = array
+    elif exclusive(array):
+        own = array
+    if own == NULL and copy:
+        own = array_like(order, array.dtype) if ordered else array_empty_like(array, -1)
+        if own != NULL and copy_into(own, array) != OK:
+            release(own)
+            own = NULL
+    release(order)
+    return own
+
+
+cdef int add_gradient(node_t *node, array_t *array) noexcept nogil:
+    cdef gradient_t *gradient = node.gradient
     cdef int status = OK
     cdef array_t *own
     lock_patiently(&gradient.lock)
@@ -35,11 +70,10 @@ cdef int add_gradient(gradient_t *gradient, array_t *array) noexcept nogil:
                      b"and the same dtype). Set .grad to None first.", shape_text(array), shape_text(gradient.value))
             status = RUNTIME_ERROR
         release(array)
-    elif exclusive(array):
-        gradient.value = array          # nobody else looks at it: keep it, copy nothing
     else:
-        own = _copy(array)
-        release(array)
+        own = _own(node, array, True)
+        if own != array:
+            release(array)
         gradient.value = own
         if own == NULL:
             status = MEMORY_ERROR
@@ -47,9 +81,10 @@ cdef int add_gradient(gradient_t *gradient, array_t *array) noexcept nogil:
     return status
 
 
-cdef bint keep_gradient(gradient_t *gradient, array_t *array) noexcept nogil:
+cdef bint keep_gradient(node_t *node, array_t *array) noexcept nogil:
+    cdef gradient_t *gradient = node.gradient
     cdef bint kept
-    if not exclusive(array):
+    if _own(node, array, False) == NULL:
         return False
     lock_patiently(&gradient.lock)
     kept = gradient.value == NULL
@@ -59,14 +94,6 @@ cdef bint keep_gradient(gradient_t *gradient, array_t *array) noexcept nogil:
     return kept
 
 
-cdef array_t *_copy(array_t *array) noexcept nogil:
-    cdef array_t *copy = array_empty_like(array, -1)
-    if copy != NULL and copy_into(copy, array) != OK:
-        release(copy)
-        return NULL
-    return copy
-
-
 cdef int _backward(node_t *node, value_t *grads, array_t **out, bint keep, uint32_t wanted) noexcept nogil:
     if grads[0].kind != ARRAY:
         return OK
@@ -74,7 +101,7 @@ cdef int _backward(node_t *node, value_t *grads, array_t **out, bint keep, uint3
     if node.released:                   # the leaf has been told since that it requires no grad
         release(grads[0].of.array)
         return OK
-    return add_gradient(node.gradient, grads[0].of.array)
+    return add_gradient(node, grads[0].of.array)
 
 
 cdef class AccumulateGrad(Node):
@@ -116,12 +143,34 @@ cdef AccumulateGrad _taken(PyObject *found):
     return node
 
 
-cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient):
+cdef int _note_order(node_t *node, const array_t *array) except -1:
+    """Let the gradient lie in memory as the leaf does, if that one fills its own."""
+    cdef array_t *order = NULL
+    cdef value_t former
+    if not array.contiguous and fills_its_memory(array):
+        order = array_meta(array)
+        if order == NULL:
+            check(MEMORY_ERROR)
+    lock(&node.lock)
+    former = node.saved[0].value
+    node.saved[0].value.kind = NOTHING
+    if order != NULL:
+        set_array(&node.saved[0].value, order)
+    unlock(&node.lock)
+    clear(&former)
+    return 0
+
+
+cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const array_t *array):
     cdef AccumulateGrad node = known_accumulator(gradient)
     cdef PyObject *other = NULL
     if node is not None:
+        if not array.contiguous or node.c.saved[0].value.kind == ARRAY:
+            _note_order(node.c, array)
         return node
-    node = <AccumulateGrad>node_new(AccumulateGrad, 0, 1, 0)
+    node = <AccumulateGrad>node_new(AccumulateGrad, 0, 1, 1)
+    if not array.contiguous:
+        _note_order(node.c, array)
     node.payload = leaf
     node.c.backward = _backward
     node.c.gradient = gradient

@@ -11,6 +11,7 @@ ctypedef struct frame_t:
     value_t values[MAX_ARGUMENTS]
     PyObject *objects[MAX_ARGUMENTS]      # the Tensor (or list of Tensors) behind an argument, borrowed; else NULL
     int n
+    bint stored                           # any_stored(): kernels do not compute in the dtypes of all arguments
     bint overridden                       # an argument's class has a __torch_function__: the call is handed to it
 
 # Box `arguments`; tensors made on the way (from ndarrays) are kept alive by the list that is returned (or None).

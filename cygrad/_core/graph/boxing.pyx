@@ -18,6 +18,7 @@ from cygrad._core.memory.errors cimport check
 from cygrad._core.table.operator cimport (
     BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, REFUSES_BOOL, REFUSES_COMPLEX, REFUSES_INTEGERS, REFUSES_REALS,
     STRING, TENSOR, TENSORS, Operator, argument_t, operator_t)
+from cygrad._core.table.stored cimport any_stored
 
 import operator as _python_operator
 import numpy as np
@@ -32,7 +33,7 @@ cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
     cdef int i
     cdef list made = None
     frame.n = operator.descriptor.n_arguments
-    frame.overridden = False
+    frame.overridden = frame.stored = False
     memset(frame.objects, 0, frame.n * sizeof(PyObject *))
     for i in range(frame.n):
         frame.values[i].kind = NOTHING
@@ -52,9 +53,13 @@ cdef int[4] _refusals = [REFUSES_BOOL, REFUSES_INTEGERS, REFUSES_REALS, REFUSES_
 _kinds = ("bool", "integer", "real", "complex")
 
 
-cdef int _check_dtypes(const operator_t *op, const frame_t *frame) except -1:
-    """Refuse tensors whose common dtype is of a kind that the operator does not compute for."""
+cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
+    """
+    Note whether there are dtypes that kernels do not compute in, and refuse tensors whose common dtype is of a kind
+    that the operator does not compute for.
+    """
     cdef int i, highest = -1
+    frame.stored = any_stored(frame.values, frame.n)
     for i in range(frame.n):
         if frame.values[i].kind == ARRAY and (
                 highest < 0 or category(frame.values[i].of.array.dtype) > category(highest)):

@@ -1,6 +1,7 @@
 """Calling the hooks of a node, and taking what they return in the place of gradients."""
 
 from cygrad._core.arrays.array cimport same_shape
+from cygrad._core.arrays.interop cimport pass_door
 from cygrad._core.graph.gradients cimport set_gradient
 from cygrad._core.graph.node cimport Hooks, Node
 from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, describe, protocol
@@ -9,6 +10,7 @@ from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, describe, protocol
 cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):
     for output_nr, registered in list(hooks.tensor.items()):
         for hook in list(registered.values()):
+            pass_door()
             result = hook(grads[output_nr])
             if result is not None:
                 grads[output_nr] = _replacement(node, "register_hook", result, grads[output_nr])
@@ -16,6 +18,7 @@ cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):
 
 cdef list call_prehooks(Node node, Hooks hooks, list grads):
     for hook in list(hooks.before.values()):
+        pass_door()
         result = hook(tuple(grads))
         if result is not None:
             grads = _replacements(node, "register_prehook", result, grads)
@@ -24,6 +27,7 @@ cdef list call_prehooks(Node node, Hooks hooks, list grads):
 
 cdef list call_posthooks(Node node, Hooks hooks, list results, list grads):
     for hook in list(hooks.after.values()):
+        pass_door()
         replaced = hook(tuple(results), tuple(grads))
         if replaced is not None:
             results = _replacements(node, "register_hook", replaced, results)
@@ -69,6 +73,7 @@ cdef object retain_gradients(Hooks hooks, list grads, bint recorded):
 
 cdef object call_accumulated(Hooks hooks, object leaf):
     for hook in list(hooks.accumulated.values()):
+        pass_door()
         result = hook(leaf)
         if result is not None:
             raise RuntimeError("register_post_accumulate_grad_hook: the hooks should return None (got "

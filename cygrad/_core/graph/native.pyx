@@ -12,7 +12,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_meta, array_t, release, retain, same_shape, shape_text
-from cygrad._core.arrays.dtype cimport dtype_name, dtype_object, is_complex, itemsize
+from cygrad._core.arrays.dtype cimport computed_in, dtype_name, dtype_object, is_complex, itemsize
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, INTEGERS, NOTHING, clear, copy_value, find_kernel, kernel_t, set_array, set_arrays, value_t)
 from cygrad._core.elementwise.elementwise cimport as_dtype
@@ -31,10 +31,12 @@ from cygrad._core.memory.atomic cimport atomic_load, atomic_store, lock, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.storage cimport allocate
 from cygrad._core.table.operator cimport (
-    MAX_ARGUMENTS, MAX_SAVED, Operator, differentiate, first_edge, operator_t, saved_t)
+    ELEMENTWISE, MAX_ARGUMENTS, MAX_SAVED, PLAIN_FORMULAS, Operator, differentiate, first_edge, operator_t, saved_t)
+from cygrad._core.table.stored cimport any_stored, become_computed
 
 from cygrad._core.table.operator import functions
 from cygrad._core.graph.saved import saved_tensor
+from cygrad._core.graph.saved_meta import Meta
 import cygrad._core.kernels.shape.complex_view  # registers real_view
 import cygrad._core.kernels.reduction.reduce_kernels  # registers sum_to
 
@@ -82,6 +84,12 @@ cdef int fit(array_t *meta, array_t **gradient) noexcept nogil:
         release(gradient[0])
         gradient[0] = result.of.array
     if not same_shape(gradient[0], meta):
+        if computed_in(gradient[0].dtype) != gradient[0].dtype:
+            cast = as_dtype(gradient[0], computed_in(gradient[0].dtype))
+            if cast == NULL:
+                return MEMORY_ERROR
+            release(gradient[0])
+            gradient[0] = cast
         result.kind = NOTHING
         arguments[0].kind = ARRAY
         arguments[0].of.array = gradient[0]
@@ -258,13 +266,22 @@ cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradie
                   uint32_t wanted) noexcept nogil:
     """Run the formulas on saved values and gradients, both of which are taken over. No gradient gives none."""
     cdef value_t[MAX_ARGUMENTS] out
+    cdef array_t **metas = node.metas
     cdef int i, status = OK
     cdef bint defined = False
     for i in range(node.n_outputs):
         defined |= grads[i].kind != NOTHING
+    if defined and (any_stored(grads, node.n_outputs) or any_stored(saved, node.op.n_saved)):
+        if node.op.flags & PLAIN_FORMULAS and not _is_broadcast(node, grads):
+            metas = NULL
+        else:
+            status = become_computed(saved, node.op.n_saved) or become_computed(grads, node.n_outputs)
+    if status != OK:
+        defined = False
+        for i in range(node.n_outputs):
+            clear(&grads[i])
     if defined:
-        status = differentiate(node.op, saved, grads, node.n_outputs, node.needed & wanted, node.metas, node.n_edges,
-                               out)
+        status = differentiate(node.op, saved, grads, node.n_outputs, node.needed & wanted, metas, node.n_edges, out)
     else:
         for i in range(node.op.n_arguments):
             out[i].kind = NOTHING
@@ -281,32 +298,14 @@ cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradie
     return status
 
 
-class Meta:
-    """Shape and dtype of a tensor of which a node kept nothing else."""
-
-    __slots__ = ("shape", "dtype", "strides", "storage_offset")
-
-    def __init__(self, shape, dtype, strides, storage_offset):
-        self.shape, self.dtype, self.strides, self.storage_offset = shape, dtype, strides, storage_offset
-
-    @property
-    def ndim(self):
-        """Number of dimensions."""
-        return len(self.shape)
-
-    def numel(self):
-        """Number of elements."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
-
-    def is_complex(self):
-        """Whether the dtype is complex."""
-        return self.dtype.is_complex
-
-    def __repr__(self):
-        return f"Meta(shape={self.shape}, dtype={self.dtype})"
+cdef bint _is_broadcast(const node_t *node, const value_t *grads) noexcept nogil:
+    """Was an operand of an element-wise operator broadcast? Its gradient is not rounded before it is summed."""
+    cdef int i
+    if node.op.flags & ELEMENTWISE and node.metas != NULL:
+        for i in range(node.n_edges):
+            if node.metas[i] != NULL and not same_shape(node.metas[i], grads.of.array):
+                return True
+    return False
 
 
 cdef object _meta_object(const array_t *array):

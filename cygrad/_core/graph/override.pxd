@@ -20,5 +20,7 @@ cdef inline bint is_plain(object value) noexcept:
 
 # Does the class of the value want to be asked? Never while a class is answering.
 cdef bint overrides(object value) except -1
+# Is it a tensor whose elements are elsewhere, with the object that its class made: an entry of a batch?
+cdef bint is_entry(object value) except -1
 # The call of an operator, handed to the classes of its arguments; `inplace`: of the form with an underscore.
 cdef object override(Operator operator, PyObject **arguments, object out, bint inplace)

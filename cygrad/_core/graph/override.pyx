@@ -9,6 +9,7 @@ result the class of the argument.
 cimport cython
 from cpython.object cimport PyObject
 from cygrad._core.table.operator cimport TENSORS, Operator, operator_t
+from cygrad._core.graph.meta cimport is_meta
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.graph.tensor_identity cimport held_array, replace_array
 from cygrad._core.table.operator import functions
@@ -48,6 +49,11 @@ cdef bint overrides(object value) except -1:
         return False
     found = getattr(type(value), "__torch_function__", None)
     return found is not None and found is not disabled_torch_function
+
+
+cdef bint is_entry(object value) except -1:
+    return (type(value) is not Tensor and isinstance(value, Tensor) and is_meta((<Tensor>value).array)
+            and overrides(value))
 
 
 @cython.binding(False)      # methods check what they are called on

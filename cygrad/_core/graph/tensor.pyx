@@ -136,7 +136,7 @@ cdef Node gradient_edge(Tensor tensor, int64_t *input_nr):
     if not tensor.leaf_requires_grad:
         return None
     input_nr[0] = 0
-    node = accumulator_of(tensor, slot_of(tensor, b"backward"))
+    node = accumulator_of(tensor, slot_of(tensor, b"backward"), tensor.array)
     if tensor.leaf_hooks is not None:
         _share_hooks(tensor, node)
     return node
@@ -202,7 +202,6 @@ cdef class Tensor:
     """
 
     __array_priority__ = 1000.0        # NumPy arrays leave mixed operations to us
-    __array_ufunc__ = None
 
     def __init__(self, *data, **options):
         if data or options:

@@ -5,6 +5,7 @@ import math
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.dtype cimport is_complex, is_floating, itemsize
 from cygrad._core.graph.meta cimport check_elements, is_meta, without_elements
+from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.atomic cimport atomic_load
 
@@ -81,18 +82,12 @@ def is_contiguous(Tensor self not None, memory_format=_contiguous):
     """Whether the elements lie without gaps, in row-major order or in that of a memory format."""
     if memory_format is _contiguous:
         return bool(self.array.contiguous) or is_meta(self.array)
-    return self.permute(channels_first(self, memory_format, "is_contiguous")).is_contiguous()
-
-
-def channels_first(Tensor self not None, memory_format, str operation not None):
-    """The order of dimensions in which a tensor of channels_last is row-major."""
     if memory_format not in _CHANNELS_LAST:
-        raise RuntimeError(f"{operation}: no such memory format here (got {memory_format!r}, expected "
+        raise RuntimeError(f"is_contiguous: no such memory format here (got {memory_format!r}, expected "
                            "contiguous_format, channels_last or channels_last_3d).")
     if self.array.ndim != _CHANNELS_LAST[memory_format]:
-        raise RuntimeError(f"{operation}: {memory_format!r} is an order of {_CHANNELS_LAST[memory_format]} dimensions "
-                           f"(got shape {tuple(self.shape)}).")
-    return (0, *range(2, self.array.ndim), 1)
+        return False
+    return bool(self.detach().permute((0, *range(2, self.array.ndim), 1)).is_contiguous())
 
 
 def device(Tensor self not None):
@@ -108,7 +103,8 @@ def has_no_elements(Tensor self not None):
 def placed(Tensor self not None, bint meta):
     """The tensor itself, or one without memory in its place; elements that are not there cannot be made up."""
     if not meta:
-        check_elements(self.array, "to")
+        if not is_entry(self):
+            check_elements(self.array, "to")
         return self
     cdef Tensor shadow = without_elements(self)
     return shadow if shadow is self or not self.requires_grad else shadow.requires_grad_()

@@ -230,6 +230,21 @@ cdef void deallocate(void *block, int64_t nbytes) noexcept nogil:
 
 # ---- storages
 
+cdef int32_t generation = 1       # what `writable` of new storages says: not zero, and larger for younger ones
+
+
+def new_generation():
+    """Begin a new generation of storages; -> its number."""
+    global generation
+    generation += 1
+    return generation
+
+
+def youngest(size_t storage):
+    """The generation of the storage at an address."""
+    return (<storage_t *>storage).writable
+
+
 cdef inline void initialize(storage_t *storage, int64_t nbytes, char *data, int size_class) noexcept nogil:
     """Fill in the header."""
     storage.count = 1
@@ -237,7 +252,7 @@ cdef inline void initialize(storage_t *storage, int64_t nbytes, char *data, int 
     storage.data = data
     storage.owner = NULL
     storage.size_class = size_class
-    storage.writable = True
+    storage.writable = generation
     memset(&storage.version, 0, sizeof(version_t))
     storage.version.embedded = True
     storage.version.count = 1
@@ -287,7 +302,7 @@ cdef storage_t *storage_foreign(void *data, int64_t nbytes, object owner, bint w
     if storage == NULL:
         return no_memory(nbytes)
     initialize(storage, nbytes, <char *>data, FOREIGN)
-    storage.writable = writable
+    storage.writable = generation if writable else False
     storage.owner = take_reference(owner)
     return storage
 

@@ -11,7 +11,7 @@ from cygrad._core.graph.gradients cimport set_gradient
 from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.optimizers.update_batch cimport (ADAM_RULE, ADAMAX_RULE, NADAM_RULE, RADAM_RULE, SGD_RULE, count_step,
-    prepare_t, read_number, rule_of, rule_t, run_step, state_array, state_number, update_t, write_number)
+    note_step, prepare_t, read_number, rule_of, rule_t, run_step, state_array, state_number, update_t, write_number)
 
 
 # ---- gradient descent
@@ -65,9 +65,13 @@ cdef int prepare_adam(update_t *update, dict state, Tensor parameter, const rule
     cdef double step = prepare_moments(update, state, parameter, "exp_avg_sq")
     if rule.amsgrad:
         update.given[4] = state_array(state, "max_exp_avg_sq", parameter, 0, NULL)
+    adam_factors(update, rule, step)
+    return 0
+
+
+cdef void adam_factors(update_t *update, const rule_t *rule, double step) noexcept nogil:
     update.range.factor[0] = rule.rate / (1 - pow(rule.beta1, step))
     update.range.factor[1] = 1 / sqrt(1 - pow(rule.beta2, step))
-    return 0
 
 
 def adam(list parameters, object state, double lr, double beta1, double beta2, double eps, double weight_decay,
@@ -200,6 +204,9 @@ def forget_gradients(parameters):
     parameters : iterable of Tensor
     """
     cdef Tensor parameter
+    if thread_state().dual_level:
+        parameters = list(parameters)
+        note_step(parameters, None, NULL, "")
     for parameter in parameters:
         if parameter.gradient != NULL:
             set_gradient(parameter, None)

@@ -51,6 +51,15 @@ cdef struct update_t:
 # Puts the state of a parameter and the factors of its step into the update.
 ctypedef int (*prepare_t)(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1
 
+# Who notes the steps of threads in level RECORDING; without a rule: that gradients are forgotten. 1: not to be done.
+ctypedef int (*stepping_t)(list parameters, object state, const rule_t *rule, str operation) except -1
+cdef int set_step_listener(stepping_t stepping) except -1
+cdef int note_step(list parameters, object state, const rule_t *rule, str operation) except -1
+
+# The arithmetic of a step, without the GIL; then what it has made contiguous is given back.
+cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogil
+cdef void release_work(update_t *updates, int n) noexcept nogil
+
 # The options that all rules have; the others are zero.
 cdef rule_t rule_of(int kind, double lr, double weight_decay, bint maximize) noexcept
 # One step for all parameters that have a gradient; `prepare` may be NULL for a rule without state.

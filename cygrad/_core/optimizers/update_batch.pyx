@@ -12,9 +12,12 @@ at the same time. They race on values then, as Hogwild training intends: an upda
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport array_empty, array_empty_like, array_t, release, retain, same_shape, shape_text
-from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, default_float, is_complex, is_differentiable, itemsize, real_of
+from cygrad._core.arrays.dtype cimport (
+    FLOAT32, FLOAT64, computed_in, default_float, is_complex, is_differentiable, itemsize, real_of)
+from cygrad._core.arrays.value cimport REAL, value_t
+from cygrad._core.dispatch.tangents cimport RECORDING
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
 from cygrad._core.graph.inplace cimport check_inplace
 from cygrad._core.graph.modes cimport thread_state
@@ -22,6 +25,7 @@ from cygrad._core.graph.tensor cimport Tensor, describe, wrap
 from cygrad._core.graph.version_errors cimport remember_place
 from cygrad._core.memory.atomic cimport atomic_increment, lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
+from cygrad._core.primitives.cast cimport number_to_cell
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "optimizers/optimize_rules.h" nogil:
@@ -49,10 +53,10 @@ cdef class Batch:
         cdef int i, role
         if self.updates == NULL:
             return
+        release_work(self.updates, self.n)
         for i in range(self.n):
             for role in range(ROLES):
                 release(self.updates[i].given[role])
-                release(self.updates[i].work[role])
         free(self.updates)
 
     cdef update_t *add(self, Tensor parameter, str operation) except? NULL:
@@ -138,9 +142,18 @@ cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogi
     return OK
 
 
+cdef void release_work(update_t *updates, int n) noexcept nogil:
+    cdef int i, role
+    for i in range(n):
+        for role in range(ROLES):
+            release(updates[i].work[role])
+            updates[i].work[role] = NULL
+
+
 cdef int prepare(update_t *update) noexcept nogil:
-    """Make every array contiguous and of the parameter's dtype; complex ones are twice as many reals."""
-    cdef int role, dtype = update.given[0].dtype
+    """Make every array contiguous and of the parameter's dtype, or the one that it is computed in; complex ones are
+    twice as many reals."""
+    cdef int role, dtype = computed_in(update.given[0].dtype)
     update.range.n = update.given[0].size * (2 if is_complex(dtype) else 1)
     update.range.double_precision = real_of(dtype) != FLOAT32
     for role in range(ROLES):
@@ -192,12 +205,27 @@ cdef rule_t rule_of(int kind, double lr, double weight_decay, bint maximize) noe
     return rule
 
 
+cdef stepping_t _stepping
+
+
+cdef int set_step_listener(stepping_t stepping) except -1:
+    global _stepping
+    _stepping = stepping
+    return 0
+
+
+cdef int note_step(list parameters, object state, const rule_t *rule, str operation) except -1:
+    return _stepping(parameters, state, rule, operation) if thread_state().dual_level == RECORDING else 0
+
+
 cdef int run_step(list parameters, object state, const rule_t *rule, prepare_t prepare, str operation) except -1:
     """One step for all parameters that have a gradient."""
     cdef Batch batch = Batch(len(parameters))
     cdef update_t *update
     cdef Tensor parameter
     cdef int32_t grad_disabled = thread_state().grad_disabled
+    if note_step(parameters, state, rule, operation):
+        return 0
     batch.rule = rule[0]
     thread_state().grad_disabled = 1
     try:
@@ -217,6 +245,8 @@ cdef array_t *state_array(dict state, str name, Tensor parameter, double start, 
     """The array of state[name], a new reference; a tensor full of `start` is made if there is none."""
     cdef array_t *array
     cdef Tensor tensor
+    cdef value_t number
+    cdef char[16] cell
     cdef int64_t i, n
     value = state.get(name)
     if made != NULL:
@@ -227,12 +257,11 @@ cdef array_t *state_array(dict state, str name, Tensor parameter, double start, 
         if start == 0:
             memset(array.data, 0, array.size * itemsize(array.dtype))
         else:                                   # complex numbers get it in both parts, which are scaled apart
+            number.kind, number.of.real = REAL, start
+            number_to_cell(&number, real_of(array.dtype), cell)
             n = array.size * (2 if is_complex(array.dtype) else 1)
             for i in range(n):
-                if real_of(array.dtype) == FLOAT32:
-                    (<float *>array.data)[i] = <float>start
-                else:
-                    (<double *>array.data)[i] = start
+                memcpy(array.data + i * itemsize(real_of(array.dtype)), cell, itemsize(real_of(array.dtype)))
         state[name] = tensor
     elif isinstance(value, Tensor):
         tensor = <Tensor>value
@@ -253,7 +282,7 @@ cdef Tensor state_number(dict state, str name, double start):
         if tensor.array.ndim == 0 and (dtype == FLOAT32 or dtype == FLOAT64):
             check_inplace(tensor, "step", False)
             return tensor
-    tensor = wrap(array_empty(default_float(), 0, NULL))
+    tensor = wrap(array_empty(computed_in(default_float()), 0, NULL))
     write_number(tensor, start if value is None else float(value))
     state[name] = tensor
     return tensor

@@ -1,4 +1,4 @@
-/* Bessel functions of order 0 and 1, plain, modified, and scaled by an exponential; the Airy function Ai.
+/* Bessel functions of order 0 and 1, plain, modified, and scaled by an exponential.
  *
  * Modified ones: below a border the function without its exponential, power or logarithm (Abramowitz and Stegun,
  * 9.6.10 to 9.6.13), above it sqrt(x) exp(-+x) times the function (9.7.1, 9.7.2), a smooth function of 1/x. The plain

@@ -1,14 +1,18 @@
 """
 Casts between any two dtypes, as inner loops and of single numbers.
 
+The floating types of 16 bits go by way of float: numbers are rounded to it first, then to 16 bits, as PyTorch
+does.
+
 Complex to real keeps the real part, floating to integer cuts off the fraction, anything to bool asks "!= 0".
 The last parameter of a loop is loop_t's `data`, unused: its type names the target.
 """
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
-from cygrad._core.arrays.dtype cimport (BOOL, COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, INT8, INT16, INT32,
-                                 INT64, UINT8, itemsize)
+from cygrad._core.arrays.dtype cimport (
+    BFLOAT16, BOOL, COMPLEX32, COMPLEX64, COMPLEX128, DTYPES, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64,
+    UINT8, UINT16, UINT32, UINT64, itemsize)
 from cygrad._core.arrays.value cimport COMPLEX, REAL
 
 cdef extern from "simd/word_moves.h" nogil:
@@ -16,6 +20,23 @@ cdef extern from "simd/word_moves.h" nogil:
     void backwards_halves(const void *last, void *out, int64_t n)
     void backwards_words(const void *last, void *out, int64_t n)
     void backwards_doubles(const void *last, void *out, int64_t n)
+
+cdef extern from "primitives/short_floats.h" nogil:
+    ctypedef struct half_t:
+        uint16_t bits
+    ctypedef struct bfloat_t:
+        uint16_t bits
+    ctypedef struct complex_half_t:
+        half_t real
+        half_t imag
+    float float_of_half(half_t half)
+    half_t half_of_float(float value)
+    float float_of_bfloat(bfloat_t bfloat)
+    bfloat_t bfloat_of_float(float value)
+    void floats_of_halves(const half_t *source, float *out, int64_t n)
+    void halves_of_floats(const float *source, half_t *out, int64_t n)
+    void floats_of_bfloats(const bfloat_t *source, float *out, int64_t n)
+    void bfloats_of_floats(const float *source, bfloat_t *out, int64_t n)
 
 ctypedef fused source_t:
     uint8_t
@@ -27,6 +48,12 @@ ctypedef fused source_t:
     double
     (float complex)
     (double complex)
+    half_t
+    bfloat_t
+    complex_half_t
+    uint16_t
+    uint32_t
+    uint64_t
 
 ctypedef fused target_t:
     uint8_t
@@ -38,6 +65,12 @@ ctypedef fused target_t:
     double
     (float complex)
     (double complex)
+    half_t
+    bfloat_t
+    complex_half_t
+    uint16_t
+    uint32_t
+    uint64_t
 
 ctypedef fused word_t:
     uint8_t
@@ -49,7 +82,27 @@ ctypedef fused word_t:
 
 cdef inline void convert(const source_t *source, target_t *out) noexcept nogil:
     """One number to another type; a float goes to small integers by way of int64, so that it wraps around."""
-    if source_t is floatcomplex or source_t is doublecomplex:
+    cdef float single
+    cdef float complex both
+    if source_t is half_t:
+        single = float_of_half(source[0])
+        convert(&single, out)
+    elif source_t is bfloat_t:
+        single = float_of_bfloat(source[0])
+        convert(&single, out)
+    elif source_t is complex_half_t:
+        both.real, both.imag = float_of_half(source[0].real), float_of_half(source[0].imag)
+        convert(&both, out)
+    elif target_t is half_t:
+        convert(source, &single)
+        out[0] = half_of_float(single)
+    elif target_t is bfloat_t:
+        convert(source, &single)
+        out[0] = bfloat_of_float(single)
+    elif target_t is complex_half_t:
+        convert(source, &both)
+        out[0].real, out[0].imag = half_of_float(both.real), half_of_float(both.imag)
+    elif source_t is floatcomplex or source_t is doublecomplex:
         if target_t is floatcomplex or target_t is doublecomplex:
             out[0] = <target_t>source[0]
         elif target_t is float or target_t is double:
@@ -57,12 +110,24 @@ cdef inline void convert(const source_t *source, target_t *out) noexcept nogil:
         else:
             out[0] = <target_t><int64_t>source[0].real
     elif source_t is float or source_t is double:
-        if target_t is uint8_t or target_t is int8_t or target_t is int16_t or target_t is int32_t:
-            out[0] = <target_t><int64_t>source[0]
-        else:
+        if target_t is float or target_t is double or target_t is floatcomplex or target_t is doublecomplex:
             out[0] = <target_t>source[0]
+        elif target_t is uint64_t:
+            out[0] = <uint64_t>source[0] if source[0] >= 9223372036854775808.0 else <uint64_t><int64_t>source[0]
+        else:
+            out[0] = <target_t><int64_t>source[0]
     else:
         out[0] = <target_t>source[0]
+
+
+cdef inline bint is_set(const source_t *source) noexcept nogil:
+    """Is the number not zero?"""
+    if source_t is half_t or source_t is bfloat_t:
+        return source[0].bits & 0x7fff != 0
+    elif source_t is complex_half_t:
+        return (source[0].real.bits | source[0].imag.bits) & 0x7fff != 0
+    else:
+        return source[0] != 0
 
 
 cdef void cast_loop(char **arguments, const int64_t *n, const int64_t *steps, target_t *target_tag,
@@ -72,8 +137,17 @@ cdef void cast_loop(char **arguments, const int64_t *n, const int64_t *steps, ta
     cdef char *out = arguments[1]
     cdef int64_t i, count = n[0], step_in = steps[0], step_out = steps[1]
     if step_in == sizeof(source_t) and step_out == sizeof(target_t):
-        for i in range(count):
-            convert(<const source_t *>source + i, <target_t *>out + i)
+        if source_t is half_t and target_t is float:
+            floats_of_halves(<const half_t *>source, <float *>out, count)
+        elif source_t is float and target_t is half_t:
+            halves_of_floats(<const float *>source, <half_t *>out, count)
+        elif source_t is bfloat_t and target_t is float:
+            floats_of_bfloats(<const bfloat_t *>source, <float *>out, count)
+        elif source_t is float and target_t is bfloat_t:
+            bfloats_of_floats(<const float *>source, <bfloat_t *>out, count)
+        else:
+            for i in range(count):
+                convert(<const source_t *>source + i, <target_t *>out + i)
     else:
         for i in range(count):
             convert(<const source_t *>(source + i * step_in), <target_t *>(out + i * step_out))
@@ -86,10 +160,10 @@ cdef void to_bool_loop(char **arguments, const int64_t *n, const int64_t *steps,
     cdef int64_t i, count = n[0], step_in = steps[0], step_out = steps[1]
     if step_in == sizeof(source_t) and step_out == 1:
         for i in range(count):
-            out[i] = (<source_t *>source)[i] != 0
+            out[i] = is_set(<const source_t *>source + i)
     else:
         for i in range(count):
-            out[i * step_out] = (<source_t *>(source + i * step_in))[0] != 0
+            out[i * step_out] = is_set(<const source_t *>(source + i * step_in))
 
 
 cdef void move_loop(char **arguments, const int64_t *n, const int64_t *steps, word_t *tag) noexcept nogil:
@@ -152,6 +226,12 @@ cdef void enter_source(source_t *tag, int source) noexcept:
     cast_loops[source][<int>FLOAT64] = <loop_t>cast_loop[double, source_t]
     cast_loops[source][<int>COMPLEX64] = <loop_t>cast_loop[floatcomplex, source_t]
     cast_loops[source][<int>COMPLEX128] = <loop_t>cast_loop[doublecomplex, source_t]
+    cast_loops[source][<int>FLOAT16] = <loop_t>cast_loop[half_t, source_t]
+    cast_loops[source][<int>BFLOAT16] = <loop_t>cast_loop[bfloat_t, source_t]
+    cast_loops[source][<int>COMPLEX32] = <loop_t>cast_loop[complex_half_t, source_t]
+    cast_loops[source][<int>UINT16] = <loop_t>cast_loop[uint16_t, source_t]
+    cast_loops[source][<int>UINT32] = <loop_t>cast_loop[uint32_t, source_t]
+    cast_loops[source][<int>UINT64] = <loop_t>cast_loop[uint64_t, source_t]
 
 
 def _initialize():
@@ -167,6 +247,12 @@ def _initialize():
     enter_source[double](NULL, FLOAT64)
     enter_source[floatcomplex](NULL, COMPLEX64)
     enter_source[doublecomplex](NULL, COMPLEX128)
+    enter_source[half_t](NULL, FLOAT16)
+    enter_source[bfloat_t](NULL, BFLOAT16)
+    enter_source[complex_half_t](NULL, COMPLEX32)
+    enter_source[uint16_t](NULL, UINT16)
+    enter_source[uint32_t](NULL, UINT32)
+    enter_source[uint64_t](NULL, UINT64)
     moves[1] = <loop_t>move_loop[uint8_t]
     moves[2] = <loop_t>move_loop[int16_t]
     moves[4] = <loop_t>move_loop[int32_t]

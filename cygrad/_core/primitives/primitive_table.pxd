@@ -1,6 +1,7 @@
 """The table of primitives: their type rules and, for each dtype, the inner loop that computes them."""
 
 from libc.stdint cimport int32_t, int64_t
+from cygrad._core.arrays.dtype cimport DTYPES
 
 cdef enum:
     MAX_PRIMITIVES = 160
@@ -29,7 +30,7 @@ ctypedef struct primitive_t:
 
 cdef primitive_t primitives[MAX_PRIMITIVES]
 # entries[primitive][dtype of the inputs]
-cdef entry_t entries[MAX_PRIMITIVES][10]
+cdef entry_t entries[MAX_PRIMITIVES][<int>DTYPES]
 
 # Index of a primitive by name ("add", "tanh", ...); ValueError naming the known ones.
 cdef int primitive(str name) except -1

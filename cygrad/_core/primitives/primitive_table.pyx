@@ -7,7 +7,7 @@ What NumPy lacks, or does differently, is added by `typed_loops`.
 
 cimport numpy as np
 import numpy
-from cygrad._core.arrays.dtype cimport BOOL, DTYPES, INT64, FLOAT64, code_of_typenum
+from cygrad._core.arrays.dtype cimport DTYPES, FLOAT64, INT64, category, code_of_typenum, is_short
 
 cdef extern from * nogil:
     """
@@ -90,9 +90,9 @@ cdef int _take(int index, np.ufunc ufunc, str kinds) except -1:
         uniform = code >= 0 and code_of_typenum(types[ufunc.nin]) >= 0
         for k in range(1, ufunc.nin):
             uniform = uniform and types[k] == types[0]
-        if not uniform or entries[index][code].loop != NULL:
+        if not uniform or is_short(code) or entries[index][code].loop != NULL:
             continue
-        if ("b" if code == BOOL else "i" if code <= INT64 else "f" if code <= FLOAT64 else "c") in kinds:
+        if "bifc"[category(code)] in kinds:
             set_entry(index, code, <loop_t>ufunc.functions[i], ufunc.data[i],
                       code_of_typenum(types[ufunc.nin]))
     return 0

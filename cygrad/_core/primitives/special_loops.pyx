@@ -29,6 +29,10 @@ cdef extern from "primitives/bessel_functions.h" nogil:
     double bessel_y1(double)
     double spherical_j0(double)
 
+cdef extern from "primitives/airy_function.h" nogil:
+    double airy_ai(double)
+    double airy_ai_slope(double)
+
 cdef extern from "primitives/error_functions.h" nogil:
     const piecewise_t scaled_erfc, inverse_normal
 
@@ -202,6 +206,8 @@ def _initialize():
     enter("bessel_y0", bessel_y0, 80)
     enter("bessel_y1", bessel_y1, 80)
     enter("spherical_bessel_j0", spherical_j0, 20)
+    enter("airy_ai", airy_ai, 100)
+    enter("airy_ai_slope", airy_ai_slope, 100)
     enter_piecewise("erfcx", &scaled_erfc, 15)
     enter_piecewise("ndtri", &inverse_normal, 30)
     enter_piecewise("digamma", &digamma_function, 30)

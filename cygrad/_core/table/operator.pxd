@@ -33,6 +33,10 @@ ctypedef enum flag_t:
     REFUSES_INTEGERS = 128
     REFUSES_REALS = 256
     REFUSES_COMPLEX = 512
+    # Of dtypes that are stored and not computed in, such as float16 (see stored.pyx):
+    MOVES = 4096          # the kernel only moves elements, so that it takes them as they are
+    MIXED = 8192          # floating arguments may be of several such dtypes; the first result has that of the first
+    PLAIN_FORMULAS = 16384     # so do the formulas, or each is one element-wise program (known when compiled)
 
 ctypedef struct argument_t:
     const char *name

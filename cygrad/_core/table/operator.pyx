@@ -15,7 +15,7 @@ from cygrad._core.arrays.value cimport (
 from cygrad._core.memory.errors cimport OK
 from cygrad._core.table.code_builder cimport (
     assemble_code, assemble_program, constant_value, primitive_program, text)
-from cygrad._core.table.interpreter cimport MAX_GRADS, WANTED, code_t, run
+from cygrad._core.table.interpreter cimport CALL, FUSED, MAX_GRADS, WANTED, code_t, run
 
 import os
 
@@ -23,7 +23,7 @@ cdef enum:
     SHARES = 1 << 16      # a flag: formulas read `wanted`, or something that they have in common
 
 table = {}
-# Name of an operator -> its Python function, and `tensor`: what formulas, and other parts of the core, call by name.
+# Name of an operator -> its Python function, `tensor` and `unnoted`: what formulas, and other parts of the core, call by name.
 # The modules that define them put them here when they are imported; nobody keeps a copy.
 functions = {}
 cdef dict _rows = {}          # name -> the row, as `signature.parse_row` gives it
@@ -82,6 +82,7 @@ cdef class Operator:
         cdef void *formulas[MAX_ARGUMENTS]
         cdef uint32_t reads = 0
         cdef int i
+        cdef bint plain = True
         if op.compiled:
             return 0
         row = _rows[self.name]
@@ -97,6 +98,7 @@ cdef class Operator:
             formulas[i] = NULL
             argument = row["arguments"][i][0]
             if argument in codes:
+                plain = plain and _takes_stored(codes[argument].steps)
                 formulas[i] = assemble_code(codes[argument], title(row, argument), self.keep)
                 reads |= (<code_t *>formulas[i]).reads
         # Another thread may have done the same meanwhile, and backward may be reading what it has found.
@@ -109,6 +111,8 @@ cdef class Operator:
                 op.n_saved = len(layout)
                 if reads >> WANTED:
                     op.flags |= SHARES
+                elif plain:
+                    op.flags |= PLAIN_FORMULAS
                 op.compiled = True
         return 0
 
@@ -138,6 +142,13 @@ cdef class Operator:
         return function
 
 
+cdef bint _takes_stored(list steps) except -1:
+    """Is a formula one element-wise program, or made of kernels that only move elements?"""
+    if len(steps) == 1 and steps[0].kind == FUSED:
+        return True
+    return all([step.kind != FUSED and (step.kind != CALL or step.extra["moves"]) for step in steps])
+
+
 def _is_elementwise(str name):
     """Is there an element-wise operator of this name?"""
     row = _rows.get(name)
@@ -155,6 +166,11 @@ def import_readers():
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=import_readers)
+
+
+def find_operator(str name not None):
+    """The `Operator` of a row; None if there is none of that name."""
+    return table.get(name)
 
 
 # ---- registration
@@ -180,6 +196,8 @@ cdef Operator register_operator(dict row):
     return made
 
 
+# What a row may say of `autocast`, and the flags for it: see autocast.pxd.
+AUTOCAST = {None: 0, "lower": 1 << 17, "float32": 1 << 18, "meet": 1 << 19}
 # The words of a row's `dtypes`.
 REFUSALS = {"bool": REFUSES_BOOL, "integer": REFUSES_INTEGERS, "real": REFUSES_REALS, "complex": REFUSES_COMPLEX}
 
@@ -198,7 +216,9 @@ cdef int _describe(Operator made, dict row) except -1:
         _describe_argument(made, i, row["arguments"][i])
     op.flags = ((ELEMENTWISE if row["forward"] is not None else 0) | (VIEW if row["view"] else 0)
                 | (LIST_RESULT if row["list"] else 0) | (INPLACE if row["inplace"] else 0)
-                | (OUT if row["out"] else 0) | (0 if row["gradient"] else NO_GRADIENT))
+                | (OUT if row["out"] else 0) | (0 if row["gradient"] else NO_GRADIENT)
+                | (MOVES if row["moves"] else 0) | (MIXED if row["mixed"] else 0)
+                | AUTOCAST[row["autocast"]])
     if row["forward"] is not None:
         for name, flag in REFUSALS.items():
             if name not in row["dtypes"]:

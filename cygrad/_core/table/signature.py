@@ -20,7 +20,8 @@ KEYS = {
     "call": str, "forward": str, "kernel": str, "inplace": bool, "out": bool, "alias": list, "doc": str,
     "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
     "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
-    "dtypes": str, "into": str, "inplace_method": bool, "internal": bool,
+    "dtypes": str, "into": str, "inplace_method": bool, "internal": bool, "moves": bool, "mixed": bool,
+    "autocast": str,
 }
 # Rules of forward mode (tangent_rules).
 JVP = ("linear", "as_strided", "elementwise", "transpose")
@@ -172,6 +173,8 @@ def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
         "view": row.get("view", False), "inplace": row.get("inplace", False), "out": row.get("out", False),
         "gradient": row.get("gradient", True), "node": row.get("node") or node_name(called),
         "dtypes": _dtypes(row.get("dtypes", "all")), "jvp": _jvp(row),
+        "moves": row.get("moves", row.get("view", False)), "mixed": row.get("mixed", False),
+        "autocast": row.get("autocast"),
     }
 
 

@@ -76,7 +76,7 @@ def storage_facts(int64_t nbytes):
         return None
     for j in range(nbytes):
         storage.data[j] = 7
-    facts = <uintptr_t>storage.data, storage.nbytes, storage.count, storage.writable, storage.version.value
+    facts = <uintptr_t>storage.data, storage.nbytes, storage.count, bool(storage.writable), storage.version.value
     storage_release(storage)
     return facts
 

@@ -4,9 +4,10 @@ import math
 
 import cygrad
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.nn.functional.loss import reduced, resolve_reduction
+from cygrad.nn.functional.layers import linear
+from cygrad.nn.functional.loss import cross_entropy, reduced, resolve_reduction
 
-__all__ = ["gaussian_nll_loss", "poisson_nll_loss"]
+__all__ = ["gaussian_nll_loss", "linear_cross_entropy", "poisson_nll_loss"]
 
 
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
@@ -92,3 +93,46 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if full:
         losses = losses + 0.5 * math.log(2 * math.pi)
     return reduced(losses, reduction, "gaussian_nll_loss")
+
+
+def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean",
+                         ignore_index=None, label_smoothing=0.0, options=None):
+    """
+    `cross_entropy` of scores that are a linear function of the input.
+
+    Parameters
+    ----------
+    input : Tensor of shape (N, features) or (features,)
+    linear_weight : Tensor of shape (C, ..., features)
+        The scores are products with it, of shape (N, C, ...).
+    target : Tensor
+        As for `cross_entropy`.
+    linear_bias : Tensor of shape (C,) or (C, ...), optional
+        Added to the scores.
+    weight, reduction, label_smoothing
+        As for `cross_entropy`.
+    ignore_index : int, optional
+        As for `cross_entropy`, for targets that are classes.
+    options : None
+        There is one way to compute it.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x, w = cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[2.0, 0.0], [0.0, 1.0]])
+    >>> cygrad.nn.functional.linear_cross_entropy(x, w, cygrad.tensor([0]))
+    tensor(0.1269)
+    """
+    if options is not None:
+        raise NotImplementedError("linear_cross_entropy: options choose among implementations, of which there is one "
+                                  f"(got {options!r}). Leave it out.")
+    scores = linear(input, linear_weight.reshape(-1, linear_weight.shape[-1])).reshape(
+        *input.shape[:-1], *linear_weight.shape[:-1])
+    if linear_bias is not None:
+        scores = scores + linear_bias.reshape(*linear_bias.shape, *(1,) * (linear_weight.ndim - 1 - linear_bias.ndim))
+    return cross_entropy(scores, target, weight, reduction=reduction, label_smoothing=label_smoothing,
+                         ignore_index=-100 if ignore_index is None else ignore_index)

@@ -266,7 +266,10 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     if input.numel() and batch * rows[0, 0].numel() == 1:
         raise ValueError(f"group_norm: expected more than 1 value per channel when training (got input size "
                          f"{input.shape}).")
-    return _normalize_groups(rows, weight, bias, eps)[0].reshape(input.shape)
+    result = _normalize_groups(rows, weight, bias, eps)[0].reshape(input.shape)
+    if not input.is_contiguous() and input.is_contiguous(memory_format=cygrad.channels_last):
+        return result.contiguous(memory_format=cygrad.channels_last)
+    return result
 
 
 def _normalize_groups(rows, weight, bias, eps):

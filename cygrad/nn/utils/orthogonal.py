@@ -6,8 +6,6 @@ triangular one as a product of Householder's reflections, whose vectors are its 
 2019) the result is the base times such a matrix, and training starts with the base itself.
 """
 
-import numpy as np
-
 import cygrad
 from cygrad.nn.module import Module
 
@@ -30,7 +28,7 @@ def _is_orthogonal(matrix):
     if n < k:
         return False
     identity = cygrad.eye(k, dtype=matrix.dtype)
-    bound = 10 * n * float(np.finfo(matrix.dtype.numpy_dtype).eps)
+    bound = 10 * n * cygrad.finfo(matrix.dtype).eps
     return cygrad.allclose(_adjoint(matrix) @ matrix, identity.expand(*matrix.shape[:-2], k, k), atol=bound)
 
 

@@ -16,6 +16,8 @@ from tests.operator_cases import ROWS
 from tests.samples import SAMPLES
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"]
+# By code; NumPy does not have all.
+ALL_DTYPES = [*DTYPES, "float16", None, None, "uint16", "uint32", "uint64"]
 RENAMED = {
     "sub": "subtract", "mul": "multiply", "div": "true_divide", "neg": "negative", "sgn": "sign",
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
@@ -83,9 +85,9 @@ def layouts(operands):
     yield "mixed", [np.ascontiguousarray(x.T).T if i % 2 else x for i, x in enumerate(operands)]
 
 
-@pytest.mark.parametrize(("name", "code"), [(n, d) for n in names() for d in dtypes_of(n)])
+@pytest.mark.parametrize(("name", "code"), [(n, d) for n in names() for d in dtypes_of(n) if ALL_DTYPES[d]])
 def test_values_and_layouts(name, code):
-    operands = operands_of(name, DTYPES[code], (37, 21))
+    operands = operands_of(name, ALL_DTYPES[code], (37, 21))
     first = apply(name, *operands)
     if reference(name) is not None:
         with np.errstate(all="ignore"):

@@ -97,7 +97,7 @@ def test_descriptor():
     assert (facts["node_name"], facts["n_required"], facts["n_positional"]) == ("FSumBackward0", 1, 3)
     assert machine.describe("f_max")["differentiable_results"] == 1
     assert machine.describe("f_unbind")["flags"] == 4
-    assert machine.describe("f_exp")["flags"] == 1
+    assert machine.describe("f_exp")["flags"] == 1 | 1 << 14       # element-wise, with plain formulas
 
 
 def test_an_argument_called_grad_does_not_hide_the_gradient(register):

@@ -12,6 +12,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, shape_text
 from cygrad._core.arrays.dtype cimport BOOL, dtype_name, is_differentiable, itemsize
 from cygrad._core.arrays.value cimport NOTHING, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.elementwise.memory_order cimport as_images_lie
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array, new_zeros,
 )
@@ -108,7 +109,13 @@ cdef int _run(problem_t *problem, direction_t direction, form_t form) noexcept n
 
 cdef int _compute(problem_t *problem, direction_t direction, array_t *images, array_t *kernel, array_t *output,
                   array_t *result, value_t *results) noexcept nogil:
-    """One of the three arrays from the other two; takes over the reference to that one, the result."""
+    """
+    One of the three arrays from the other two; takes over the reference to that one, the result.
+
+    If images or kernel have their channels next to each other, so have the images that are computed from them.
+    """
+    cdef array_t *given = output if result == images else images
+    cdef array_t *other = kernel
     cdef geometry_t *g = &problem.geometry
     cdef int status = OK
     kernel = as_contiguous(kernel, -1)
@@ -127,6 +134,8 @@ cdef int _compute(problem_t *problem, direction_t direction, array_t *images, ar
     if status != OK:
         release(result)
         return status
+    if direction != WEIGHT_GRADIENT:
+        result = as_images_lie(result, other if given.contiguous else given)
     return array_result(result, &results[0])
 
 

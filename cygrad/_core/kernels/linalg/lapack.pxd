@@ -10,6 +10,10 @@ cdef void getrs(int dtype, char trans, int n, int k, const void *lu, const int32
 # b (m x n) becomes op(a)^-1 b for side 'L', b op(a)^-1 for 'R'; `a` is triangular, `lda` the step between its columns.
 cdef void trsm(int dtype, char side, char uplo, char trans, char diag, int m, int n, const void *a, int lda,
                void *b) noexcept nogil
+# A symmetric or a Hermitian matrix by its lower triangle: as L D L^T or L D L^H, and solutions with these factors.
+cdef int64_t sytrf(int dtype, bint hermitian, int n, void *a, int32_t *pivots, void *scratch, int64_t size,
+                   int *info) noexcept nogil
+cdef void sytrs(int dtype, bint hermitian, int n, int k, const void *ld, const int32_t *pivots, void *b) noexcept nogil
 cdef int64_t geqrf(int dtype, int m, int n, void *a, void *tau, void *scratch, int64_t size, int *info) noexcept nogil
 # The first n columns of the product of k reflections.
 cdef int64_t orgqr(int dtype, int m, int n, int k, void *a, const void *tau, void *scratch, int64_t size,

@@ -15,6 +15,9 @@ cdef extern from "kernels/linalg/lapack_routines.h" nogil:
     void lapack_getrs(int dtype, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b)
     void lapack_trsm(int dtype, char side, char uplo, char trans, char diag, int m, int n, const void *a, int lda,
                      void *b)
+    int64_t lapack_sytrf(int dtype, int hermitian, int n, void *a, int32_t *pivots, void *scratch, int64_t size,
+                         int *info)
+    void lapack_sytrs(int dtype, int hermitian, int n, int k, const void *ld, const int32_t *pivots, void *b)
     int64_t lapack_geqrf(int dtype, int m, int n, void *a, void *tau, void *scratch, int64_t size, int *info)
     int64_t lapack_orgqr(int dtype, int m, int n, int k, void *a, const void *tau, void *scratch, int64_t size,
                          int *info)
@@ -47,6 +50,17 @@ cdef void trsm(int dtype, char side, char uplo, char trans, char diag, int m, in
                void *b) noexcept nogil:
     """Solve with a triangular matrix."""
     lapack_trsm(dtype, side, uplo, trans, diag, m, n, a, lda, b)
+
+
+cdef int64_t sytrf(int dtype, bint hermitian, int n, void *a, int32_t *pivots, void *scratch, int64_t size,
+                   int *info) noexcept nogil:
+    """Factors of a symmetric or Hermitian matrix."""
+    return lapack_sytrf(dtype, hermitian, n, a, pivots, scratch, size, info)
+
+
+cdef void sytrs(int dtype, bint hermitian, int n, int k, const void *ld, const int32_t *pivots, void *b) noexcept nogil:
+    """Solve with what sytrf has given."""
+    lapack_sytrs(dtype, hermitian, n, k, ld, pivots, b)
 
 
 cdef int64_t geqrf(int dtype, int m, int n, void *a, void *tau, void *scratch, int64_t size, int *info) noexcept nogil:

@@ -30,6 +30,10 @@ typedef const int *int_p;
 LAPACK_DECLARE(potrf, text_p, int_p, void *, int_p, int *, size_t)
 LAPACK_DECLARE(getrf, int_p, int_p, void *, int_p, int *, int *)
 LAPACK_DECLARE(getrs, text_p, int_p, int_p, const void *, int_p, int_p, void *, int_p, int *, size_t)
+LAPACK_DECLARE(sytrf, text_p, int_p, void *, int_p, int *, void *, int_p, int *, size_t)
+LAPACK_DECLARE_COMPLEX(hetrf, text_p, int_p, void *, int_p, int *, void *, int_p, int *, size_t)
+LAPACK_DECLARE(sytrs, text_p, int_p, int_p, const void *, int_p, int_p, void *, int_p, int *, size_t)
+LAPACK_DECLARE_COMPLEX(hetrs, text_p, int_p, int_p, const void *, int_p, int_p, void *, int_p, int *, size_t)
 LAPACK_DECLARE(trsm, text_p, text_p, text_p, text_p, int_p, int_p, const void *, const void *, int_p, void *, int_p,
                size_t, size_t, size_t, size_t)
 LAPACK_DECLARE(geqrf, int_p, int_p, void *, int_p, void *, void *, int_p, int *)
@@ -131,7 +135,34 @@ static inline void lapack_trsm(int dtype, char side, char uplo, char trans, char
     LAPACK_CALL(trsm, &side, &uplo, &trans, &diag, &m, &n, alpha, a, &lda, b, &m, 1, 1, 1, 1)
 }
 
+/* A symmetric matrix, or a Hermitian one, of which the lower triangle is read: with what sytrf has given. */
+static inline void lapack_sytrs(int dtype, int hermitian, int n, int k, const void *ld, const int *pivots, void *b)
+{
+    const char uplo = 'L';
+    int info = 0;
+    if (hermitian && lapack_complex(dtype)) {
+        LAPACK_CALL_COMPLEX(hetrs, &uplo, &n, &k, ld, &n, pivots, b, &n, &info, 1)
+    } else {
+        LAPACK_CALL(sytrs, &uplo, &n, &k, ld, &n, pivots, b, &n, &info, 1)
+    }
+}
+
 /* ---- with scratch memory */
+
+static inline int64_t lapack_sytrf(int dtype, int hermitian, int n, void *a, int *pivots, void *scratch, int64_t size,
+                                   int *info)
+{
+    const char uplo = 'L';
+    double cell[2] = {0, 0};
+    int lwork = scratch ? (int)(size / lapack_itemsize(dtype)) : -1;
+    void *work = scratch ? scratch : cell;
+    if (hermitian && lapack_complex(dtype)) {
+        LAPACK_CALL_COMPLEX(hetrf, &uplo, &n, a, &n, pivots, work, &lwork, info, 1)
+    } else {
+        LAPACK_CALL(sytrf, &uplo, &n, a, &n, pivots, work, &lwork, info, 1)
+    }
+    return lapack_asked(dtype, cell) * lapack_itemsize(dtype);
+}
 
 static inline int64_t lapack_geqrf(int dtype, int m, int n, void *a, void *tau, void *scratch, int64_t size, int *info)
 {

@@ -14,6 +14,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, shape_text
 from cygrad._core.arrays.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
 from cygrad._core.arrays.value cimport ARRAY, NOTHING, as_real, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.elementwise.memory_order cimport as_images_lie
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integer_argument, integers_argument, new_array)
 from cygrad._core.kernels.reduction.reduce_engine cimport SUM, reduce_array
@@ -219,6 +220,9 @@ cdef int normalize_kernel(const value_t *arguments, value_t *results) noexcept n
     memset(&work, 0, sizeof(work))
     status = _normalize(name, True, &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4], made,
                         &work)
+    if status == OK and not arguments[3].of.integer:
+        made[0] = as_images_lie(made[0], arguments[0].of.array)
+        status = OK if made[0] != NULL else MEMORY_ERROR
     return _finish(&work, status, 4, made, results)
 
 

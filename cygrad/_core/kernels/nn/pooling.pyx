@@ -14,6 +14,7 @@ from cygrad._core.arrays.dtype cimport (
 )
 from cygrad._core.arrays.value cimport NOTHING, as_real, is_true, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.elementwise.memory_order cimport as_images_lie
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array,
 )
@@ -273,8 +274,10 @@ cdef int _maxima(work_t *work, array_t *self, value_t *results) noexcept nogil:
         release(values)
         release(indices)
         return status
-    array_result(values, &results[0])
-    return array_result(indices, &results[1])
+    if array_result(as_images_lie(values, self), &results[0]) != OK:
+        release(indices)
+        return MEMORY_ERROR
+    return array_result(as_images_lie(indices, self), &results[1])
 
 
 # ---------------------------------------------------------------- averages
@@ -320,7 +323,7 @@ cdef int _averages(work_t *work, array_t *self, value_t *result) noexcept nogil:
     if status != OK:
         release(output)
         return status
-    return array_result(output, result)
+    return array_result(as_images_lie(output, self), result)
 
 
 cdef int _shares(work_t *work, array_t *grad, int ndim, const int64_t *shape, value_t *result) noexcept nogil:
@@ -343,7 +346,7 @@ cdef int _shares(work_t *work, array_t *grad, int ndim, const int64_t *shape, va
     if status != OK:
         release(output)
         return status
-    return array_result(output, result)
+    return array_result(as_images_lie(output, grad), result)
 
 
 # ---------------------------------------------------------------- kernels

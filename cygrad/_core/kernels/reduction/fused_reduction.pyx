@@ -12,6 +12,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release
 from cygrad._core.arrays.dtype cimport is_complex, is_differentiable, itemsize
 from cygrad._core.arrays.value cimport ARRAY, value_t
 from cygrad._core.elementwise.elementwise cimport evaluate, is_turned
+from cygrad._core.elementwise.memory_order cimport lie_in_rows
 from cygrad._core.elementwise.iteration cimport broadcast_shape, nest_add, nest_add_value, nest_begin, nest_finish
 from cygrad._core.elementwise.nan_watch cimport nan_watchers
 from cygrad._core.elementwise.specialize cimport MAX_CELLS, discard, specialize, specialized_t
@@ -42,7 +43,9 @@ cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reu
     for i in range(like.ndim - 1, -1, -1):
         strides[i] = like.size
         like.size *= full[i]
-    if like.size < _from or nan_watchers or dimensions_summed(&like, meta.ndim, meta.shape, reduced) <= 0:
+    # Of what does not lie in rows the reduction goes through the elements in another order.
+    if (like.size < _from or nan_watchers or dimensions_summed(&like, meta.ndim, meta.shape, reduced) <= 0
+            or not lie_in_rows(like.ndim, full, inputs, program.n_inputs)):
         return evaluate(program, inputs, reuse, NULL, result)
     specialized = specialize(program, inputs, &status)
     if specialized == NULL:

@@ -75,9 +75,9 @@ cdef int view_as_complex_kernel(const value_t *arguments, value_t *results) noex
     cdef int i, last, dtype, status = array_argument(b"view_as_complex", b"self", &arguments[0], &self)
     if status != OK:
         return status
-    if not is_floating(self.dtype):
+    if not is_floating(self.dtype) or itemsize(complex_of(self.dtype)) != 2 * itemsize(self.dtype):
         snprintf(message(), MESSAGE, b"view_as_complex: only real floating tensors can be seen so "
-                 b"(got %s, expected float32 or float64).", dtype_name(self.dtype))
+                 b"(got %s, expected float16, float32 or float64).", dtype_name(self.dtype))
         return RUNTIME_ERROR
     last = self.ndim - 1
     if last < 0 or self.shape[last] != 2:

@@ -3,10 +3,11 @@
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset, strcmp
-from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_t, array_view, release, retain, shape_text
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, retain, shape_text
 from cygrad._core.arrays.dtype cimport DTYPES, itemsize
 from cygrad._core.arrays.value cimport DTYPE, NOTHING, TEXT, register_kernel, value_t
-from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype, copy_into
+from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
+from cygrad._core.elementwise.memory_order cimport array_strided, channels_last_strides, copy_like
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_sizes, fresh_copy, integers_argument, list_text, new_array, optional_integer,
     text_argument, wrap_dim, wrap_dims,
@@ -24,8 +25,7 @@ cdef int _channels_last(const char *operation, const value_t *format, const arra
                         int64_t *strides) noexcept nogil:
     """The strides of channels_last (4 dimensions) or channels_last_3d (5); `strides[0]` is -1 for other formats."""
     cdef const char *text = b""
-    cdef int64_t step = 1
-    cdef int i, ndim
+    cdef int ndim
     cdef int status = OK if format.kind == NOTHING else text_argument(operation, b"memory_format", format, &text)
     strides[0] = -1
     if status != OK or text[0] == 0 or strcmp(text, b"contiguous_format") == 0 or strcmp(text, b"preserve_format") == 0:
@@ -39,25 +39,14 @@ cdef int _channels_last(const char *operation, const value_t *format, const arra
         snprintf(message(), MESSAGE, b"%s: %s is an order of %d dimensions (got shape %s).", operation, text, ndim,
                  shape_text(array))
         return RUNTIME_ERROR
-    for i in range(ndim):
-        # From the channels, which lie next to each other, over the places from the last on, to the samples.
-        strides[1 if i == 0 else 0 if i == ndim - 1 else ndim - i] = step
-        step *= array.shape[1 if i == 0 else 0 if i == ndim - 1 else ndim - i]
+    channels_last_strides(ndim, array.shape, strides)
     return OK
 
 
 cdef int _laid_out(array_t *self, const int64_t *strides, value_t *result) noexcept nogil:
     """A copy with these strides, which fill its memory."""
-    cdef array_t *flat = array_empty(self.dtype, 1, &self.size)
-    cdef array_t *copy
-    cdef int status
-    if flat == NULL:
-        return MEMORY_ERROR
-    copy = array_view(flat, self.dtype, self.ndim, self.shape, strides, 0)
-    release(flat)
-    if copy == NULL:
-        return MEMORY_ERROR
-    status = copy_into(copy, self)
+    cdef array_t *copy = array_strided(self.dtype, self.ndim, self.shape, strides)
+    cdef int status = MEMORY_ERROR if copy == NULL else copy_into(copy, self)
     if status != OK:
         release(copy)
         return status
@@ -90,35 +79,15 @@ cdef int cast_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     if arguments[1].kind != DTYPE or not 0 <= arguments[1].of.integer < DTYPES:
         snprintf(message(), MESSAGE, b"to: 'dtype' has the wrong type (expected a dtype).")
         return TYPE_ERROR
-    return array_result(as_dtype(self, <int>arguments[1].of.integer), &results[0])
-
-
-cdef bint _dense_strides(const array_t *array, int64_t *strides) noexcept nogil:
-    """Steps of a copy in the same order of dimensions, if the array fills its memory without gaps or overlaps."""
-    cdef bint placed[MAX_DIMS]
-    cdef int64_t step = 1
-    cdef int i, found, n
-    memset(placed, 0, sizeof(placed))
-    for n in range(array.ndim):
-        # The next dimension outwards; sizes of 1 are put where their step fits, from the last.
-        found = -1
-        for i in range(array.ndim - 1, -1, -1):
-            if not placed[i] and (array.strides[i] == step or array.shape[i] == 1):
-                if found < 0 or (array.shape[found] == 1 and array.strides[found] != step):
-                    found = i
-        if found < 0:
-            return False
-        placed[found] = True
-        strides[found] = step
-        step *= array.shape[found]
-    return True
+    if arguments[1].of.integer == self.dtype:
+        return array_result(retain(self), &results[0])
+    return array_result(copy_like(self, self, <int>arguments[1].of.integer), &results[0])
 
 
 cdef int clone_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """clone(self, memory_format): a copy in the same layout if that is dense, else contiguous; unless told."""
+    """clone(self, memory_format): a copy whose dimensions lie in the same order, unless told."""
     cdef array_t *self
     cdef array_t *copy
-    cdef array_t *flat
     cdef int64_t strides[MAX_DIMS]
     cdef int status = array_argument(b"clone", b"self", &arguments[0], &self)
     if status == OK:
@@ -127,19 +96,10 @@ cdef int clone_kernel(const value_t *arguments, value_t *results) noexcept nogil
         return status
     if strides[0] >= 0:
         return _laid_out(self, strides, &results[0])
-    if self.contiguous or self.size == 0 or not _dense_strides(self, strides) or (
-            arguments[1].kind == TEXT and arguments[1].of.text[0] == b'c'):       # contiguous_format
-        status = fresh_copy(self, &copy)
-        return array_result(copy, &results[0]) if status == OK else status
-    flat = array_empty(self.dtype, 1, &self.size)
-    if flat == NULL:
-        return MEMORY_ERROR
-    copy = array_view(flat, self.dtype, self.ndim, self.shape, strides, 0)
-    release(flat)
-    if copy == NULL:
-        return MEMORY_ERROR
-    memcpy(copy.data, self.data, self.size * itemsize(self.dtype))
-    return array_result(copy, &results[0])
+    if arguments[1].kind != TEXT or arguments[1].of.text[0] == b'p':             # preserve_format
+        return array_result(copy_like(self, self, -1), &results[0])
+    status = fresh_copy(self, &copy)
+    return array_result(copy, &results[0]) if status == OK else status
 
 
 cdef int flip_kernel(const value_t *arguments, value_t *results) noexcept nogil:

@@ -7,6 +7,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, s
 from cygrad._core.arrays.dtype cimport promote
 from cygrad._core.arrays.value cimport clear, register_kernel, set_arrays, value_t
 from cygrad._core.elementwise.copying cimport copy_into
+from cygrad._core.elementwise.memory_order cimport array_strided, channels_last_strides, is_channels_last
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, arrays_argument, integers_argument, list_text, new_array, optional_integer, wrap_dim,
 )
@@ -64,6 +65,24 @@ cdef int _joined_shape(int count, array_t **arrays, int64_t given, int *dim, int
     return OK
 
 
+cdef int _new_joined(int count, array_t **arrays, int dtype, int ndim, const int64_t *shape,
+                     array_t **result) noexcept nogil:
+    """The array for all of them: with its channels next to each other, if those of each image are."""
+    cdef int64_t[MAX_DIMS] strides
+    cdef int i, status = new_array(b"cat", dtype, ndim, shape, result)
+    if status != OK:
+        return status
+    for i in range(count):
+        if not is_channels_last(arrays[i]) and not _skipped(arrays[i]):
+            return OK
+    if ndim < 4:                    # nothing but arrays that are skipped
+        return OK
+    release(result[0])
+    channels_last_strides(ndim, shape, strides)
+    result[0] = array_strided(dtype, ndim, shape, strides)
+    return OK if result[0] != NULL else MEMORY_ERROR
+
+
 cdef int cat_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """cat(tensors, dim): one behind the other along a dimension they have."""
     cdef array_t *result = NULL
@@ -84,7 +103,7 @@ cdef int cat_kernel(const value_t *arguments, value_t *results) noexcept nogil:
         return VALUE_ERROR
     status = _joined_shape(count, arrays, given, &dim, shape, &ndim)
     if status == OK:
-        status = new_array(b"cat", dtype, ndim, shape, &result)
+        status = _new_joined(count, arrays, dtype, ndim, shape, &result)
     if status != OK:
         return status
     for i in range(count):

@@ -1,0 +1,461 @@
+"""
+From a recording to the operations of a program.
+
+Results that nobody reads are left out, equal ones are computed once, copies that nobody could tell from what they copy
+are none, and element-wise operations whose result only one other reads become part of that: intermediate values stay in
+registers. Each value goes through the operations that it went through before, so every bit is the same.
+"""
+
+from cygrad._core.compiler.program import Program, forward_program, primitive_name
+
+# What an element-wise program has room for.
+MOST_INPUTS = 12
+MOST_REGISTERS = 48
+
+__all__ = ["Lowering"]
+
+
+class Region:
+    """An element-wise program under construction: arrays it reads, numbers, and instructions on (space, index)."""
+
+    def __init__(self, inputs, constants, code, result):
+        self.inputs, self.constants, self.code, self.result = inputs, constants, code, result
+
+    @classmethod
+    def of(cls, operator, arguments):
+        """The forward of an element-wise operator; None if it has a form that is not element-wise."""
+        n_inputs, numbers, code, result = forward_program(operator)
+        inputs, constants, places = [], [], []
+        for argument in arguments[:n_inputs]:
+            if isinstance(argument, int):
+                if argument not in inputs:
+                    inputs.append(argument)
+                places.append(("in", inputs.index(argument)))
+            elif argument is None:
+                return None
+            else:
+                constants.append(argument)
+                places.append(("number", len(constants) - 1))
+        for number in numbers:
+            constants.append(number)
+            places.append(("number", len(constants) - 1))
+        made = []
+        for primitive, out, operands in code:
+            made.append((primitive, [places[operand] for operand in operands]))
+            places.extend([None] * (out + 1 - len(places)))
+            places[out] = ("made", len(made) - 1)
+        return cls(inputs, constants, made, places[result])
+
+    def with_input(self, number, other):
+        """This program with another one in the place of an array that it reads; None if there is no room."""
+        place = self.inputs.index(number)
+        inputs = list(other.inputs)
+        places = {}
+        for i, own in enumerate(self.inputs):
+            if i != place:
+                if own not in inputs:
+                    inputs.append(own)
+                places["in", i] = ("in", inputs.index(own))
+        places["in", place] = other.result
+        offset = len(other.code)
+        constants = other.constants + self.constants
+
+        def moved(operand):
+            space, index = operand
+            if space == "in":
+                return places[operand]
+            return space, index + (offset if space == "made" else len(other.constants))
+
+        code = other.code + [(primitive, [moved(operand) for operand in operands]) for primitive, operands in self.code]
+        if len(inputs) > MOST_INPUTS or len(inputs) + len(constants) + len(code) > MOST_REGISTERS:
+            return None
+        return Region(inputs, constants, code, moved(self.result))
+
+    def renamed(self, names):
+        """The same on other arrays, of which some may be one."""
+        inputs = [names.get(number, number) for number in self.inputs]
+        unique = list(dict.fromkeys(inputs))
+        places = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
+        code = [(primitive, [places.get(operand, operand) for operand in operands])
+                for primitive, operands in self.code]
+        return Region(unique, self.constants, code, places.get(self.result, self.result))
+
+    def assembled(self, make_constant):
+        """As `Program` takes it: number of inputs, constants, instructions, number of registers, the result."""
+        first = {"in": 0, "number": len(self.inputs), "made": len(self.inputs) + len(self.constants)}
+        code = [(primitive, first["made"] + i, [first[space] + index for space, index in operands])
+                for i, (primitive, operands) in enumerate(self.code)]
+        return (len(self.inputs), [make_constant(number) for number in self.constants], code,
+                first["made"] + len(code), first[self.result[0]] + self.result[1])
+
+    def text(self, name):
+        """The program as an expression; `name` gives what an input is called."""
+        shown = []
+
+        def operand(place):
+            space, index = place
+            if space == "in":
+                return name(self.inputs[index])
+            if space == "number":
+                number = self.constants[index]
+                return repr(number.plain if hasattr(number, "plain") else number)
+            return shown[index]
+
+        for primitive, operands in self.code:
+            shown.append(f"{primitive_name(primitive)}({', '.join(map(operand, operands))})")
+        return operand(self.result)
+
+
+def renamed(value, names):
+    """An argument with other arrays in the place of some."""
+    if isinstance(value, list):
+        return [renamed(item, names) for item in value]
+    return names.get(value, value) if isinstance(value, int) else value
+
+
+class Operation:
+    """One operation while the list of them is worked on; arrays by their numbers in the recording."""
+
+    def __init__(self, kind, arguments=(), results=(), target=None, region=None, operator=None, step=None, meta=None,
+                 listed=False):
+        self.kind, self.arguments, self.results, self.target = kind, arguments, results, target
+        self.region, self.operator, self.step, self.meta, self.listed = region, operator, step, meta, listed
+
+    def reads(self):
+        """Numbers of the arrays that it reads, the target apart."""
+        if self.region is not None:
+            yield from self.region.inputs
+            return
+        for argument in self.arguments:
+            if isinstance(argument, list):
+                yield from (entry for entry in argument if entry is not None)
+            elif isinstance(argument, int):
+                yield argument
+
+    def rename(self, names):
+        """Read other arrays in the place of these."""
+        if not any(number in names for number in self.reads()):
+            return
+        if self.region is not None:
+            self.region = self.region.renamed(names)
+        else:
+            self.arguments = tuple(renamed(argument, names) for argument in self.arguments)
+
+    def writes(self):
+        """Numbers of the arrays that it changes in place."""
+        if self.kind == "optimize":
+            for own in self.arguments:
+                yield from (own[0], *own[2:])
+        elif self.target is not None:
+            yield self.target
+
+
+class Lowering:
+    """
+    The work on one recording.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    outgoing : set of int
+        Numbers of the arrays that leave the program.
+    start, stop : int
+        Which steps it runs; what earlier ones made comes from outside.
+    """
+
+    def __init__(self, recorder, outgoing, start=0, stop=None):
+        self.recorder, self.arrays, self.buffers = recorder, recorder.arrays, recorder.buffers
+        self.outgoing, self.start = set(outgoing), start
+        self.operations = [self.operation(step) for step in recorder.steps[start:stop]]
+        self.of_buffer = {}
+        for number, held in enumerate(self.arrays):
+            self.of_buffer.setdefault(held.buffer, []).append(number)
+        self.sources = {}             # array of a constant -> where its elements are kept
+        self.leaving = {self.arrays[number].buffer for number in self.outgoing}
+        self.copy_constants()
+        self.remove_dead()
+        self.merge_equal()
+        self.remove_copies()
+        self.remove_dead()
+        self.fuse()
+
+    def operation(self, step):
+        """What a step becomes if nothing is done about it."""
+        if step.kind == "optimize":
+            return Operation("optimize", step.arguments, step=step)
+        elementwise = step.operator.forward is not None or forward_program(step.operator) is not None
+        region = Region.of(step.operator, step.arguments) if elementwise else None
+        if step.kind == "call":
+            if region is not None:
+                return Operation("evaluate", (), step.results, region=region, operator=step.operator)
+            return Operation("kernel", step.arguments, step.results, operator=step.operator, listed=step.listed)
+        if region is not None:
+            return Operation("change", (), (), step.target, region=region, operator=step.operator)
+        kind = "kernel_into" if step.operator.row["into"] is not None else "kernel_copy"
+        return Operation(kind, step.arguments, (), step.target, operator=step.operator)
+
+    def copy_constants(self):
+        """Constants that are changed, or that leave, are copied in each run."""
+        for place, buffer in enumerate(self.buffers):
+            if buffer.kind == "constant" and (buffer.writes or place in self.leaving) and self.start == 0:
+                number = buffer.first
+                self.sources[number] = self.recorder.snapshot(place)
+                self.operations.insert(0, Operation("copy", (("source", number),), (number,)))
+
+    def remove_dead(self):
+        """Leave out what has no effect."""
+        live = set(self.leaving)
+        live |= {place for place, buffer in enumerate(self.buffers)
+                 if buffer.writes and buffer.kind in ("tensor", "gradient")}
+        kept = []
+        for operation in reversed(self.operations):
+            touched = {self.arrays[number].buffer for number in (*operation.results, *operation.writes())
+                       if number >= 0}
+            if touched & live:
+                kept.append(operation)
+                live |= {self.arrays[number].buffer for number in operation.reads()}
+                live |= {self.arrays[number].buffer for own in operation.arguments for number in own
+                         } if operation.kind == "optimize" else set()
+        self.operations = kept[::-1]
+
+    def is_own(self, buffer):
+        """Is this memory made by the program?"""
+        return buffer.kind == "result" and buffer.maker >= self.start
+
+    def alone(self, number):
+        """Is the array all there is of a result that never changes and does not leave?"""
+        held = self.arrays[number]
+        buffer = self.buffers[held.buffer]
+        return (self.is_own(buffer) and not buffer.writes and held.buffer not in self.leaving
+                and self.of_buffer[held.buffer] == [number])
+
+    def unchanging(self, number):
+        return not self.buffers[self.arrays[number].buffer].writes
+
+    def merge_equal(self):
+        """Compute equal subexpressions once."""
+        known, names, kept = {}, {}, []
+        for operation in self.operations:
+            operation.rename(names)
+            if operation.kind not in ("evaluate", "kernel"):
+                kept.append(operation)
+                continue
+            key = None
+            if all(map(self.unchanging, operation.reads())) and all(
+                    number < 0 or self.alone(number) for number in operation.results):
+                key = self.key(operation)
+            if key is not None and key in known:
+                names.update(zip(operation.results, known[key].results, strict=True))
+                continue
+            if key is not None:
+                known[key] = operation
+            kept.append(operation)
+        self.operations, self.names = kept, names
+
+    def key(self, operation):
+        """What makes two operations equal."""
+        if operation.region is not None:
+            region = operation.region
+            numbers = tuple(repr(number.plain if hasattr(number, "plain") else number) for number in region.constants)
+            return (tuple(region.inputs), numbers, repr(region.code), region.result)
+        return (operation.operator.name, tuple(
+            tuple(argument) if isinstance(argument, list) else ("number", repr(argument.plain))
+            if hasattr(argument, "plain") else argument for argument in operation.arguments))
+
+    def remove_copies(self):
+        """A clone of a result that nobody else has is that result."""
+        names, kept = {}, []
+        for operation in self.operations:
+            operation.rename(names)
+            if operation.kind == "kernel" and operation.operator.name == "clone":
+                source, result = operation.arguments[0], operation.results[0]
+                held = self.arrays[result]
+                if self.alone(source) and self.unchanging(result) and self.of_buffer[held.buffer] == [result] and (
+                        held.strides == self.arrays[source].strides and held.contiguous):
+                    names[result] = source
+                    if held.buffer in self.leaving:
+                        self.leaving.add(self.arrays[source].buffer)
+                    continue
+            kept.append(operation)
+        self.operations = kept
+        self.names |= names
+        self.outgoing = {names.get(number, number) for number in self.outgoing}
+
+    def fuse(self):
+        """Compute element-wise what only one element-wise operation or sum reads where it is read."""
+        uses, maker = {}, {}
+        for place, operation in enumerate(self.operations):
+            for number in operation.reads():
+                uses.setdefault(self.arrays[number].buffer, []).append(place)
+            for own in operation.arguments if operation.kind == "optimize" else ():
+                for number in own:
+                    uses.setdefault(self.arrays[number].buffer, []).append(place)
+        gone = set()
+        for place, operation in enumerate(self.operations):
+            if operation.kind == "evaluate":
+                maker[operation.results[0]] = place
+            if operation.region is None and not self.is_sum(operation):
+                continue
+            merged = True
+            while merged:
+                merged = False
+                for number in list(operation.reads()):
+                    source = maker.get(number)
+                    if source is None or source in gone or not self.alone(number) or (
+                            len(uses[self.arrays[number].buffer]) != 1):
+                        continue
+                    other = self.operations[source].region
+                    if not all(self.unchanged_between(read, source, place) for read in other.inputs):
+                        continue
+                    if operation.region is None:
+                        operation.kind, operation.region = "sum", other
+                        operation.meta = self.arrays[operation.results[0]]
+                    else:
+                        shape = self.arrays[operation.target if operation.target is not None
+                                            else operation.results[0]].shape
+                        if operation.kind == "sum" or self.arrays[number].shape != shape:
+                            continue
+                        if operation.target is not None and any(
+                                self.arrays[read].buffer == self.arrays[operation.target].buffer
+                                for read in other.inputs):
+                            continue
+                        region = operation.region.with_input(number, other)
+                        if region is None:
+                            continue
+                        operation.region = region
+                    gone.add(source)
+                    for read in other.inputs:
+                        buffer = uses[self.arrays[read].buffer]
+                        buffer[buffer.index(source)] = place
+                    merged = True
+        self.operations = [operation for place, operation in enumerate(self.operations) if place not in gone]
+
+    def is_sum(self, operation):
+        return operation.kind == "kernel" and operation.operator.name == "sum_to"
+
+    def unchanged_between(self, number, first, last):
+        """Is the memory of the array left alone from one operation to another?"""
+        buffer = self.arrays[number].buffer
+        if not self.buffers[buffer].writes:
+            return True
+        return not any(self.arrays[written].buffer == buffer for operation in self.operations[first:last]
+                       for written in operation.writes())
+
+    # ------------------------------------------------------------------------------------------------- the program
+
+    def program(self, places, make_constant):
+        """
+        The Program, and the slot of each array that leaves.
+
+        Parameters
+        ----------
+        places : dict
+            Number of a buffer from outside -> (kind, number of its tensor).
+        """
+        slots, held, inputs, views, last = {}, [], [], [], {}
+        operations = []
+
+        def fresh(layout):
+            held.append(layout)
+            return len(held) - 1
+
+        def base(number):
+            first = self.buffers[self.arrays[number].buffer].first
+            if first not in slots:
+                buffer = self.buffers[self.arrays[number].buffer]
+                slots[first] = fresh(self.arrays[first])
+                if buffer.kind == "constant" and first not in self.sources:
+                    inputs.append((slots[first], 2, 0))
+                elif buffer.kind != "constant" and not self.is_own(buffer):
+                    inputs.append((slots[first], int(buffer.kind == "gradient"), places[first]))
+            return first
+
+        def slot(number):
+            first = base(number)
+            if number not in slots:
+                slots[number] = fresh(self.arrays[number])
+                views.append((slots[number], slots[first], self.arrays[number].offset))
+            return slots[number]
+
+        def argument(value):
+            if isinstance(value, tuple):           # where a constant is kept
+                kept = fresh(self.sources[value[1]])
+                inputs.append((kept, 2, 0))
+                return kept
+            if isinstance(value, list):
+                return [None if entry is None else slot(entry) for entry in value]
+            return slot(value) if isinstance(value, int) else value
+
+        for place, operation in enumerate(self.operations):
+            made = {"kind": operation.kind, "operator": operation.operator, "region": None, "views": [], "dead": [],
+                    "meta": operation.meta, "listed": operation.listed, "step": operation.step, "reuse": 0}
+            if operation.kind == "optimize":
+                made["arguments"] = []
+                made["updates"] = [self.update(operation.step, own, slot) for own in operation.arguments]
+                touched = [number for own in operation.arguments for number in own]
+            elif operation.region is not None:
+                made["region"] = operation.region.assembled(make_constant)
+                made["arguments"] = [slot(number) for number in operation.region.inputs]
+                touched = list(operation.region.inputs)
+                made["text"] = operation.region.text
+            else:
+                made["arguments"] = [argument(value) for value in operation.arguments]
+                touched = list(operation.reads())
+            if operation.target is not None:
+                made["target"] = slot(operation.target)
+                touched.append(operation.target)
+            made["results"] = [-1 if number < 0 else slot(number) for number in operation.results]
+            touched += [number for number in operation.results if number >= 0]
+            for number in touched:
+                last[self.arrays[number].buffer] = place
+            operations.append(made)
+        outgoing = {number: slot(number) for number in sorted(self.outgoing)}
+        for buffer, place in last.items():
+            if (self.is_own(self.buffers[buffer]) or self.buffers[buffer].first in self.sources) and (
+                    buffer not in self.leaving):
+                operations[place]["dead"].append(slots[self.buffers[buffer].first])
+        self.note_reuse(operations, slots)
+        n_outer = self.arrange_views(operations, views, inputs)
+        return Program(held, inputs, n_outer[0], n_outer[1], operations), {
+            number: outgoing.get(self.names.get(number, number)) for number in {*self.names, *outgoing}}
+
+    def update(self, step, own, slot):
+        """The slot of the number of steps, and those of parameter, gradient and state."""
+        slots = [slot(number) for number in own]
+        counter = -1
+        if len(own) > 3:                           # Adam: its number of steps comes first
+            counter = slots.pop(2)
+        return counter, slots + [-1] * (5 - len(slots))
+
+    def note_reuse(self, operations, slots):
+        """A result may be computed in the memory of what is read for the last time."""
+        for operation, own in zip(self.operations, operations, strict=True):
+            if operation.kind in ("evaluate", "sum"):
+                buffers = [self.arrays[number].buffer for number in operation.region.inputs]
+                for i, number in enumerate(operation.region.inputs):
+                    if slots[number] in own["dead"] and buffers.count(buffers[i]) == 1:
+                        own["reuse"] |= 1 << i
+
+    def arrange_views(self, operations, views, inputs):
+        """Views of what comes from outside first, the others with the operation that makes their base."""
+        outer = {slot for slot, _, _ in inputs}
+        maker = {slot: operation for operation in operations for slot in operation["results"] if slot >= 0}
+        first = [view for view in views if view[1] in outer]
+        rest = []
+        for view in views:
+            if view[1] not in outer:
+                maker[view[1]]["views"].append(view)
+        for operation in operations:
+            rest += operation["views"]
+        return first + rest, len(first)
+
+
+    def outer(self):
+        """Numbers of the first arrays of the memory that it reads from outside."""
+        found = {}
+        for operation in self.operations:
+            for number in (*operation.reads(), *operation.writes()):
+                buffer = self.buffers[self.arrays[number].buffer]
+                if buffer.kind != "constant" and not self.is_own(buffer):
+                    found[buffer.first] = None
+        return list(found)

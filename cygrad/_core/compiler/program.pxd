@@ -1,0 +1,96 @@
+"""A recorded function as a list of operations on numbered arrays, run again and again without Python."""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.arrays.value cimport kernel_t, value_t
+from cygrad._core.elementwise.program cimport program_t
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.optimizers.update_batch cimport rule_t, update_t
+
+ctypedef enum operation_kind_t:
+    EVALUATE = 0          # an element-wise program
+    CHANGE                # the same in the memory of `target`
+    SUM                   # the same, summed to the shape of `meta`
+    KERNEL
+    KERNEL_INTO           # a kernel that writes into its first argument
+    KERNEL_COPY           # a kernel whose result is copied into `target`
+    COPY                  # of a constant that is changed later, or goes out
+    OPTIMIZE
+
+# Where a view lies once its base is there.
+ctypedef struct patch_t:
+    int32_t slot
+    int32_t base
+    int64_t offset        # in bytes
+
+ctypedef struct operation_t:
+    int32_t kind
+    int32_t target
+    int32_t arguments, n_arguments        # in frame_t.arguments, and the same places of `slots`
+    int32_t results, n_results            # in program.result_slots
+    int32_t listed                        # the results are one list
+    uint32_t reuse                        # arguments in whose memory the result may be computed
+    int32_t patches, n_patches            # views of the results
+    int32_t dead, n_dead                  # results that nobody reads after this
+    int32_t updates, n_updates            # of an optimizer
+    kernel_t kernel
+    program_t *program
+    array_t *meta
+    const char *name
+    rule_t rule
+
+# What a slot from outside is filled with.
+ctypedef enum input_kind_t:
+    TENSOR_INPUT = 0
+    GRADIENT_INPUT        # what is in .grad
+    CONSTANT_INPUT
+
+ctypedef struct input_t:
+    int32_t slot
+    int32_t kind
+    int32_t number        # of the tensor
+
+# What one run works on. A program has as many as there are threads that run it at a time.
+ctypedef struct frame_t:
+    array_t **table           # array of each slot
+    array_t **views           # of slots that are views: arrays that belong to the frame
+    value_t *arguments
+    array_t **entries         # of lists among the arguments
+    update_t *updates
+    void **tensors            # Tensors from outside, borrowed
+    frame_t *next
+
+cdef class Program:
+    cdef int n_slots, n_operations, n_arguments, n_entries, n_updates
+    cdef operation_t *operations
+    cdef int32_t *slots               # of arguments: a slot; -1: none; of a list: its first entry in `entry_slots`
+    cdef int32_t *entry_slots
+    cdef int32_t *result_slots
+    cdef int32_t *dead
+    cdef patch_t *patches             # those of what comes from outside first
+    cdef int32_t *steps               # the slot of Adam's number of steps, for each update
+    cdef int32_t *update_slots        # five for each update
+    cdef value_t *templates           # arguments that are no arrays
+    cdef int n_outer_patches
+    cdef frame_t *free_frames
+    cdef list keep
+    cdef readonly list description    # of the operations, for people
+    cdef input_t *inputs
+    cdef int n_inputs, n_tensors
+    cdef readonly list held           # slot -> Held: layouts
+    cdef list is_view
+    cdef readonly list groups                  # (operation, optimizer, group, options) of optimizers
+    cdef readonly int64_t work        # elements that all operations touch
+    cdef frame_t *take_frame(self) except NULL
+    cdef void give_frame(self, frame_t *frame) noexcept
+    cdef int run(self, frame_t *frame) noexcept nogil
+    # Fill the slots that come from outside from frame.tensors; run, with or without the GIL; empty the slots.
+    cdef int begin(self, frame_t *frame) except -1
+    cdef int run_all(self, frame_t *frame) except -1
+    cdef void end(self, frame_t *frame) noexcept
+    cdef void fill_list(self, frame_t *frame, int argument) noexcept nogil
+    cdef int step(self, const operation_t *operation, frame_t *frame) noexcept nogil
+    cdef int keep_results(self, const operation_t *operation, frame_t *frame, value_t *results) noexcept nogil
+    cdef int optimize(self, const operation_t *operation, frame_t *frame) noexcept nogil
+    # A slot's array as one of its own that may leave; NULL with an exception.
+    cdef array_t *leave(self, frame_t *frame, int slot) except NULL

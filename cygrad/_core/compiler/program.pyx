@@ -1,0 +1,502 @@
+"""
+A recorded function as a list of operations on numbered arrays, run again and again without Python.
+
+Each array of the recording that is still needed has a slot. Arrays that come from outside are put there before a run,
+results by the operation that makes them. A view is made once: a run only tells it where its base lies. What no
+operation reads any more goes back to the cache of the thread at once, where the next result finds it.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+from cygrad._core.arrays.array cimport (
+    array_empty_like, array_meta, array_t, array_view, release, retain, same_shape, shape_text)
+from cygrad._core.arrays.dtype cimport itemsize
+from cygrad._core.arrays.value cimport ARRAY, ARRAYS, INTEGERS, NOTHING, clear, find_kernel, kernel_t, value_t
+from cygrad._core.compiler.recorder cimport Constant, Held, Step
+from cygrad._core.elementwise.elementwise cimport copy_into, evaluate, forget, instruction_t, program_t
+from cygrad._core.kernels.reduction.fused_reduction cimport evaluate_summed
+from cygrad._core.graph.boxing cimport plain_object
+from cygrad._core.graph.tensor cimport Tensor, wrap
+from cygrad._core.graph.version_errors cimport forget_place
+from cygrad._core.memory.atomic cimport atomic_increment
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
+from cygrad._core.memory.storage cimport storage_t, version_t
+from cygrad._core.optimizers.optimize cimport adam_factors
+from cygrad._core.optimizers.update_batch cimport ADAM_RULE, ROLES, release_work, run_updates
+from cygrad._core.arrays.dtype cimport FLOAT32
+from cygrad._core.primitives.primitive_table cimport primitives
+from cygrad._core.table.operator cimport MAX_RESULTS, Operator
+
+cdef kernel_t _sum_to = find_kernel("sum_to")
+
+cdef enum:
+    LARGE = 1 << 14           # elements from which a run gives the GIL up: to get it back takes a while
+
+KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize")
+
+
+def forward_program(Operator operator not None):
+    """
+    The forward of an element-wise operator: number of inputs, constants, instructions, the register of the result.
+
+    Instructions are (primitive, register, registers of the operands).
+    """
+    cdef program_t *program
+    cdef int i, k
+    operator.ensure_program()
+    program = operator.descriptor.program
+    if program == NULL:
+        return None
+    constants = tuple([plain_object(&program.constants[i]) for i in range(program.n_constants)])
+    code = tuple([(program.code[i].primitive, program.code[i].out,
+                   tuple([program.code[i].inputs[k] for k in range(3) if program.code[i].inputs[k] >= 0]))
+                  for i in range(program.n_instructions)])
+    return program.n_inputs, constants, code, program.result
+
+
+def primitive_name(int number):
+    """What the instructions call it."""
+    return primitives[number].name.decode()
+
+
+@cython.final
+@cython.binding(False)
+cdef class _Region:
+    """Memory of an element-wise program."""
+    cdef program_t program
+    cdef list numbers
+
+    def __cinit__(self, int n_inputs, list constants, list code, int n_registers, int result):
+        cdef int i, k
+        cdef Constant constant
+        memset(&self.program, 0, sizeof(program_t))
+        self.numbers = constants
+        self.program.n_inputs, self.program.n_constants = n_inputs, len(constants)
+        self.program.n_instructions, self.program.n_registers = len(code), n_registers
+        self.program.result = result
+        self.program.constants = <value_t *>calloc(len(constants) + 1, sizeof(value_t))
+        self.program.code = <instruction_t *>calloc(len(code) + 1, sizeof(instruction_t))
+        if self.program.constants == NULL or self.program.code == NULL:
+            raise MemoryError("compile: no memory for an element-wise program")
+        for i, constant in enumerate(constants):
+            self.program.constants[i] = constant.value
+        for i, (primitive, out, inputs) in enumerate(code):
+            self.program.code[i].primitive, self.program.code[i].out = primitive, out
+            for k in range(3):
+                self.program.code[i].inputs[k] = inputs[k] if k < len(inputs) else -1
+
+    def __dealloc__(self):
+        forget(&self.program)
+        free(self.program.constants)
+        free(self.program.code)
+
+
+cdef int32_t *_numbers(list numbers) except NULL:
+    """A C array of integers."""
+    cdef int32_t *made = <int32_t *>malloc((len(numbers) + 1) * sizeof(int32_t))
+    cdef Py_ssize_t i
+    if made == NULL:
+        raise MemoryError("compile: no memory for a program")
+    for i in range(len(numbers)):
+        made[i] = numbers[i]
+    return made
+
+
+@cython.binding(False)
+cdef class Program:
+    """
+    What `lowering.lower` has made of a recording, ready to run.
+
+    Parameters
+    ----------
+    held : list of Held
+        The layout of each slot.
+    inputs : list of (int, int, int)
+        Slots that come from outside: the slot, its kind, the number of the tensor.
+    views : list of (int, int, int)
+        Slot, slot of the base, offset in bytes; those of what comes from outside first.
+    n_outer : int
+        How many these are.
+    operations : list of dict
+    """
+
+    def __cinit__(self, list held, list inputs, list views, int n_outer, list operations):
+        cdef operation_t *operation
+        cdef list slots = [], templates = [], entries = [], results = [], dead = [], updates = [], steps = [], patches
+        cdef Step step
+        cdef Operator operator
+        cdef int i, k
+        self.held, self.keep, self.groups = held, [], []
+        self.n_inputs = len(inputs)
+        self.inputs = <input_t *>calloc(len(inputs) + 1, sizeof(input_t))
+        if self.inputs == NULL:
+            raise MemoryError("compile: no memory for a program")
+        for i, (slot, kind, number) in enumerate(inputs):
+            self.inputs[i] = input_t(slot, kind, number)
+            self.n_tensors = max(self.n_tensors, number + 1)
+        self.is_view = [False] * len(held)
+        self.n_slots, self.n_operations, self.n_outer_patches = len(held), len(operations), n_outer
+        self.operations = <operation_t *>calloc(len(operations) + 1, sizeof(operation_t))
+        if self.operations == NULL:
+            raise MemoryError("compile: no memory for a program")
+        patches = views[:n_outer]
+        for i, given in enumerate(operations):
+            operation = &self.operations[i]
+            operation.kind = KINDS.index(given["kind"])
+            operation.target = given.get("target", -1)
+            operation.reuse = given.get("reuse", 0)
+            operation.listed = given.get("listed", False)
+            operation.arguments, operation.n_arguments = len(slots), len(given["arguments"])
+            for argument in given["arguments"]:
+                if isinstance(argument, list):
+                    slots.append(len(entries))
+                    templates.append(len(argument))
+                    entries.extend([-1 if entry is None else entry for entry in argument])
+                elif isinstance(argument, Constant):
+                    slots.append(-1)
+                    templates.append(argument)
+                else:
+                    slots.append(-1 if argument is None else argument)
+                    templates.append(None)
+            operation.results, operation.n_results = len(results), len(given["results"])
+            results.extend(given["results"])
+            operation.dead, operation.n_dead = len(dead), len(given["dead"])
+            dead.extend(given["dead"])
+            operation.patches, operation.n_patches = len(patches), len(given["views"])
+            patches.extend(given["views"])
+            operator = given.get("operator")
+            if operator is not None:
+                operation.name = operator.descriptor.name
+                operation.kernel = (operator.descriptor.into if operation.kind == KERNEL_INTO
+                                    else operator.descriptor.kernel)
+            if given.get("region") is not None:
+                region = _Region(*given["region"])
+                self.keep.append(region)
+                operation.program = &(<_Region>region).program
+            if given.get("meta") is not None:
+                self.keep.append(given["meta"])
+                operation.meta = (<Held>given["meta"]).array
+            if operation.kind == OPTIMIZE:
+                step = given["step"]
+                operation.rule = step.rule
+                operation.updates, operation.n_updates = len(updates) // ROLES, len(given["updates"])
+                for counter, roles in given["updates"]:
+                    steps.append(counter)
+                    updates.extend(roles)
+                self.groups.append((i, step.optimizer, step.group))
+        self.description = operations
+        self.n_arguments, self.n_entries, self.n_updates = len(slots), len(entries), len(steps)
+        self.slots, self.entry_slots, self.result_slots = _numbers(slots), _numbers(entries), _numbers(results)
+        self.dead, self.update_slots, self.steps = _numbers(dead), _numbers(updates), _numbers(steps)
+        self.templates = <value_t *>calloc(len(templates) + 1, sizeof(value_t))
+        self.patches = <patch_t *>calloc(len(patches) + 1, sizeof(patch_t))
+        if self.templates == NULL or self.patches == NULL:
+            raise MemoryError("compile: no memory for a program")
+        for i, template in enumerate(templates):
+            self.templates[i].kind = NOTHING if slots[i] < 0 else ARRAY
+            if isinstance(template, Constant):
+                self.keep.append(template)
+                self.templates[i] = (<Constant>template).value
+            elif template is not None:
+                self.templates[i].kind, self.templates[i].count = ARRAYS, template
+        for i, (slot, base, offset) in enumerate(patches):
+            self.patches[i] = patch_t(slot, base, offset)
+            self.is_view[slot] = True
+        for k in range(self.n_slots):
+            self.work += (<Held>held[k]).array.size
+
+    def __dealloc__(self):
+        cdef frame_t *frame = self.free_frames
+        cdef frame_t *next
+        while frame != NULL:
+            next = frame.next
+            free_frame(self, frame)
+            frame = next
+        free(self.operations)
+        free(self.inputs)
+        free(self.slots)
+        free(self.entry_slots)
+        free(self.result_slots)
+        free(self.dead)
+        free(self.patches)
+        free(self.steps)
+        free(self.update_slots)
+        free(self.templates)
+
+    # ---------------------------------------------------------------------------------------------------------- frames
+
+    cdef frame_t *take_frame(self) except NULL:
+        cdef frame_t *frame = self.free_frames
+        cdef Held held
+        cdef int i
+        if frame != NULL:
+            self.free_frames = frame.next
+            return frame
+        frame = <frame_t *>calloc(1, sizeof(frame_t))
+        if frame != NULL:
+            frame.table = <array_t **>calloc(self.n_slots + 1, sizeof(array_t *))
+            frame.views = <array_t **>calloc(self.n_slots + 1, sizeof(array_t *))
+            frame.arguments = <value_t *>calloc(self.n_arguments + 1, sizeof(value_t))
+            frame.entries = <array_t **>calloc(self.n_entries + 1, sizeof(array_t *))
+            frame.updates = <update_t *>calloc(self.n_updates + 1, sizeof(update_t))
+            frame.tensors = <void **>calloc(self.n_tensors + 1, sizeof(void *))
+        if frame == NULL or not (frame.table and frame.views and frame.arguments and frame.entries and frame.updates
+                                 and frame.tensors):
+            if frame != NULL:
+                free_frame(self, frame)
+            raise MemoryError("compile: no memory for the arrays of a program")
+        memcpy(frame.arguments, self.templates, self.n_arguments * sizeof(value_t))
+        for i in range(self.n_arguments):
+            if frame.arguments[i].kind == ARRAYS:
+                frame.arguments[i].of.arrays = frame.entries + self.slots[i]
+        for i in range(self.n_slots):
+            if self.is_view[i]:
+                held = <Held>self.held[i]
+                frame.views[i] = array_meta(held.array)
+                if frame.views[i] == NULL:
+                    free_frame(self, frame)
+                    raise MemoryError("compile: no memory for a view")
+                frame.table[i] = frame.views[i]
+        return frame
+
+    cdef void give_frame(self, frame_t *frame) noexcept:
+        frame.next = self.free_frames
+        self.free_frames = frame
+
+    cdef array_t *leave(self, frame_t *frame, int slot) except NULL:
+        cdef array_t *array = frame.table[slot]
+        cdef array_t *base
+        cdef int i
+        if frame.views[slot] == NULL:
+            return retain(array)
+        for i in range(self.n_slots):              # the array that owns the memory
+            base = frame.table[i]
+            if frame.views[i] == NULL and base != NULL and base.storage == array.storage:
+                return array_view(base, array.dtype, array.ndim, array.shape, array.strides,
+                                  (array.data - base.data) // itemsize(array.dtype))
+        raise RuntimeError("compile: a view has lost its base")
+
+    # ----------------------------------------------------------------------------------------------------------- a run
+
+    cdef int begin(self, frame_t *frame) except -1:
+        cdef const input_t *input
+        cdef Tensor tensor
+        cdef int i
+        for i in range(self.n_inputs):
+            input = &self.inputs[i]
+            if input.kind == CONSTANT_INPUT:
+                frame.table[input.slot] = retain((<Held>self.held[input.slot]).array)
+                continue
+            tensor = <Tensor>frame.tensors[input.number]
+            frame.table[input.slot] = retain(tensor.array if input.kind == TENSOR_INPUT else tensor.gradient.value)
+        return 0
+
+    cdef int run_all(self, frame_t *frame) except -1:
+        cdef int status
+        if self.work < LARGE:
+            status = self.run(frame)
+        else:
+            with nogil:
+                status = self.run(frame)
+        return check(status)
+
+    cdef void end(self, frame_t *frame) noexcept:
+        cdef int i
+        for i in range(self.n_slots):
+            if frame.views[i] == NULL and frame.table[i] != NULL:
+                release(frame.table[i])
+                frame.table[i] = NULL
+        self.give_frame(frame)
+
+    def call(self, list tensors not None, list slots not None):
+        """Run it on tensors from outside, by their numbers; -> a new Tensor for each slot."""
+        cdef frame_t *frame = self.take_frame()
+        cdef int i
+        try:
+            for i in range(self.n_tensors):
+                frame.tensors[i] = <void *>tensors[i]
+            self.begin(frame)
+            self.run_all(frame)
+            return [None if slot is None else wrap(self.leave(frame, slot)) for slot in slots]
+        finally:
+            self.end(frame)
+
+    cdef int run(self, frame_t *frame) noexcept nogil:
+        """Run all operations; what is left in the table belongs to the caller, views apart."""
+        cdef const operation_t *operation
+        cdef int i, k, status
+        for i in range(self.n_outer_patches):
+            _place(frame, &self.patches[i])
+        for i in range(self.n_operations):
+            operation = &self.operations[i]
+            for k in range(operation.arguments, operation.arguments + operation.n_arguments):
+                if frame.arguments[k].kind == ARRAY:
+                    frame.arguments[k].of.array = frame.table[self.slots[k]]
+                elif frame.arguments[k].kind == ARRAYS:
+                    self.fill_list(frame, k)
+            status = self.step(operation, frame)
+            if status != OK:
+                return status
+            for k in range(operation.patches, operation.patches + operation.n_patches):
+                _place(frame, &self.patches[k])
+            for k in range(operation.dead, operation.dead + operation.n_dead):
+                release(frame.table[self.dead[k]])
+                frame.table[self.dead[k]] = NULL
+        return OK
+
+    cdef void fill_list(self, frame_t *frame, int argument) noexcept nogil:
+        cdef int k, slot
+        for k in range(frame.arguments[argument].count):
+            slot = self.entry_slots[self.slots[argument] + k]
+            frame.arguments[argument].of.arrays[k] = NULL if slot < 0 else frame.table[slot]
+
+    cdef int step(self, const operation_t *operation, frame_t *frame) noexcept nogil:
+        cdef value_t *arguments = frame.arguments + operation.arguments
+        cdef value_t[MAX_RESULTS] results
+        cdef value_t[2] summed
+        cdef array_t *array = NULL
+        cdef array_t *target = NULL if operation.target < 0 else frame.table[operation.target]
+        cdef int k, status
+        if operation.kind == EVALUATE:
+            return evaluate(operation.program, arguments, operation.reuse, NULL,
+                            &frame.table[self.result_slots[operation.results]])
+        if operation.kind == CHANGE:
+            status = evaluate(operation.program, arguments, 0, target, NULL)
+            return _changed(target, status)
+        if operation.kind == OPTIMIZE:
+            return self.optimize(operation, frame)
+        if operation.kind == COPY:
+            array = array_empty_like(arguments.of.array, -1)
+            if array == NULL:
+                return MEMORY_ERROR
+            frame.table[self.result_slots[operation.results]] = array
+            return copy_into(array, arguments.of.array)
+        for k in range(MAX_RESULTS):
+            results[k].kind = NOTHING
+        if operation.kind == SUM:
+            status = evaluate_summed(operation.program, arguments, operation.reuse, operation.meta, &array)
+            if status != OK:
+                return status
+            results[0].kind = ARRAY
+            results[0].of.array = array
+            if not same_shape(array, operation.meta):
+                summed[0] = results[0]
+                summed[1].kind, summed[1].count = INTEGERS, operation.meta.ndim
+                summed[1].of.integers = operation.meta.shape
+                status = _sum_to(summed, results)
+                release(array)
+        else:
+            status = operation.kernel(arguments, results)
+        if status != OK:
+            return status
+        if operation.kind == KERNEL_INTO or operation.kind == KERNEL_COPY:
+            if operation.kind == KERNEL_COPY:
+                status = copy_into(target, results[0].of.array)
+            clear(&results[0])
+            return _changed(target, status)
+        return self.keep_results(operation, frame, results)
+
+    cdef int keep_results(self, const operation_t *operation, frame_t *frame, value_t *results) noexcept nogil:
+        """Put what a kernel has made into its slots."""
+        cdef array_t *array
+        cdef int k, slot, status = OK
+        for k in range(operation.n_results):
+            slot = self.result_slots[operation.results + k]
+            if operation.listed:
+                array = results[0].of.arrays[k]
+                results[0].of.arrays[k] = NULL
+            elif results[k].kind == ARRAY:
+                array = results[k].of.array
+                results[k].kind = NOTHING
+            else:
+                continue
+            if slot < 0:
+                release(array)
+                continue
+            frame.table[slot] = array
+            if not _fits(array, (<Held><void *>(<_List *>self.held).ob_item[slot]).array):
+                snprintf(message(), MESSAGE, b"%s: the result has another layout than when the function was compiled "
+                         b"(got shape %s). Pass fullgraph=False and disable=True for this function.",
+                         operation.name, shape_text(array))
+                status = RUNTIME_ERROR
+        for k in range(MAX_RESULTS):
+            clear(&results[k])
+        return status
+
+    cdef int optimize(self, const operation_t *operation, frame_t *frame) noexcept nogil:
+        cdef update_t *updates = frame.updates + operation.updates
+        cdef update_t *update
+        cdef const int32_t *slots
+        cdef array_t *counter
+        cdef int i, k, status
+        for i in range(operation.n_updates):
+            update = &updates[i]
+            slots = self.update_slots + (operation.updates + i) * ROLES
+            memset(&update.range, 0, sizeof(update.range))
+            for k in range(ROLES):
+                update.given[k] = NULL if slots[k] < 0 else frame.table[slots[k]]
+            if operation.rule.kind == ADAM_RULE:
+                counter = frame.table[self.steps[operation.updates + i]]
+                adam_factors(update, &operation.rule, _count(counter))
+        status = run_updates(updates, operation.n_updates, &operation.rule)
+        release_work(updates, operation.n_updates)
+        return status
+
+
+cdef extern from "Python.h":
+    ctypedef struct _List "PyListObject":
+        void **ob_item
+
+
+cdef double _count(array_t *counter) noexcept nogil:
+    """Raise a number of steps by one."""
+    if counter.dtype == FLOAT32:
+        (<float *>counter.data)[0] += 1
+        return (<float *>counter.data)[0]
+    (<double *>counter.data)[0] += 1
+    return (<double *>counter.data)[0]
+
+
+cdef int _changed(array_t *target, int status) noexcept nogil:
+    if status == OK and target.version != NULL:
+        atomic_increment(&target.version.value)
+        forget_place(target.version)
+    return status
+
+
+cdef inline void _place(frame_t *frame, const patch_t *patch) noexcept nogil:
+    """A view learns where its base lies."""
+    cdef array_t *view = frame.views[patch.slot]
+    cdef const array_t *base = frame.table[patch.base]
+    view.data = base.data + patch.offset
+    view.storage = <storage_t *>base.storage
+    view.version = <version_t *>base.version
+
+
+cdef bint _fits(const array_t *array, const array_t *layout) noexcept nogil:
+    cdef int i
+    if array.dtype != layout.dtype or not same_shape(array, layout):
+        return False
+    for i in range(array.ndim):
+        if array.strides[i] != layout.strides[i] and array.shape[i] > 1:
+            return False
+    return True
+
+
+cdef void free_frame(Program program, frame_t *frame) noexcept:
+    cdef int i
+    for i in range(program.n_slots):
+        if frame.views != NULL and frame.views[i] != NULL:
+            frame.views[i].storage = NULL
+            frame.views[i].version = NULL
+            release(frame.views[i])
+    free(frame.table)
+    free(frame.views)
+    free(frame.arguments)
+    free(frame.entries)
+    free(frame.updates)
+    free(frame.tensors)
+    free(frame)

@@ -1,0 +1,76 @@
+"""What a compiled function is called through: compare, run, hand out."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.compiler.program cimport Program, frame_t
+from cygrad._core.graph.tensor cimport Tensor
+
+# What a tensor from outside has to look like.
+ctypedef struct layout_t:
+    array_t *array            # shape, strides and dtype; of a constant: the very array
+    PyObject *type            # of the Tensor, borrowed from `Variant.keep`
+    int32_t exact             # it must be this array
+    int32_t requires_grad
+    int32_t is_view
+    int32_t normal            # its changes are counted
+    int32_t gradient          # .grad must be: 1 there, 0 None, -1 of no interest
+    array_t *gradient_array   # ... and look like this
+    int32_t written           # the program changes its memory
+    int32_t same_as           # another tensor over the same memory comes before it; -1: none
+    int64_t offset            # ... so far away
+
+ctypedef enum guard_kind_t:
+    ITEM = 0                  # of a dict
+    ENTRY                     # of a list
+    CELL
+    LENGTH
+    DICT                      # its items come next; they need not be looked at if nothing has changed in it
+
+ctypedef struct guard_t:
+    int32_t kind
+    void *container
+    void *key
+    void *value               # NULL: there must be none
+    int64_t place             # of an entry; a length; of a dict how many items come next
+    uint64_t version          # of the dict when they were as they must be
+
+# An option of an optimizer: read anew if it is another object.
+ctypedef struct option_t:
+    PyObject *group
+    PyObject *key
+    PyObject *value
+    int32_t number            # of the entry in `Variant.optimizers`
+
+ctypedef struct commit_t:
+    int32_t leaf              # number of a tensor
+    int32_t slot              # of its new gradient; -1: none
+
+# Is it the same object, or a number or text of the same type and value?
+cdef bint same(object a, object b) except -1
+
+cdef class Variant:
+    """One recording of a function: when it holds, and what is run then."""
+    cdef readonly Program program
+    cdef int n_arguments, n_tensors, n_own, n_guards, n_options, n_commits
+    cdef bint any_written
+    cdef layout_t *layouts
+    cdef guard_t *guards
+    cdef option_t *options
+    cdef commit_t *commits
+    cdef int32_t *numbers         # of the tensor of each argument; -1: a value
+    cdef tuple leaves             # the arguments: a number of a tensor, or (value,)
+    cdef tuple constants          # tensors that are no arguments
+    cdef object structure
+    cdef list outputs, keep, optimizers
+    cdef object rebuild, graph
+    cdef int grad_disabled, inference, dtype
+    cdef readonly int64_t runs
+    cdef bint fits(self, const layout_t *layout, Tensor tensor) noexcept
+    cdef bint lies_apart(self, frame_t *frame) noexcept
+    cdef bint holds(self, tuple leaves, frame_t *frame) except -1
+    cdef bint guards_hold(self) except -1
+    cdef int read_options(self) except -1
+    cdef object run(self, frame_t *frame)
+    cdef object output(self, frame_t *frame, tuple given)
+    cdef int commit(self, frame_t *frame, Tensor leaf, int slot) except -1

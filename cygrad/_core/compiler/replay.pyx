@@ -1,0 +1,387 @@
+"""
+What a compiled function is called through: compare, run, hand out.
+
+A `Variant` is one recording. It holds if all that the function could see looks as it did then: the layouts of tensors,
+Python values, modes, and the variables, modules and containers that the function names. Otherwise the function is
+called in Python.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp
+from cygrad._core.arrays.array cimport array_t, release, retain
+from cygrad._core.arrays.dtype cimport default_float
+from cygrad._core.compiler.program cimport Program, frame_t
+from cygrad._core.compiler.recorder cimport Held, read_rule
+from cygrad._core.graph.gradients cimport slot_of
+from cygrad._core.graph.meta cimport is_meta
+from cygrad._core.graph.modes cimport thread_state, thread_state_t
+from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.tensor cimport Tensor, requires_grad, wrap, wrap_view
+from cygrad._core.memory.atomic cimport lock_patiently, unlock
+
+cdef extern from "Python.h":
+    PyObject *PyDict_GetItem(PyObject *, PyObject *)
+    Py_ssize_t PyList_GET_SIZE(PyObject *)
+    PyObject *PyList_GET_ITEM(PyObject *, Py_ssize_t)
+    PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
+    Py_ssize_t PyObject_Size(object) except -1
+    PyObject *PyCell_GET(PyObject *)
+    PyObject *Py_TYPE(object)
+    bint PyFloat_CheckExact(object)
+    double PyFloat_AS_DOUBLE(object)
+
+cdef extern from *:
+    """
+    /* Changes with every change of the dict, and is no other dict's; 0 where Python does not tell. */
+    #if PY_VERSION_HEX < 0x030C0000
+    #define dict_version(dict) (((PyDictObject *)(dict))->ma_version_tag)
+    #else
+    #define dict_version(dict) 0
+    #endif
+    """
+    uint64_t dict_version(void *dict)
+
+
+cdef bint same(object a, object b) except -1:
+    """Is it the same object, or a number or text of the same type and value?"""
+    cdef double x, y
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if PyFloat_CheckExact(a):
+        x, y = PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b)
+        return memcmp(&x, &y, sizeof(double)) == 0          # zeros have signs
+    if isinstance(a, complex):
+        return repr(a) == repr(b)
+    return isinstance(a, (int, str, bytes)) and a == b
+
+
+@cython.binding(False)
+cdef class Variant:
+    """
+    One recording of a function: when it holds, and what is run then.
+
+    Parameters
+    ----------
+    program : Program
+    structure : object
+        Of the arguments, as ``flatten`` gives it; None if all of them are plain and given by position.
+    leaves : tuple
+        For each argument the number of its tensor, or the value in a tuple.
+    constants : tuple of Tensor
+        Tensors that are no arguments.
+    layouts : list of tuple
+        (Held, of a gradient: Held or None, gradient, written, same_as, offset) for each tensor, arguments first.
+    guards : list of tuple
+        (kind, container, key, value) of what the function names; this list as the value: there must be none.
+    options : list of tuple
+        (number of an operation, optimizer, group, [(key, value)]).
+    outputs : list of tuple
+        ("same", tensor), or ("new", slot, base, slot of the base, the recorded Tensor, its node).
+    commits : list of (int, int)
+        Number of a leaf, slot of its new gradient or -1.
+    rebuild : callable or None
+        Makes the result from the outputs; None for a single tensor.
+    graph : callable or None
+        Gives outputs a history: called with those, and with the tensors from outside.
+    """
+
+    def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
+                  list guards, list options, list outputs, list commits, rebuild, graph):
+        cdef Tensor tensor
+        cdef layout_t *layout
+        cdef thread_state_t *state = thread_state()
+        cdef int i
+        self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
+        self.outputs, self.rebuild, self.graph, self.optimizers = outputs, rebuild, graph, options
+        self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
+        self.n_own = len(layouts) - len(constants)
+        program.n_tensors = self.n_tensors
+        self.layouts = <layout_t *>calloc(len(layouts) + 1, sizeof(layout_t))
+        self.guards = <guard_t *>calloc(2 * len(guards) + 1, sizeof(guard_t))
+        self.options = <option_t *>calloc(sum([len(entry[3]) for entry in options]) + 1, sizeof(option_t))
+        self.commits = <commit_t *>calloc(len(commits) + 1, sizeof(commit_t))
+        self.numbers = <int32_t *>calloc(len(leaves) + 1, sizeof(int32_t))
+        if not (self.layouts and self.guards and self.options and self.commits and self.numbers):
+            raise MemoryError("compile: no memory for what has to be compared")
+        self.keep = [layouts, guards]
+        for i, leaf in enumerate(leaves):
+            self.numbers[i] = -1 if isinstance(leaf, tuple) else leaf
+        for i, (leaf, slot) in enumerate(commits):
+            self.commits[i] = commit_t(leaf, slot)
+        for i, (gradient_array, gradient, written, same_as, offset) in enumerate(layouts):
+            layout = &self.layouts[i]
+            tensor = tensors[i]
+            layout.array, layout.exact = retain(tensor.array), i >= self.n_own
+            layout.requires_grad = requires_grad(tensor)
+            self.keep.append(type(tensor))
+            layout.type = Py_TYPE(tensor)
+            layout.is_view, layout.normal = tensor.base is not None, tensor.array.version != NULL
+            layout.gradient, layout.written, layout.same_as, layout.offset = gradient, written, same_as, offset
+            if gradient == 1:
+                layout.gradient_array = retain((<Held>gradient_array).array)
+            self.any_written = self.any_written or written
+        self.add_guards(guards)
+        self.note_options()
+        self.grad_disabled, self.inference, self.dtype = state.grad_disabled, state.inference, default_float()
+
+    def add_guards(self, list guards):
+        """Those of one dict stand together."""
+        cdef guard_t *guard
+        cdef dict by_container = {}
+        for entry in guards:
+            by_container.setdefault((id(entry[1]), entry[0] == ITEM), []).append(entry)
+        for entries in by_container.values():
+            if entries[0][0] == ITEM:
+                guard = &self.guards[self.n_guards]
+                guard.kind, guard.container, guard.place = DICT, <void *>entries[0][1], len(entries)
+                self.n_guards += 1
+            for kind, container, key, value in entries:
+                guard = &self.guards[self.n_guards]
+                guard.kind, guard.container, guard.key = kind, <void *>container, <void *>key
+                guard.value = NULL if value is guards else <void *>value
+                guard.place = key if kind == ENTRY or kind == LENGTH else 0
+                self.n_guards += 1
+
+    def note_options(self):
+        """The options of optimizers as they are in `optimizers`."""
+        cdef int i
+        self.n_options = 0
+        for i in range(len(self.optimizers)):
+            for key, value in self.optimizers[i][3]:
+                self.options[self.n_options] = option_t(
+                    <PyObject *>self.optimizers[i][2], <PyObject *>key, <PyObject *>value, i)
+                self.n_options += 1
+
+    def __dealloc__(self):
+        cdef int i
+        if self.layouts != NULL:
+            for i in range(self.n_tensors):
+                release(self.layouts[i].array)
+                release(self.layouts[i].gradient_array)
+        free(self.layouts)
+        free(self.guards)
+        free(self.options)
+        free(self.commits)
+        free(self.numbers)
+
+    # ------------------------------------------------------------------------------------------------------- comparing
+
+    cdef bint fits(self, const layout_t *layout, Tensor tensor) noexcept:
+        cdef array_t *array = tensor.array
+        cdef array_t *gradient
+        if requires_grad(tensor) != layout.requires_grad or Py_TYPE(tensor) != layout.type:
+            return False
+        if not (self.grad_disabled or self.graph is not None) and (
+                tensor.node is not None or tensor.leaf_hooks is not None):
+            return False
+        if array != layout.array and (layout.exact or array.storage == NULL or is_meta(array)
+                                      or not lies_alike(array, layout.array)):
+            return False
+        if (tensor.base is not None) != layout.is_view or (array.version != NULL) != layout.normal:
+            return False
+        if layout.gradient < 0:
+            return True
+        gradient = NULL if tensor.gradient == NULL else tensor.gradient.value
+        if gradient == NULL or not layout.gradient:
+            return (gradient != NULL) == layout.gradient
+        return gradient == layout.gradient_array or lies_alike(gradient, layout.gradient_array)
+
+    cdef bint lies_apart(self, frame_t *frame) noexcept:
+        """Does memory that is changed belong to nothing else, unless it did when this was recorded?"""
+        cdef const layout_t *layout
+        cdef array_t *array
+        cdef array_t *other
+        cdef int i, k
+        for i in range(self.n_own):
+            layout = &self.layouts[i]
+            array = (<Tensor>frame.tensors[i]).array
+            if layout.same_as >= 0:
+                other = (<Tensor>frame.tensors[layout.same_as]).array
+                if other.storage != array.storage or array.data - other.data != layout.offset:
+                    return False
+                if (layout.array == self.layouts[layout.same_as].array) != (
+                        frame.tensors[i] == frame.tensors[layout.same_as]):
+                    return False
+            if not self.any_written:
+                continue
+            for k in range(self.n_tensors):
+                if (layout.written or self.layouts[k].written) and k != i and (
+                        (<Tensor>frame.tensors[k]).array.storage == array.storage) and (
+                        first_of(layout, i) != first_of(&self.layouts[k], k)):
+                    return False
+        return True
+
+    cdef bint holds(self, tuple leaves, frame_t *frame) except -1:
+        cdef thread_state_t *state = thread_state()
+        cdef PyObject *argument
+        cdef int i, number
+        if (state.grad_disabled != self.grad_disabled or state.inference != self.inference or state.saved_hooks != NULL
+                or state.anomaly or state.dual_level or state.guarded or state.depth or self.dtype != default_float()):
+            return False
+        for i in range(self.n_arguments):
+            argument = PyTuple_GET_ITEM(<PyObject *>leaves, i)
+            number = self.numbers[i]
+            if number < 0:
+                if not same(<object>argument, (<tuple>self.leaves[i])[0]):
+                    return False
+            elif not isinstance(<object>argument, Tensor) or not self.fits(&self.layouts[number], <Tensor>argument):
+                return False
+            else:
+                frame.tensors[number] = argument
+        for i in range(self.n_own, self.n_tensors):
+            frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
+            if not self.fits(&self.layouts[i], <Tensor>frame.tensors[i]):
+                return False
+        return self.lies_apart(frame) and self.guards_hold()
+
+    cdef bint guards_hold(self) except -1:
+        cdef guard_t *guard
+        cdef guard_t *dict_guard = NULL
+        cdef PyObject *found
+        cdef uint64_t version = 0
+        cdef int i = 0
+        while i < self.n_guards:
+            guard = &self.guards[i]
+            i += 1
+            if guard.kind == DICT:
+                version = dict_version(guard.container)
+                if version and version == guard.version:
+                    i += guard.place
+                dict_guard = guard
+                continue
+            if guard.kind == LENGTH:
+                if PyObject_Size(<object>guard.container) != guard.place:
+                    return False
+                continue
+            if guard.kind == ITEM:
+                found = PyDict_GetItem(<PyObject *>guard.container, <PyObject *>guard.key)
+            elif guard.kind == CELL:
+                found = PyCell_GET(<PyObject *>guard.container)
+            else:
+                found = (PyList_GET_ITEM(<PyObject *>guard.container, guard.place)
+                         if guard.place < PyList_GET_SIZE(<PyObject *>guard.container) else NULL)
+            if <void *>found != guard.value and (
+                    found == NULL or guard.value == NULL or not same(<object>found, <object>guard.value)):
+                return False
+            if guard.kind == ITEM and guard == dict_guard + dict_guard.place:
+                dict_guard.version = version
+        return True
+
+    # --------------------------------------------------------------------------------------------------------- running
+
+    cdef int read_options(self) except -1:
+        """Options of optimizers may have changed."""
+        cdef option_t *option
+        cdef int i
+        for i in range(self.n_options):
+            option = &self.options[i]
+            if PyDict_GetItem(option.group, option.key) != option.value:
+                number, optimizer, group, options = self.optimizers[option.number]
+                read_rule(optimizer, group, &self.program.operations[<int>number].rule)
+                self.optimizers[option.number] = (
+                    number, optimizer, group, [(name, group[name]) for name, _ in options])
+                self.note_options()
+        return 0
+
+    cdef object run(self, frame_t *frame):
+        cdef int i
+        if self.n_options:
+            self.read_options()
+        self.program.begin(frame)
+        self.program.run_all(frame)
+        self.runs += 1
+        for i in range(self.n_commits):
+            self.commit(frame, <Tensor>frame.tensors[self.commits[i].leaf], self.commits[i].slot)
+        if self.rebuild is None:
+            return self.output(frame, <tuple>self.outputs[0])
+        results = [self.output(frame, <tuple>given) for given in self.outputs]
+        if self.graph is None:
+            return self.rebuild(results)
+        return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)]))
+
+    cdef object output(self, frame_t *frame, tuple given):
+        cdef Tensor made, model
+        if given[0] == 0:
+            return <Tensor>frame.tensors[<int>given[1]]
+        _, slot, base, model, node = given
+        if base is None:
+            made = wrap(self.program.leave(frame, slot))
+        else:
+            made = wrap_view(self.program.leave(frame, slot), <Tensor>frame.tensors[<int>base])
+        made.view_kind = model.view_kind
+        made.leaf_requires_grad = model.leaf_requires_grad
+        if node is not None:
+            made.node, made.output_nr = <Node>node, model.output_nr
+        return made
+
+    cdef int commit(self, frame_t *frame, Tensor leaf, int slot) except -1:
+        """A leaf gets the gradient that is in a slot, or none."""
+        cdef array_t *array = NULL if slot < 0 else self.program.leave(frame, slot)
+        cdef array_t *replaced
+        slot_of(leaf, b"backward")
+        lock_patiently(&leaf.gradient.lock)
+        replaced = leaf.gradient.value
+        leaf.gradient.value = array
+        unlock(&leaf.gradient.lock)
+        leaf.grad_tensor = None
+        release(replaced)
+        return 0
+
+
+cdef inline int first_of(const layout_t *layout, int number) noexcept:
+    """The tensor by which the recording met this memory."""
+    return number if layout.same_as < 0 else layout.same_as
+
+
+cdef bint lies_alike(const array_t *array, const array_t *other) noexcept:
+    cdef int i
+    if array.dtype != other.dtype or array.ndim != other.ndim:
+        return False
+    for i in range(array.ndim):
+        if array.shape[i] != other.shape[i] or array.strides[i] != other.strides[i]:
+            return False
+    return True
+
+
+def recordable():
+    """Is this thread in a state in which its operations can be noted?"""
+    cdef thread_state_t *state = thread_state()
+    return not (state.saved_hooks != NULL or state.anomaly or state.dual_level or state.guarded or state.depth)
+
+
+def equal_values(a, b):
+    """Is it the same object, or a number or text of the same type and value?"""
+    return same(a, b)
+
+
+@cython.binding(False)
+cdef class Replayer:
+    """Calls a function through its recordings; `call_in_python` and `flatten` are those of subclasses."""
+    cdef readonly list variants
+    cdef public bint nested       # some recording has other arguments than plain ones by position
+
+    def __cinit__(self, *args, **kwargs):
+        self.variants = []
+
+    def __call__(self, *args, **kwargs):
+        cdef Variant variant
+        cdef tuple leaves = args
+        cdef frame_t *frame
+        structure = None
+        if self.nested or kwargs:
+            leaves, structure = self.flatten(args, kwargs)
+        for variant in self.variants:
+            if variant.n_arguments == len(leaves) and (
+                    variant.structure is structure or variant.structure == structure):
+                frame = variant.program.take_frame()
+                try:
+                    if variant.holds(leaves, frame):
+                        return variant.run(frame)
+                finally:
+                    variant.program.end(frame)
+        return self.call_in_python(args, kwargs)

@@ -1,0 +1,107 @@
+"""
+Automatic mixed precision: operators whose operands `autocast` brings to another dtype.
+
+A row of the table says in its key `autocast` which way its operands go; all other operators compute in the dtypes that
+they are given. Casts are recorded, so gradients have the dtypes of the tensors that were given.
+"""
+
+import threading
+
+from cpython.object cimport PyObject
+from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, dtype, dtype_object, is_floating
+from cygrad._core.graph.modes cimport grad_enabled
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.table.operator cimport Operator, operator_t
+
+from cygrad._core.table.operator import functions
+
+cdef extern from * nogil:
+    """
+    #include "memory/thread_variable.h"
+    THREAD_VARIABLE int block, keeps_casts;
+    """
+    int block             # 0, or the code of the dtype of the block that this thread is in, plus one
+    int keeps_casts       # of parameters
+
+# Casts of parameters, by thread and id: (parameter, its version, grad mode, the dtype, the cast one).
+cdef object _kept = threading.local()
+
+
+cdef bint autocasting() noexcept nogil:
+    return block != 0
+
+
+def current():
+    """The dtype of the block that this thread is in, or None."""
+    return dtype_object(block - 1) if block else None
+
+
+def exchange(dtype wanted, bint keeps):
+    """Enter a block of a dtype, or none; -> what `leave` needs to go back."""
+    global block, keeps_casts
+    before = (block, keeps_casts)
+    block = 0 if wanted is None else wanted.code + 1
+    keeps_casts = keeps
+    return before
+
+
+def leave(tuple before not None):
+    """Go back to what was before `exchange`; with the outermost block end the casts that it kept."""
+    global block, keeps_casts
+    block, keeps_casts = before
+    if not block:
+        forget()
+
+
+def forget():
+    """Forget the casts of parameters that this thread has kept."""
+    _kept.__dict__.clear()
+
+
+cdef inline bint _eligible(object value):
+    return isinstance(value, Tensor) and is_floating((<Tensor>value).array.dtype) \
+        and (<Tensor>value).array.dtype != FLOAT64
+
+
+def cast(value, dtype target not None):
+    """Floating tensors of up to 32 bits, alone or in lists and tuples, in another dtype; all else as it is."""
+    if isinstance(value, (list, tuple)):
+        return [cast(part, target) for part in value]
+    if not _eligible(value) or (<Tensor>value).array.dtype == target.code:
+        return value
+    if not keeps_casts or not (<Tensor>value).leaf_requires_grad or (<Tensor>value).node is not None:
+        return functions["cast"](value, target)
+    # One cast of a parameter serves all its uses in the block, in forward and in backward.
+    state = (value._version, grad_enabled(), target)
+    known = _kept.__dict__.get(id(value))
+    if known is None or known[1] != state:
+        known = _kept.__dict__[id(value)] = (value, state, functions["cast"](value, target))
+    return known[2]
+
+
+cdef object call_autocast(Operator operator, PyObject **arguments):
+    global block
+    cdef operator_t *op = &operator.descriptor
+    cdef int before = block, i
+    cdef dtype target = dtype_object(before - 1)
+    cdef list args = []
+    cdef dict kwargs = {}
+    block = 0
+    try:
+        if op.flags & WIDENS:
+            target = dtype_object(FLOAT32)
+        elif op.flags & MEETS:
+            for i in range(op.n_arguments):
+                value = <object>arguments[i]
+                for part in value if isinstance(value, (list, tuple)) else (value,):
+                    if _eligible(part) and (<Tensor>part).array.dtype == FLOAT32:
+                        target = dtype_object(FLOAT32)
+        for i in range(op.n_arguments):
+            value = cast(<object>arguments[i], target)
+            if i < op.n_positional:
+                args.append(value)
+            else:
+                kwargs[op.arguments[i].name.decode()] = value
+        return functions[operator.name](*args, **kwargs)
+    finally:
+        block = before

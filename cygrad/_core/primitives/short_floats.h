@@ -1,0 +1,68 @@
+/* float16 and bfloat16 as bits, to float and back, rounded to nearest and to even at ties; float16 keeps what is below its
+ * smallest normal number, too. There are no branches, so that loops become vector code. */
+#ifndef CYGRAD_SHORT_FLOATS_H
+#define CYGRAD_SHORT_FLOATS_H
+
+#include <stdint.h>
+#include <string.h>
+#include "simd/each_cpu.h"
+
+typedef struct { uint16_t bits; } half_t;
+typedef struct { uint16_t bits; } bfloat_t;
+typedef struct { half_t real, imag; } complex_half_t;
+
+static inline uint32_t bits_of_float(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+}
+
+static inline float float_of_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+static inline float float_of_half(half_t half) {
+    const uint32_t magnitude = (uint32_t)(half.bits & 0x7fff) << 13, sign = (uint32_t)(half.bits & 0x8000) << 16;
+    /* The exponent is 112 less than that of a float: a product puts it right, for subnormal numbers as well. */
+    const uint32_t scaled = bits_of_float(float_of_bits(magnitude) * 0x1p112f);
+    return float_of_bits(scaled | (magnitude >= 0x0f800000 ? 0x7f800000 : 0) | sign);
+}
+
+static inline half_t half_of_float(float value) {
+    const uint32_t bits = bits_of_float(value), sign = bits & 0x80000000, magnitude = bits ^ sign;
+    /* Below 2^-14 the sum with 1/2 has its last place where float16 has its own, so the processor rounds. */
+    const uint32_t small = bits_of_float(float_of_bits(magnitude) + 0.5f) - 0x3f000000;
+    const uint32_t normal = (magnitude + (magnitude >> 13 & 1) - 0x37fff001) >> 13;
+    const uint32_t beyond = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
+    const uint32_t rounded = magnitude < 0x38800000 ? small : magnitude < 0x47800000 ? normal : beyond;
+    half_t half = {(uint16_t)(rounded | sign >> 16)};
+    return half;
+}
+
+static inline float float_of_bfloat(bfloat_t bfloat) {
+    return float_of_bits((uint32_t)bfloat.bits << 16);
+}
+
+static inline bfloat_t bfloat_of_float(float value) {
+    const uint32_t bits = bits_of_float(value);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    bfloat_t bfloat = {(uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? 0x7fc0 | (bits >> 16 & 0x8000) : rounded)};
+    return bfloat;
+}
+
+/* out[i] = convert(source[i]) for neighbors in memory */
+#define CONVERSION(name, source_t, target_t, convert)                                      \
+    FOR_EACH_CPU static void name(const source_t *source, target_t *out, int64_t n) {      \
+        INDEPENDENT                                                                        \
+        for (int64_t i = 0; i < n; i++)                                                    \
+            out[i] = convert(source[i]);                                                   \
+    }
+
+CONVERSION(floats_of_halves, half_t, float, float_of_half)
+CONVERSION(halves_of_floats, float, half_t, half_of_float)
+CONVERSION(floats_of_bfloats, bfloat_t, float, float_of_bfloat)
+CONVERSION(bfloats_of_floats, float, bfloat_t, bfloat_of_float)
+
+#endif

@@ -1,0 +1,346 @@
+"""``cygrad.compile``: a function, or a module, that is recorded at its first call and replayed at the next ones."""
+
+import functools
+import threading
+from operator import itemgetter
+
+import cygrad
+from cygrad import Tensor
+from cygrad._core.compiler.lowering import Lowering
+from cygrad._core.compiler.recorder import Recorder, constant
+from cygrad._core.compiler.replay import Replayer, Variant, equal_values, recordable
+from cygrad.compiling.graphs import Graph
+from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder, unflatten
+from cygrad.compiling.surroundings import Surroundings
+
+__all__ = ["CompileError", "Compiled", "CompiledModule", "compile"]
+
+MOST_VARIANTS = 8             # recordings of one function
+MOST_FAILURES = 3             # attempts in a row before it stays eager
+NOTHING = object()
+
+
+class CompileError(RuntimeError):
+    """``fullgraph=True``, and something cannot be replayed."""
+
+
+class Lost(Exception):
+    """This run cannot be replayed."""
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, disable=False):
+    """
+    Record what a function does at its first call, and replay it at the next ones without Python.
+
+    A replay gives what the function would give, bit for bit: results, ``.grad``, changes in place, versions. What the
+    function may call besides operations are ``backward()``, ``autograd.grad``, ``zero_grad()`` and ``step()`` of SGD,
+    Adam and AdamW. A call with other shapes, dtypes or Python values is recorded anew. Where a replay could not know
+    what to do, the function is called as ever; `explain` tells why.
+
+    Parameters
+    ----------
+    model : callable, optional
+        A function or a Module. Without it, a decorator is returned.
+    fullgraph : bool, default False
+        Raise CompileError instead of calling the function in Python.
+    dynamic : bool, optional
+        Has no effect: each combination of shapes has its own recording.
+    backend, options : optional
+        Have no effect; other libraries choose among compilers by them.
+    mode : str, optional
+        "default" and "fast" mean the same so far: bits are those of eager.
+    disable : bool, default False
+        Return the function itself.
+
+    Returns
+    -------
+    Compiled or CompiledModule
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
+    >>> @cygrad.compile
+    ... def step(x):
+    ...     optimizer.zero_grad()
+    ...     loss = (w * x).square().sum()
+    ...     loss.backward()
+    ...     optimizer.step()
+    ...     return loss
+    >>> for _ in range(3):
+    ...     print(f"{step(cygrad.ones(2)).item():.3f}")
+    5.000
+    3.200
+    2.048
+    """
+    if model is None:
+        return functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+                                 options=options, disable=disable)
+    if not callable(model):
+        raise TypeError(f"compile: expected a function or a Module (got {type(model).__name__}).")
+    if mode not in (None, "default", "fast", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
+        raise ValueError(f"compile: unknown mode (got {mode!r}, expected 'default' or 'fast').")
+    if disable:
+        return model
+    if isinstance(model, cygrad.nn.Module):
+        return CompiledModule(model, fullgraph)
+    return Compiled(model, fullgraph)
+
+
+class Compiled(Replayer):
+    """A function that is replayed where it can be; see `compile`."""
+
+    def __init__(self, function, fullgraph=False):
+        functools.update_wrapper(self, function)
+        self.function, self.fullgraph = function, fullgraph
+        self.reasons = []             # why calls were not replayed, in order
+        self.failures = 0
+        self.calls = 0                # that were not replays
+        self.lock = threading.Lock()
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    flatten = staticmethod(flatten)
+
+    def call_in_python(self, args, kwargs):
+        """Record, or call the function as ever."""
+        self.calls += 1
+        if not recordable():
+            return self._eager("called in a mode that is not recorded: hooks for saved tensors, anomaly mode, forward "
+                               "mode, backward, or another recording", args, kwargs)
+        if self.failures >= MOST_FAILURES:
+            return self._eager(self.reasons[-1], args, kwargs)
+        if len(self.variants) >= MOST_VARIANTS:
+            return self._eager(f"more than {MOST_VARIANTS} recordings were needed, for different shapes or values",
+                               args, kwargs)
+        if not self.lock.acquire(blocking=False):       # another thread records: no two at a time
+            return self.function(*args, **kwargs)
+        try:
+            return self._record(args, kwargs)
+        finally:
+            self.lock.release()
+
+    def _eager(self, reason, args, kwargs):
+        if not self.reasons or self.reasons[-1] != reason:
+            self.reasons.append(reason)
+        if self.fullgraph:
+            raise CompileError(f"compile: {reason}.")
+        return self.function(*args, **kwargs)
+
+    def _record(self, args, kwargs):
+        try:
+            recording = Recording(self.function, args, kwargs)
+        except Lost as lost:
+            self.failures += 1
+            return self._eager(str(lost), args, kwargs)
+        result = recording.run(args, kwargs)
+        try:
+            variant = recording.variant(result)
+        except Lost as lost:
+            transient = recording.recorder.transient and self.failures < MOST_FAILURES
+            self.failures += 1
+            self.reasons.append(str(lost))
+            if self.fullgraph and not transient:
+                raise CompileError(f"compile: {lost}.") from None
+            return result
+        self.failures = 0
+        self.nested = self.nested or recording.structure is not None
+        self.variants.insert(0, variant)
+        return result
+
+
+class CompiledModule(cygrad.nn.Module):
+    """A module whose calls are replayed where they can be; parameters and all else are the module's own."""
+
+    def __init__(self, module, fullgraph=False):
+        super().__init__()
+        self._orig_mod = module
+        self.__dict__["compiled"] = Compiled(module.__call__, fullgraph)
+
+    def __call__(self, *args, **kwargs):
+        return self.__dict__["compiled"](*args, **kwargs)
+
+    forward = __call__
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_orig_mod"], name)
+
+
+class Recording:
+    """One run of a function, noted, and what is made of it."""
+
+    def __init__(self, function, args, kwargs):
+        self.function = function
+        self.leaves, self.structure = flatten(args, kwargs)
+        others = [leaf for leaf in self.leaves if not isinstance(leaf, (Tensor, *IMMUTABLE))]
+        self.surroundings = Surroundings([function, *others])
+        if self.surroundings.reason is not None:
+            raise Lost(self.surroundings.reason)
+        self.own = [leaf for leaf in self.leaves if isinstance(leaf, Tensor)]
+        mine = set(map(id, self.own))
+        self.constants = [tensor for tensor in self.surroundings.tensors if id(tensor) not in mine]
+        self.tensors = self.own + self.constants
+        self.options = [(optimizer, group, [(name, value) for name, value in group.items() if name != "params"])
+                        for optimizer in self.surroundings.optimizers for group in optimizer.param_groups]
+        self.recorder = Recorder(self.tensors)
+        self.graph, self.plain = None, cygrad.empty(0)
+        self.plain_leaves = [Tensor if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
+
+    def run(self, args, kwargs):
+        """Call the function and note what it does."""
+        if self.recorder.reason is not None:
+            return self.function(*args, **kwargs)
+        self.recorder.begin()
+        try:
+            result = self.function(*args, **kwargs)
+            self.note_graph(result)
+            return result
+        finally:
+            self.recorder.end()
+
+    def note_graph(self, result):
+        """Go on with a backward if one may come from outside."""
+        try:
+            self.outputs, self.rebuild = rebuilder(result)
+        except TypeError as error:
+            self.recorder.lose(str(error))
+        if self.recorder.reason is not None or not cygrad.is_grad_enabled():
+            return
+        leaves = self.recorder.alive(self.outputs)
+        if leaves is None or any(leaf is other for leaf in leaves for other in self.own):
+            try:
+                self.graph = Graph(self, self.outputs)
+            except RuntimeError as error:
+                self.recorder.lose(f"its result has a graph whose backward cannot be recorded: {error}")
+        elif any(tensor.grad_fn is not None for tensor in self.tensors):
+            self.recorder.lose("it reads a tensor with a history of its own: a backward went on outside of it")
+
+    def arguments(self, function, tensors):
+        """Call the function on other tensors from outside; the tensors of what it returns."""
+        tensors = iter(tensors)
+        leaves = iter([next(tensors) if leaf is Tensor else leaf for leaf in self.plain_leaves])
+        if self.structure is None:
+            return rebuilder(function(*leaves))[0]
+        positional, named = self.structure
+        args = [unflatten(part, leaves) for part in positional]
+        return rebuilder(function(*args, **{name: unflatten(part, leaves) for name, part in named}))[0]
+
+    def check(self):
+        if self.recorder.reason is not None:
+            raise Lost(self.recorder.reason)
+
+    def lose(self, reason, transient=False):
+        self.recorder.lose(reason, transient)
+        self.check()
+
+    def variant(self, result):
+        """What is run next time in the place of the function."""
+        recorder = self.recorder
+        self.check()
+        changed = self.surroundings.changed(equal_values)
+        if changed is not None:
+            self.lose(f"it changes {changed} while it runs", True)
+        for _, group, options in self.options:
+            if any(group[name] is not value for name, value in options):
+                self.lose("it changes an option of an optimizer while it runs", True)
+        given = [self.output(tensor) for tensor in self.outputs]
+        commits, needs = self.gradients()
+        self.check()
+        made = [tensor for tensor, entry in zip(self.outputs, given, strict=True) if entry[0] == 1]
+        graph, rebuild = self.graph, self.rebuild
+        if recorder.kept_elsewhere(made + ([] if graph is None else graph.known()), graph is not None):
+            self.lose("something else than its result keeps a tensor that it computed", True)
+        if graph is not None:
+            from_forward = graph.lower(self, constant)
+            graph.n_from_forward = len(from_forward)
+            given += [(1, number, None, self.plain, None) for number in from_forward]
+            if rebuild is None:
+                rebuild = itemgetter(0)
+        numbers = {entry[1] for entry in given if entry[0] == 1} | {number for _, number in commits if number >= 0}
+        places = {}
+        for place, tensor in enumerate(self.tensors):
+            places.setdefault(recorder.number_of(tensor), place)
+        for leaf in recorder.leaves:
+            if id(leaf) in recorder.gradients:
+                places.setdefault(recorder.gradients[id(leaf)], self.place_of(leaf))
+        lowering = Lowering(recorder, numbers, 0, None if graph is None else graph.start)
+        program, slots = lowering.program(places, constant)
+        given = [(1, slots[entry[1]], *entry[2:]) if entry[0] == 1 else entry for entry in given]
+        commits = [(place, slots[number] if number >= 0 else -1) for place, number in commits]
+        options = []
+        for number, optimizer, group in program.groups:
+            options.append((number, optimizer, group, next(
+                values for _, own, values in self.options if own is group)))
+        leaves, count = [], 0
+        for leaf in self.leaves:
+            leaves.append(count if isinstance(leaf, Tensor) else (leaf,))
+            count += isinstance(leaf, Tensor)
+        return Variant(program, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
+                       self.layouts(needs), self.surroundings.guards, options, given, commits, rebuild, graph)
+
+    def place_of(self, tensor):
+        return next(place for place, other in enumerate(self.tensors) if other is tensor)
+
+    def output(self, tensor):
+        """How a result is made: (0, number of a tensor from outside) or (1, array, base, model, node)."""
+        recorder = self.recorder
+        for place, other in enumerate(self.tensors):
+            if other is tensor:
+                return 0, place
+        if type(tensor) is not Tensor:
+            self.lose(f"it returns a {type(tensor).__name__}")
+        base = None
+        if tensor._base is not None and self.graph is not None:
+            self.lose("it returns a view, and its result has a graph")
+        if tensor._base is not None:
+            base = next((place for place, other in enumerate(self.tensors) if other is tensor._base), None)
+            if base is None:
+                self.lose("it returns a view of a tensor that it computed")
+        number = recorder.read(tensor)
+        self.check()
+        if self.graph is not None:
+            return 1, number, base, self.plain, None
+        return 1, number, base, tensor, tensor.grad_fn
+
+    def gradients(self):
+        """Gradients that leaves get or lose, and whether .grad has to be there at first: 1, 0, or -1."""
+        recorder, commits, needs = self.recorder, [], {}
+        for leaf in recorder.leaves:
+            before, after = recorder.gradients.get(id(leaf)), recorder.gradient_number(leaf)
+            place = self.place_of(leaf)
+            if after == -1:
+                self.lose("it sets .grad to a tensor that is not recorded")
+            if after is None and (before is not None or id(leaf) in recorder.forgotten):
+                commits.append((place, -1))
+            elif after is not None and after != before:
+                commits.append((place, after))
+            read = before is not None and any(
+                number != before and held.buffer == recorder.arrays[before].buffer
+                for number, held in enumerate(recorder.arrays))
+            read = read or (before is not None and self.reads(before))
+            needs[place] = 1 if read else -1 if id(leaf) in recorder.forgotten else int(before is not None)
+        return commits, needs
+
+    def reads(self, number):
+        """Does any step read or change the array?"""
+        for step in self.recorder.steps:
+            for argument in step.arguments:
+                if (isinstance(argument, int) and argument == number) or (
+                        isinstance(argument, list) and number in argument):
+                    return True
+        return False
+
+    def layouts(self, needs):
+        """What is compared of each tensor from outside."""
+        recorder, found, first = self.recorder, [], {}
+        for place, tensor in enumerate(self.tensors):
+            held = recorder.arrays[recorder.number_of(tensor)]
+            buffer = recorder.buffers[held.buffer]
+            same_as = first.setdefault(held.buffer, place)
+            need = needs.get(place, -1)
+            gradient = recorder.arrays[recorder.gradients[id(tensor)]] if need == 1 else None
+            offset = held.offset - recorder.arrays[recorder.number_of(self.tensors[same_as])].offset
+            found.append((gradient, need, bool(buffer.writes), -1 if same_as == place else same_as, offset))
+        return found

@@ -1,0 +1,91 @@
+"""What became of a compiled function: recordings, replays, reasons, and its programs as text and as a drawing."""
+
+from dataclasses import dataclass, field
+
+from cygrad.compiling.function import Compiled, CompiledModule
+
+__all__ = ["Explanation", "explain"]
+
+
+@dataclass
+class Explanation:
+    """
+    What became of a compiled function.
+
+    Attributes
+    ----------
+    replays, calls : int
+        How often it was replayed, and how often it was called in Python, recordings included.
+    reasons : list of str
+        Why it was not replayed, in the order in which that happened.
+    programs : list of list of str
+        The operations of each recording, the latest first.
+    """
+
+    replays: int
+    calls: int
+    reasons: list = field(default_factory=list)
+    programs: list = field(default_factory=list)
+
+    def __str__(self):
+        lines = [f"{self.replays} replays, {self.calls} calls in Python, {len(self.programs)} recordings"]
+        lines += [f"not replayed: {reason}" for reason in self.reasons]
+        for number, program in enumerate(self.programs):
+            lines += [f"recording {number}: {len(program)} operations", *(f"    {line}" for line in program)]
+        return "\n".join(lines)
+
+
+def explain(compiled):
+    """
+    What became of a compiled function.
+
+    Parameters
+    ----------
+    compiled : Compiled or CompiledModule
+
+    Returns
+    -------
+    Explanation
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> double = cygrad.compile(lambda x: x * 2 + 1)
+    >>> for _ in range(3):
+    ...     y = double(cygrad.ones(2))
+    >>> print(cygrad.compiling.explain(double))
+    2 replays, 1 calls in Python, 1 recordings
+    recording 0: 1 operations
+        %1 = add(mul(%0, 2), 1)
+    """
+    if isinstance(compiled, CompiledModule):
+        compiled = compiled.__dict__["compiled"]
+    if not isinstance(compiled, Compiled):
+        raise TypeError(f"explain: expected what compile() returned (got {type(compiled).__name__}).")
+    variants = compiled.variants
+    return Explanation(sum(variant.runs for variant in variants), compiled.calls, list(compiled.reasons),
+                       [[shown(operation) for operation in variant.program.description] for variant in variants])
+
+
+def shown(operation):
+    """One operation as a line of text."""
+    results = ", ".join("_" if slot < 0 else f"%{slot}" for slot in operation["results"])
+    if operation["kind"] == "optimize":
+        step = operation["step"]
+        return f"{type(step.optimizer).__name__}.step({', '.join(f'%{roles[0]}' for _, roles in operation['updates'])})"
+    if operation["region"] is not None:
+        slots = dict(zip(operation["text"].__self__.inputs, operation["arguments"], strict=True))
+        text = operation["text"](lambda number: f"%{slots[number]}")
+        if operation["kind"] == "sum":
+            text = f"sum_to({text}, {operation['meta'].shape})"
+    else:
+        name = "copy" if operation["operator"] is None else operation["operator"].name
+        text = f"{name}({', '.join(map(value_text, operation['arguments']))})"
+    return f"{results} = {text}" if results else f"%{operation['target']} := {text}"
+
+
+def value_text(value):
+    """An argument as text."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(value_text, value))}]"
+    return f"%{value}" if isinstance(value, int) else repr(value.plain) if value is not None else "None"

@@ -1,0 +1,12 @@
+"""Functions of functions: derivatives, Jacobians and batches, which can be applied to each other's results."""
+
+from cygrad.func.backward import grad, grad_and_value, vjp
+from cygrad.func.forward import jvp, linearize
+from cygrad.func.matrices import hessian, jacfwd, jacrev
+from cygrad.func.modules import functional_call, functionalize, stack_module_state
+from cygrad.func.vmap import vmap
+
+__all__ = [
+    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+    "stack_module_state", "vjp", "vmap",
+]

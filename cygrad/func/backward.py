@@ -1,0 +1,167 @@
+"""Gradients and vector-Jacobian products of functions, as functions."""
+
+import functools
+
+from cygrad._core.graph.modes import enable_grad, is_grad_enabled, set_grad_enabled
+from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.operator import functions
+from cygrad.func.batched import strip
+from cygrad.func.inputs import Inputs, as_tensor, pullback_of, same_tree, selected, with_aux
+
+__all__ = ["grad", "grad_and_value", "vjp"]
+
+
+def grad_and_value(func, argnums=0, has_aux=False):
+    """
+    The function that gives the gradient of another, and its value.
+
+    Parameters
+    ----------
+    func : callable
+        Gives a Tensor with a single element, and with `has_aux` a pair of that and anything else.
+    argnums : int or tuple of int, default 0
+        Which arguments to differentiate by.
+    has_aux : bool, default False
+
+    Returns
+    -------
+    callable
+        Gives the gradient, in the form of the argument, or a tuple of them; and the value, or the pair that `func`
+        gave.
+
+    Raises
+    ------
+    RuntimeError
+        When it is called: if `func` does not give a single element, or an argument is no Tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.func.grad_and_value(lambda x: (x ** 2).sum())(cygrad.tensor([1.0, 3.0]))
+    (tensor([2., 6.]), tensor(10.))
+    """
+    @functools.wraps(func)
+    def both(*args, **kwargs):
+        places, chosen, single = selected("grad", argnums, args)
+        inputs = Inputs("grad", chosen)
+        arguments = list(args)
+        for place, value in zip(places, inputs.tree, strict=True):
+            arguments[place] = value
+        with enable_grad():
+            output, aux = with_aux("grad", func(*arguments, **kwargs), has_aux)
+        if not isinstance(output, Tensor):
+            raise RuntimeError(f"grad: Expected f(*args) to return a Tensor, got {type(output)}.")
+        if output.ndim:
+            raise RuntimeError(f"grad: Expected f(*args) to return a scalar tensor, got tensor with {output.ndim} "
+                               "dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
+        if output.dtype.is_complex:
+            raise RuntimeError("grad: Expected f(*args) to return a real tensor (got a complex one). Take its real "
+                               "part or abs() first.")
+        held = strip(output, inputs.levels)
+        one = functions["expand"](held.new_ones(()), tuple(held.shape))
+        gradients = inputs.answer(inputs.pull([held], [one], False))
+        value = inputs.outside(output)
+        return gradients[0] if single else gradients, (value, inputs.outside(aux)) if has_aux else value
+
+    return both
+
+
+def grad(func, argnums=0, has_aux=False):
+    """
+    The function that gives the gradient of another.
+
+    Parameters
+    ----------
+    func : callable
+        Gives a Tensor with a single element, and with `has_aux` a pair of that and anything else.
+    argnums : int or tuple of int, default 0
+        Which arguments to differentiate by.
+    has_aux : bool, default False
+
+    Returns
+    -------
+    callable
+        Gives the gradient, in the form of the argument, or a tuple of them; with `has_aux` a pair of that and what
+        `func` gave besides.
+
+    Raises
+    ------
+    RuntimeError
+        When it is called: if `func` does not give a single element, or an argument is no Tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.func import grad, vmap
+    >>> grad(cygrad.sin)(cygrad.tensor(0.0)), grad(grad(grad(cygrad.sin)))(cygrad.tensor(0.0))
+    (tensor(1.), tensor(-1.))
+    >>> vmap(grad(lambda x: x ** 3))(cygrad.tensor([1.0, 2.0]))         # of each entry its own
+    tensor([ 3., 12.])
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def gradient(*args, **kwargs):
+        gradients, value = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return gradient
+
+
+class _Pullback:
+    """Vectors times the Jacobian of a function at one place."""
+
+    def __init__(self, inputs, outputs, spec):
+        self.inputs, self.outputs, self.spec = inputs, outputs, spec
+
+    def __call__(self, cotangents, retain_graph=True, create_graph=None):
+        vectors = same_tree("vjp_fn", "cotangents", self.spec, cotangents)
+        inputs = self.inputs
+        for vector, output in zip(vectors, self.outputs, strict=True):
+            shape = tuple(output.shape)[len(inputs.levels):]
+            if tuple(as_tensor("vjp_fn", "cotangents", vector).shape) != shape:
+                raise RuntimeError(f"vjp_fn: a cotangent has the wrong shape (got {tuple(vector.shape)}, expected "
+                                   f"{shape} as in the output).")
+        with set_grad_enabled(is_grad_enabled() if create_graph is None else create_graph):
+            vectors = [strip(vector, inputs.levels) for vector in vectors]
+            gradients = inputs.answer(inputs.pull(self.outputs, vectors, retain_graph))
+        return gradients
+
+
+def vjp(func, *primals, has_aux=False):
+    """
+    The value of a function, and a function that multiplies vectors with its Jacobian.
+
+    Parameters
+    ----------
+    func : callable
+        Takes Tensors, or containers of them, and gives such; with `has_aux` a pair of that and anything else.
+    *primals
+        The place: arguments of `func`.
+    has_aux : bool, default False
+
+    Returns
+    -------
+    output
+        ``func(*primals)``.
+    vjp_fn : callable
+        Takes a vector for each output, in their form, and gives the product for each of `primals`: a tuple if there are
+        several. It can be called again, and under `vmap`.
+    aux
+        With `has_aux`: what `func` gave besides.
+
+    Raises
+    ------
+    RuntimeError
+        If results or arguments are not Tensors.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> y, pull = cygrad.func.vjp(cygrad.sin, cygrad.zeros(3))
+    >>> pull(cygrad.tensor([1.0, 2.0, 3.0]))
+    (tensor([1., 2., 3.]),)
+    """
+    inputs, results, aux, held, spec = pullback_of("vjp", func, primals, has_aux)
+    pullback = _Pullback(inputs, held, spec)
+    return (results, pullback, aux) if has_aux else (results, pullback)

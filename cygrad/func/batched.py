@@ -1,0 +1,224 @@
+"""
+Tensors under `vmap`: each stands for one entry of a batch, and knows the tensor that holds them all.
+
+Derivatives lie below the batch: what a `Batched` holds is a tensor of the graph like any other, with the batch as its
+first dimension. So backward and forward mode know nothing of batches, and run as fast as without them.
+"""
+
+import threading
+from itertools import count
+
+from cygrad._core.creation.factories import empty
+from cygrad._core.graph.modes import no_grad
+from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.tensor_type import make_subclass
+from cygrad._core.table.operator import functions
+
+__all__ = ["Batched", "Level", "active_levels", "dress", "entry", "levels_of", "peel", "restore", "strip", "value_at"]
+
+_state = threading.local()         # .levels: those that this thread is in, the outermost first
+_numbers = count(1)
+
+
+def active_levels():
+    """The batches that this thread works on, the outermost first."""
+    try:
+        return _state.levels
+    except AttributeError:
+        _state.levels = []
+        return _state.levels
+
+
+class Level:
+    """One `vmap` that runs: how many entries its batch has, and how it draws random numbers."""
+
+    def __init__(self, size, randomness):
+        self.number, self.size, self.randomness = next(_numbers), size, randomness
+
+    def __enter__(self):
+        active_levels().append(self)
+        return self
+
+    def __exit__(self, *error):
+        active_levels().remove(self)
+
+
+class Batched(Tensor):
+    """
+    What a function under `vmap` gets for a tensor. Shape and dtype are those of an entry; elements are in `_value`,
+    whose first dimension counts the entries of the batch `_level`.
+    """
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        """The function, for the whole batch at once."""
+        from cygrad.func.batching import call
+        return call(func, args, dict(kwargs or {}))
+
+    def __repr__(self):
+        return f"Batched(level={self._level.number}, size={self._level.size}, value={self._value!r})"
+
+    def __setitem__(self, key, value):
+        from cygrad.func.batching import call
+        call(Tensor.__setitem__, (self, key, value), {})
+
+    # What a Tensor has without asking an operator.
+    @property
+    def requires_grad(self):
+        """Whether operations on the whole batch are recorded."""
+        return self._value.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value):
+        if value:
+            self.requires_grad_()
+
+    grad_fn = property(lambda self: self._value.grad_fn)
+    is_leaf = property(lambda self: self._value.is_leaf)
+    device = property(lambda self: self._value.device)
+    is_cpu = property(lambda self: self._value.is_cpu)
+    is_meta = property(lambda self: self._value.is_meta)
+    data = property(lambda self: entry(self._value.data, self._level))
+    _version = property(lambda self: self._value._version)
+
+    def detach(self):
+        """The same outside of the graph."""
+        return entry(self._value.detach(), self._level)
+
+    def stride(self, dim=None):
+        """Steps between neighbors of an entry."""
+        steps = self._value.stride()[1:]
+        return steps if dim is None else steps[dim]
+
+    def is_contiguous(self, **options):
+        """Whether the elements of all entries lie without gaps, in row-major order."""
+        return self._value.is_contiguous(**options)
+
+    def storage_offset(self):
+        """Where the first entry begins in the storage."""
+        return self._value.storage_offset()
+
+    def item(self):
+        """The only element as a Python number, if it is the same in all entries of the batch."""
+        if self.numel() != 1:
+            raise RuntimeError(f"item: only a tensor of one element is a number (got shape {tuple(self.shape)}).")
+        return self._common("item").item()
+
+    def tolist(self):
+        """The elements as nested lists, if they are the same in all entries of the batch."""
+        return self._common("tolist").tolist()
+
+    def _common(self, operation):
+        """The one entry that all are equal to."""
+        with no_grad():
+            values = self._value.detach()
+            first = functions["select"](values, 0, 0) if self._level.size else values.new_zeros(tuple(self.shape))
+            if not functions["equal"](values, functions["expand"](first, tuple(values.shape))):
+                raise RuntimeError(f"vmap: It looks like you're calling .{operation}() on a Tensor, whose result would "
+                                   "depend on the entry of the batch (got different ones). Data-dependent control flow "
+                                   "is possible outside of vmap only; choose between elements with where().")
+        return first
+
+    def _entries(self):
+        from cygrad.func.randomness import entries_of
+        return entries_of(self.detach())
+
+    def new_zeros(self, *size, **options):
+        """Zeros for each entry: they can be written to."""
+        return self._new("new_zeros", size, options)
+
+    def new_ones(self, *size, **options):
+        """Ones for each entry."""
+        return self._new("new_ones", size, options)
+
+    def new_empty(self, *size, **options):
+        """Memory for each entry."""
+        return self._new("new_empty", size, options)
+
+    def new_full(self, size, fill_value, **options):
+        """One number everywhere, for each entry."""
+        return self._new("new_full", (size,), options, fill_value)
+
+    def _new(self, method, size, options, *value):
+        size = options.pop("size", size[0] if len(size) == 1 else size)
+        size = tuple(size) if isinstance(size, (list, tuple)) else (size,)
+        return entry(getattr(self._value, method)((self._level.size, *size), *value, **options), self._level)
+
+    def _refused(self, *args, **options):
+        raise RuntimeError("vmap: a tensor under vmap has no elements, hooks and gradients of its own (got a call that "
+                           "needs them). Do it outside of vmap, or use func.grad for derivatives.")
+
+    numpy = __array__ = __dlpack__ = __reduce_ex__ = backward = register_hook = retain_grad = set_ = resize_ = _refused
+
+    def requires_grad_(self, requires_grad=True):
+        """Refused: what is differentiated by is said by `grad` and its kin."""
+        raise RuntimeError("vmap: You are attempting to call Tensor.requires_grad_() inside of a function being "
+                           "transformed. This is not supported; use the functions of cygrad.func for derivatives.")
+
+
+def entry(value, level):
+    """The entry of a batch for a tensor whose first dimension counts the entries."""
+    made = make_subclass(Batched, empty(tuple(value.shape)[1:], dtype=value.dtype, device="meta"))
+    made._value, made._level = value, level
+    return made
+
+
+def value_at(tensor, level):
+    """The tensor with the entries of a batch in its first dimension; None if it is the same for all of them."""
+    return tensor._value if type(tensor) is Batched and tensor._level is level else None
+
+
+def levels_of(tensor):
+    """The batches that a tensor is an entry of, the outermost first."""
+    found = []
+    while type(tensor) is Batched:
+        found.append(tensor._level)
+        tensor = tensor._value
+    return found[::-1]
+
+
+def peel(tensor):
+    """The tensor that holds all entries, and the batches that its first dimensions count."""
+    levels = levels_of(tensor)
+    for _ in levels:
+        tensor = tensor._value
+    return tensor, levels
+
+
+def dress(tensor, levels):
+    """The entry for a tensor whose first dimensions count the entries of these batches."""
+    for level in levels:
+        tensor = entry(tensor, level)
+    return tensor
+
+
+def strip(tensor, levels):
+    """
+    The tensor with the entries of these batches in its first dimensions: expanded, if it is the same for all entries.
+    It stays an entry of the other batches.
+    """
+    if not levels and type(tensor) is not Batched:
+        return tensor
+    tensor, present = peel(tensor)
+    every = [level for level in levels if level not in present] + present
+    every.sort(key=lambda level: level.number)
+    for place, level in enumerate(every):
+        if level not in present:
+            tensor = functions["unsqueeze"](tensor, place)
+    kept = [level for level in present if level not in levels]
+    if len(every) > len(present):
+        tensor = functions["expand"](tensor, (*[level.size for level in every], *tensor.shape[len(every):]))
+    if kept:
+        tensor = functions["movedim"](tensor, tuple(map(every.index, kept)), tuple(range(len(kept))))
+    return dress(tensor, kept)
+
+
+def restore(tensor, levels):
+    """The entry of these batches for a tensor whose first dimensions count their entries; what `strip` has undone."""
+    if not levels:
+        return tensor
+    tensor, outer = peel(tensor)
+    if outer:
+        places = tuple(range(len(outer), len(outer) + len(levels)))
+        tensor = functions["movedim"](tensor, places, tuple(range(len(levels))))
+    return dress(tensor, [*levels, *outer])

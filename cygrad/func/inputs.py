@@ -1,0 +1,167 @@
+"""
+What a transform differentiates by, and how its results leave it.
+
+A transform makes tensors of its own for its inputs, so that each knows them from those of all others. Under `vmap`
+these hold all entries of the batch (`strip`), even if what was given is the same for all: no entry then meets another
+one in the graph, and one backward gives the gradients of each.
+"""
+
+from cygrad._core.creation.factories import zeros_like
+from cygrad._core.dispatch import tangents
+from cygrad._core.engine.engine import run_backward
+from cygrad._core.engine.plan_inspection import order
+from cygrad._core.graph.accumulate import AccumulateGrad
+from cygrad._core.graph.modes import enable_grad, is_grad_enabled
+from cygrad._core.graph.tensor import Tensor
+from cygrad.func.batched import active_levels, levels_of, restore, strip
+from cygrad.utils.pytree import tree_flatten, tree_map, tree_unflatten
+
+__all__ = ["Inputs", "as_tensor", "differentiable", "gradients_of_entries", "outputs_of", "plain", "pullback_of",
+           "same_tree", "selected", "with_aux"]
+
+
+def as_tensor(operation, what, value):
+    if not isinstance(value, Tensor):
+        raise RuntimeError(f"{operation}: {what} must be Tensors (got {type(value).__name__}). Give other arguments by "
+                           "functools.partial, or leave them out of argnums.")
+    return value
+
+
+def selected(operation, argnums, args):
+    """The arguments that are meant, their places, and whether a single one is."""
+    single = isinstance(argnums, int) and not isinstance(argnums, bool)
+    if not single and (not isinstance(argnums, tuple) or not all(isinstance(number, int) for number in argnums)):
+        raise RuntimeError(f"{operation}: argnums must be int or Tuple[int, ...], got: {type(argnums)}.")
+    places = (argnums,) if single else argnums
+    if not places:
+        raise RuntimeError(f"{operation}: argnums must be non-empty.")
+    for place in places:
+        if not -len(args) <= place < len(args):
+            raise RuntimeError(f"{operation}: Got argnum={place}, but only {len(args)} positional inputs.")
+    places = tuple(place % len(args) for place in places)
+    if len(set(places)) < len(places):
+        raise RuntimeError(f"{operation}: argnums elements must be unique (got {argnums}).")
+    return places, tuple(args[place] for place in places), single
+
+
+class Inputs:
+    """Tensors of its own for a tree of inputs."""
+
+    def __init__(self, operation, tree):
+        self.operation, self.levels, self.recorded = operation, list(active_levels()), is_grad_enabled()
+        leaves, self.spec = tree_flatten(tree)
+        self.places, self.needed = [], False
+        with enable_grad():
+            for leaf in leaves:
+                held = strip(as_tensor(operation, "the inputs to differentiate by", leaf), self.levels)
+                if not differentiable(held):
+                    raise RuntimeError(f"{operation}: only Tensors of floating point and complex dtype can require "
+                                       f"gradients (got {held.dtype}). Leave it out of what is differentiated by.")
+                self.needed = self.needed or held.requires_grad
+                if self.recorded and held.requires_grad:
+                    own = held.view_as(held)
+                elif tangents.current_level() is None:
+                    own = held.detach()
+                else:                                        # which would lose its tangent
+                    own = held.detach() if held.requires_grad else held
+                    own = own.view_as(own)
+                self.places.append(own if own.requires_grad else own.requires_grad_())
+        self.tree = tree_unflatten([restore(place, self.levels) for place in self.places], self.spec)
+
+    def outside(self, tree):
+        """Results without the graph of this transform, and with that of those outside."""
+        return tree_map(lambda leaf: self._outside(leaf) if isinstance(leaf, Tensor) else leaf, tree)
+
+    def _outside(self, tensor):
+        return tensor if not tensor.requires_grad or (self.recorded and self.leads_out([tensor])) else tensor.detach()
+
+    def leads_out(self, tensors):
+        """Does their graph end at more than the inputs of this transform?"""
+        if self.needed:
+            return True
+        own = {id(place) for place in self.places}
+        roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+        for node in order(roots) if roots else ():
+            if type(node) is AccumulateGrad and id(node.variable) not in own:
+                return True
+        return any(tensor.is_leaf and tensor.requires_grad and id(tensor) not in own for tensor in tensors)
+
+    def pull(self, outputs, vectors, keep):
+        """The gradients of outputs with respect to the inputs, as a list of tensors that hold all entries."""
+        pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
+        found = [None] * len(self.places)
+        if pairs:
+            outputs, vectors = [output for output, _ in pairs], [vector for _, vector in pairs]
+            create = is_grad_enabled() and (any(vector.requires_grad for vector in vectors) or self.leads_out(outputs))
+            found = run_backward(self.operation, outputs, vectors, keep or create, create, self.places, False, True)
+            found = [gradient if create or gradient is None else plain(gradient) for gradient in found]
+        return [zeros_like(place) if gradient is None else gradient
+                for gradient, place in zip(found, self.places, strict=True)]
+
+    def answer(self, gradients):
+        """The gradients in the form of the inputs."""
+        return tree_unflatten([restore(gradient, self.levels) for gradient in gradients], self.spec)
+
+
+def gradients_of_entries(outputs, inputs, vectors, keep, create, allow_unused):
+    """``autograd.grad`` under `vmap`, with results of the batch: for each entry its own gradients."""
+    levels = list(active_levels())
+    needed = [level for level in levels if any(level in levels_of(output) for output in outputs)]
+    for number, place in enumerate(inputs):
+        if not isinstance(place, Tensor) or any(level not in levels_of(place) for level in needed):
+            raise RuntimeError(f"grad: under vmap, input {number} is the same for all entries of the batch while the "
+                               "outputs are not (got a gradient that would mix the entries). Use func.grad.")
+    held = [strip(output, needed) for output in outputs]
+    vectors = [strip(output.new_ones(()), needed) if vector is None else strip(vector, needed)
+               for output, vector in zip(outputs, vectors, strict=True)]
+    found = run_backward("grad", held, vectors, keep, create, [strip(place, needed) for place in inputs], False,
+                         allow_unused)
+    return [None if gradient is None else restore(gradient, needed) for gradient in found]
+
+
+def plain(gradient):
+    """A gradient that is no part of a graph."""
+    return gradient.detach() if gradient.requires_grad else gradient
+
+
+def differentiable(tensor):
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
+
+
+def with_aux(operation, results, has_aux):
+    """What is differentiated, and what the function gives besides."""
+    if not has_aux:
+        return results, None
+    if not (isinstance(results, tuple) and len(results) == 2):
+        raise RuntimeError(f"{operation}: output of function f should be a tuple: (output, aux) if has_aux is True "
+                           f"(got {type(results).__name__}).")
+    return results
+
+
+def outputs_of(operation, tree):
+    leaves, spec = tree_flatten(tree)
+    if not leaves:
+        raise RuntimeError(f"{operation}: Expected f to be a function that has non-empty output (got output = "
+                           f"{tree!r}).")
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"{operation}: Expected f(*primals) to return only tensors, got unsupported type "
+                               f"{type(leaf)}.")
+    return leaves, spec
+
+
+def same_tree(operation, what, spec, tree):
+    leaves, found = tree_flatten(tree)
+    if found != spec:
+        raise RuntimeError(f"{operation}: Expected pytree structure of {what} to be the same as that of the outputs or "
+                           f"inputs they belong to (got {found!r}, expected {spec!r}).")
+    return leaves
+
+
+def pullback_of(operation, func, primals, has_aux):
+    inputs = Inputs(operation, tuple(primals))
+    with enable_grad():
+        results, aux = with_aux(operation, func(*inputs.tree), has_aux)
+        leaves, spec = outputs_of(operation, results)
+        held = [strip(leaf, inputs.levels) for leaf in leaves]
+    return inputs, inputs.outside(results), inputs.outside(aux), held, spec

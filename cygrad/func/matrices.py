@@ -1,0 +1,189 @@
+"""Jacobians and Hessians of functions, as functions."""
+
+import functools
+
+from cygrad._core.creation.factories import eye, zeros, zeros_like
+from cygrad._core.table.operator import functions
+from cygrad.func.batched import restore, strip
+from cygrad.func.forward import push_forward
+from cygrad.func.inputs import as_tensor, pullback_of, selected
+from cygrad.func.vmap import vmap
+from cygrad.utils.pytree import tree_flatten, tree_map, tree_unflatten
+
+__all__ = ["hessian", "jacfwd", "jacrev"]
+
+
+def _units(like):
+    """The unit vectors of the space of a tensor."""
+    count = like.numel()
+    return eye(count, dtype=like.dtype).reshape((count, *like.shape))
+
+
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
+    """
+    The function that gives the Jacobian of another, row by row: by backward.
+
+    Parameters
+    ----------
+    func : callable
+        Takes Tensors and gives Tensors; with `has_aux` a pair of that and anything else.
+    argnums : int or tuple of int, default 0
+        Which arguments to differentiate by.
+    has_aux : bool, default False
+    chunk_size : int, optional
+        How many rows are computed at once. Default: all.
+
+    Returns
+    -------
+    callable
+        Gives a Tensor of the shape of the output followed by that of the input; in the form of the outputs, and within
+        each in that of the inputs. With `has_aux` a pair of that and what `func` gave besides.
+
+    Raises
+    ------
+    RuntimeError
+        If results or arguments are not Tensors.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.func.jacrev(lambda x: x * x.sum())(cygrad.tensor([1.0, 2.0]))
+    tensor([[4., 1.],
+            [2., 5.]])
+    """
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size <= 0):
+        raise ValueError(f"jacrev: `chunk_size` should be greater than 0 (got {chunk_size!r}).")
+
+    @functools.wraps(func)
+    def jacobian(*args, **kwargs):
+        places, chosen, single = selected("jacrev", argnums, args)
+
+        def of_chosen(*values):
+            arguments = list(args)
+            for place, value in zip(places, values, strict=True):
+                arguments[place] = value
+            return func(*arguments, **kwargs)
+
+        inputs, results, aux, held, spec = pullback_of("jacrev", of_chosen, chosen, has_aux)
+        outputs = tree_flatten(results)[0]
+
+        def rows(number):
+            def row(unit):
+                found = inputs.pull([held[number]], [strip(unit, inputs.levels)], True)
+                return tuple(restore(gradient, inputs.levels) for gradient in found)
+
+            output = outputs[number]
+            if not output.numel():
+                return [zeros((*output.shape, *leaf.shape), dtype=leaf.dtype) for leaf in tree_flatten(chosen)[0]]
+            found = vmap(row, chunk_size=chunk_size)(_units(output))
+            return [functions["reshape"](part, (*output.shape, *part.shape[1:])) for part in found]
+
+        blocks = []
+        for number in range(len(held)):
+            found = tree_unflatten(rows(number), inputs.spec)
+            blocks.append(found[0] if single else found)
+        answer = tree_unflatten(blocks, spec)
+        return (answer, aux) if has_aux else answer
+
+    return jacobian
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    """
+    The function that gives the Jacobian of another, column by column: by forward mode.
+
+    Parameters
+    ----------
+    func : callable
+        Takes Tensors and gives Tensors; with `has_aux` a pair of that and anything else.
+    argnums : int or tuple of int, default 0
+        Which arguments to differentiate by.
+    has_aux : bool, default False
+    randomness : {"error", "different", "same"}, default "error"
+        As for `vmap`, over the columns.
+
+    Returns
+    -------
+    callable
+        Gives what that of `jacrev` gives; better if there are fewer inputs than outputs.
+
+    Raises
+    ------
+    RuntimeError
+        If results or arguments are not Tensors.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.func.jacfwd(lambda x: x * x.sum())(cygrad.tensor([1.0, 2.0]))
+    tensor([[4., 1.],
+            [2., 5.]])
+    """
+    @functools.wraps(func)
+    def jacobian(*args, **kwargs):
+        places, chosen, single = selected("jacfwd", argnums, args)
+        leaves, spec = tree_flatten(chosen)
+        for leaf in leaves:
+            as_tensor("jacfwd", "the inputs to differentiate by", leaf)
+        kept = []
+
+        def of_chosen(*values):
+            arguments = list(args)
+            for place, value in zip(places, values, strict=True):
+                arguments[place] = value
+            return func(*arguments, **kwargs)
+
+        def columns(number):
+            def column(unit):
+                directions = [unit if place == number else zeros_like(leaf) for place, leaf in enumerate(leaves)]
+                found = push_forward(of_chosen, chosen, tree_unflatten(directions, spec), has_aux=has_aux)
+                tangent, kept[:] = tree_flatten(found[1]), [found[1]]
+                return (tuple(tangent[0]), found[2]) if has_aux else (tuple(tangent[0]), ())
+
+            leaf = leaves[number]
+            found, aux = vmap(column, out_dims=(-1, 0), randomness=randomness)(_units(leaf))
+            return [functions["reshape"](part, (*part.shape[:-1], *leaf.shape)) for part in found], aux
+
+        found = [columns(number) for number in range(len(leaves))]
+        out_spec = tree_flatten(kept[0])[1]
+        blocks = []
+        for parts in zip(*[column for column, _ in found], strict=True):
+            block = tree_unflatten(list(parts), spec)
+            blocks.append(block[0] if single else block)
+        answer = tree_unflatten(blocks, out_spec)
+        if not has_aux:
+            return answer
+        return answer, tree_map(lambda leaf: functions["select"](leaf, 0, 0), found[0][1])
+
+    return jacobian
+
+
+def hessian(func, argnums=0):
+    """
+    The function that gives the Hessian of another: forward mode over backward.
+
+    Parameters
+    ----------
+    func : callable
+        Takes Tensors and gives Tensors; the Hessian of each element of them is computed.
+    argnums : int or tuple of int, default 0
+        Which arguments to differentiate by.
+
+    Returns
+    -------
+    callable
+        Gives for one argument a Tensor of the shape of the output followed by that of the argument twice.
+
+    Raises
+    ------
+    RuntimeError
+        If results or arguments are not Tensors.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.func.hessian(lambda x: (x[0] * x[1]) ** 2)(cygrad.tensor([1.0, 2.0]))
+    tensor([[8., 8.],
+            [8., 2.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,92 @@
+"""Modules as functions of their parameters."""
+
+from cygrad._core.table.operator import functions
+from cygrad.nn.utils.stateless import functional_call
+
+__all__ = ["functional_call", "functionalize", "stack_module_state"]
+
+
+def stack_module_state(models):
+    """
+    The parameters and buffers of several modules of one kind, side by side, for `vmap` over the modules.
+
+    Parameters
+    ----------
+    models : list of Module
+        All of one class, and all training or all not.
+
+    Returns
+    -------
+    parameters, buffers : dict of str to Tensor
+        By path, with one more dimension in front that counts the modules. Parameters are leaves, which require grad
+        where those of the modules do.
+
+    Raises
+    ------
+    RuntimeError
+        If there are no modules, or they are not alike.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> models = [nn.Linear(2, 1) for _ in range(3)]
+    >>> parameters, buffers = cygrad.func.stack_module_state(models)
+    >>> parameters["weight"].shape == (3, 1, 2)
+    True
+    >>> def call(parameters, x):
+    ...     return cygrad.func.functional_call(models[0], parameters, (x,))
+    >>> cygrad.vmap(call, in_dims=(0, None))(parameters, cygrad.ones(4, 2)).shape == (3, 4, 1)
+    True
+    """
+    if len(models) == 0:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({model.training for model in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if len({type(model) for model in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    parameters = {name: _stacked(models, name, [dict(model.named_parameters())[name] for model in models])
+                  for name, _ in models[0].named_parameters()}
+    buffers = {name: _stacked(models, name, [dict(model.named_buffers())[name] for model in models])
+               for name, _ in models[0].named_buffers()}
+    return parameters, buffers
+
+
+def _stacked(models, name, tensors):
+    needs = {tensor.requires_grad for tensor in tensors}
+    if len(needs) > 1:
+        raise RuntimeError(f"stack_module_state: Expected {name!r} of all models to have the same .requires_grad "
+                           "state.")
+    stacked = functions["stack"](list(tensors), 0).detach()
+    return stacked.requires_grad_() if needs.pop() else stacked
+
+
+def functionalize(func, *, remove="mutations"):
+    """
+    The function itself: changes in place need no replacing here.
+
+    Parameters
+    ----------
+    func : callable
+    remove : {"mutations", "mutations_and_views"}, default "mutations"
+        Without effect.
+
+    Returns
+    -------
+    callable
+
+    Raises
+    ------
+    RuntimeError
+        For other values of `remove`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.func.functionalize(lambda x: x.clone().add_(1))(cygrad.zeros(2))
+    tensor([1., 1.])
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(f"functionalize: Valid options for remove= are: remove=\"mutations\" or "
+                           f"remove=\"mutations_and_views\" (got {remove!r}).")
+    return func

@@ -1,0 +1,93 @@
+"""Random numbers under `vmap`: refused, the same for all entries, or different ones for each."""
+
+import numpy as np
+
+from cygrad._core.creation.access import numpy_view
+from cygrad._core.creation.creation import from_numpy
+from cygrad.func.batched import dress, peel
+from cygrad.random.generator import current, own_generator
+
+__all__ = ["Entries", "drawing", "entries_of"]
+
+
+class Entries(np.ndarray):
+    """An array whose first dimensions count the entries of batches."""
+
+    levels = ()
+
+    def __array_finalize__(self, other):
+        self.levels = getattr(other, "levels", ())
+
+    def tensor(self):
+        """The entry that stands for it."""
+        return dress(from_numpy(np.asarray(self)), self.levels)
+
+
+def entries(array, levels):
+    """An array that knows what its first dimensions count."""
+    array = np.asarray(array).view(Entries)
+    array.levels = tuple(levels)
+    return array
+
+
+def entries_of(tensor):
+    """The elements of an entry of a batch."""
+    value, levels = peel(tensor)
+    return entries(numpy_view(value), levels)
+
+
+class EntryGenerator:
+    """What stands for the default generator under `vmap`."""
+
+    algorithm = "vmap"
+
+    def __init__(self, level, outer):
+        self.level, self.outer = level, outer
+
+    def draw(self, function, *arguments):
+        """What a function of `draws` gives, as the level wants it."""
+        level = self.level
+        self.check()
+        if level.randomness == "same":
+            if function.__name__ == "weighted" and level in getattr(arguments[0], "levels", ()):
+                raise RuntimeError("vmap: Vmap does not currently support same randomness with a batched tensor input "
+                                   "during multinomial. Please use randomness='different'.")
+            return function(self.outer, *arguments)
+        levels = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
+        name, first = function.__name__, arguments[0]
+        if name == "permutation":
+            drawn = np.stack([function(self.outer, *arguments) for _ in range(level.size)], len(levels))
+        elif name == "weighted":
+            if level not in getattr(first, "levels", ()):
+                first = np.broadcast_to(first, (level.size, *np.shape(first)))
+            drawn = function(self.outer, first, *arguments[1:])
+        elif name == "bernoulli":
+            drawn = function(self.outer, first, (level.size, *arguments[1]), *arguments[2:])
+        else:
+            drawn = function(self.outer, (level.size, *first), *arguments[1:])
+        return entries(drawn, (*levels, level))
+
+    def check(self):
+        """Refuse to draw, if the level does."""
+        if self.level.randomness == "error":
+            raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the "
+                               "'same' or 'different' randomness flags on vmap or perform the randomness operation out "
+                               "of vmap.")
+
+    def different(self):
+        """The levels that have numbers of their own for each entry."""
+        outer = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
+        return (*outer, self.level) if self.level.randomness == "different" else outer
+
+    def __getattr__(self, name):
+        self.check()
+        if self.level.randomness == "different":
+            raise RuntimeError("vmap: this distribution has no rule for randomness='different'. Draw outside of vmap, "
+                               "or use randomness='same'.")
+        return getattr(self.outer, name)
+
+
+def drawing(level):
+    """For the length of a block, random numbers are drawn as the level wants it."""
+    return own_generator(EntryGenerator(level, current()))
+

@@ -1,0 +1,164 @@
+"""Factors of symmetric and Hermitian matrices that need not be definite."""
+
+from typing import NamedTuple
+
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
+from cygrad.composite.out_forms import into
+from cygrad.linalg.checks import broadcast_batches, check_info, matrices, same_dtype, square
+
+__all__ = ["ldl_factor", "ldl_factor_ex", "ldl_solve"]
+
+
+class IndefiniteFactors(NamedTuple):
+    """What ldl_factor gives."""
+
+    LD: Tensor
+    pivots: Tensor
+
+
+class CheckedIndefiniteFactors(NamedTuple):
+    """What ldl_factor_ex gives."""
+
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+def _zero_block(info):
+    return (f"The factorization could not be completed because the input is singular (the block of D at {info} is "
+            "zero). Regularize the matrix, or use ldl_factor_ex.")
+
+
+def ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
+    """Factors of symmetric matrices, and which matrices are singular; see `ldl_factor`.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n); only the lower triangles are read.
+    hermitian : bool, default False
+        Whether complex matrices are Hermitian instead of symmetric.
+    check_errors : bool, default False
+        Raise an error for singular matrices.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (LD, pivots, info)
+        A named tuple; `info`, int32, is 0, or which block of D is zero, counted from 1.
+
+    Raises
+    ------
+    LinAlgError
+        If `check_errors`, and a matrix is singular.
+    RuntimeError
+        If A is no square matrix of a floating or complex dtype.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.ldl_factor_ex(cygrad.zeros(2, 2)).info
+    tensor(1, dtype=cygrad.int32)
+    """
+    found = operators.linalg_ldl_factor_ex(square("linalg.ldl_factor_ex", A), bool(hermitian))
+    if check_errors:
+        check_info("linalg.ldl_factor_ex", found.info, _zero_block)
+    return into("linalg.ldl_factor_ex", CheckedIndefiniteFactors(*found), out)
+
+
+def ldl_factor(A, *, hermitian=False, out=None):
+    """Factors ``L @ D @ L.mT`` of symmetric matrices, in the form that `ldl_solve` takes.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of shape (..., n, n); only the lower triangles are read.
+    hermitian : bool, default False
+        Whether complex matrices are Hermitian instead of symmetric; the factors are then ``L @ D @ L.mH``.
+    out : tuple of Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    (LD, pivots)
+        A named tuple: L below the diagonal, D, which has blocks of one and two rows, on it and beside it; and the
+        exchanges of rows as LAPACK writes them.
+
+    Raises
+    ------
+    LinAlgError
+        If a block of D is zero.
+    RuntimeError
+        If A is no square matrix of a floating or complex dtype.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> LD, pivots = cygrad.linalg.ldl_factor(cygrad.tensor([[2., 0.], [4., 1.]]))
+    >>> cygrad.linalg.ldl_solve(LD, pivots, cygrad.tensor([[6.], [5.]]))
+    tensor([[1.],
+            [1.]])
+    """
+    LD, pivots, info = operators.linalg_ldl_factor_ex(square("linalg.ldl_factor", A), bool(hermitian))
+    check_info("linalg.ldl_factor", info, _zero_block)
+    return into("linalg.ldl_factor", IndefiniteFactors(LD, pivots), out)
+
+
+def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
+    """The solution of systems of linear equations with factors that `ldl_factor` has computed.
+
+    Parameters
+    ----------
+    LD, pivots : Tensor
+        What `ldl_factor` gave for A.
+    B : Tensor
+        Of shape (..., n, k).
+    hermitian : bool, default False
+        As it was in `ldl_factor`.
+    out : Tensor, optional
+        Written to instead.
+
+    Returns
+    -------
+    Tensor
+        As B, the leading dimensions broadcast.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit.
+
+    Notes
+    -----
+    There is no derivative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> LD, pivots = cygrad.linalg.ldl_factor(cygrad.tensor([[0., 2.], [2., 0.]]))
+    >>> cygrad.linalg.ldl_solve(LD, pivots, cygrad.tensor([[2.], [4.]]))
+    tensor([[2.],
+            [1.]])
+    """
+    operation = "linalg.ldl_solve"
+    square(operation, LD, "LD")
+    matrices(operation, B, "B")
+    same_dtype(operation, LD, B)
+    if tuple(pivots.shape) != tuple(LD.shape[:-1]):
+        raise RuntimeError(f"{operation}: expected LD.shape[:-1] and pivots.shape to be the same (got shapes "
+                           f"{tuple(LD.shape)} and {tuple(pivots.shape)}).")
+    if pivots.is_floating_point() or pivots.is_complex():
+        raise RuntimeError(f"{operation}: expected pivots to be integers (got {pivots.dtype}).")
+    wide, B = broadcast_batches(LD, B)
+    pivots = operators.expand(pivots.int(), tuple(wide.shape[:-1]))
+    return into(operation, operators.linalg_ldl_solve(wide, pivots, B, bool(hermitian)), out)

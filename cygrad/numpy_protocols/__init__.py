@@ -1,0 +1,17 @@
+"""
+NumPy's own functions on Tensors: ``numpy.sin(tensor)``, ``numpy.linalg.solve(tensor, array)`` and their like.
+
+Loaded at the first such call. `ufuncs` has the table of NumPy's ufuncs; the other modules have one row for each
+function of NumPy, under its name and with its parameters, and `dispatch` finds it. What rows share is in `arrays`.
+"""
+
+from cygrad._core.dispatch.ufunc_calls import array_ufunc, connect
+from cygrad._core.graph.tensor import install
+from cygrad.numpy_protocols.dispatch import array_function
+from cygrad.numpy_protocols.ufuncs import UFUNCS, general
+
+__all__ = ["METHODS"]
+
+connect(UFUNCS, general)
+METHODS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
+install(METHODS)      # in the place of those that load this package

@@ -1,0 +1,176 @@
+"""What NumPy's functions mean by an array, a dtype and an axis: what all rows share."""
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = ["NUMBERS", "Rows", "as_tensor", "axes", "cast", "common_dtype", "full_name", "has_history", "inexact",
+           "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays", "promoted", "widened"]
+
+NUMBERS = (bool, int, float, complex)          # whose types say little in NumPy: they follow those of arrays
+# What stands for dtypes of which there are no Tensors.
+INSTEAD = {"float16": "float32", "uint16": "int32", "uint32": "int64", "uint64": "int64", "longdouble": "float64",
+           "clongdouble": "complex128"}
+
+
+class Rows(dict):
+    """Functions by the names that NumPy has for them; as a decorator it takes one in."""
+
+    def __call__(self, function):
+        self[function.__name__] = function
+        return function
+
+
+# ---- dtypes
+
+_theirs, _ours = {}, {}
+
+
+def numpy_dtype(tensor):
+    """The NumPy dtype of a Tensor's elements."""
+    found = _theirs.get(tensor.dtype)
+    if found is None:
+        found = _theirs[tensor.dtype] = tensor.dtype.numpy_dtype
+    return found
+
+
+def our_dtype(dtype):
+    """The dtype of Tensors for one of NumPy, or for whatever NumPy takes for one."""
+    if isinstance(dtype, cygrad.dtype):
+        return dtype
+    found = _ours.get(dtype)
+    if found is None:
+        name = np.dtype(dtype).name
+        name = {"float128": "longdouble", "complex256": "clongdouble"}.get(name, name)
+        found = getattr(cygrad, name, None)
+        if not isinstance(found, cygrad.dtype):
+            found = getattr(cygrad, INSTEAD.get(name, ""), None)
+        if found is None:
+            raise TypeError(f"dtype: there are no Tensors of {np.dtype(dtype)}. Use a numeric dtype.")
+        try:
+            cygrad.empty(0, dtype=found)
+        except TypeError:
+            found = getattr(cygrad, INSTEAD[name])
+        _ours[dtype] = found
+    return found
+
+
+def common_dtype(*values):
+    """What NumPy promotes Tensors and numbers to, as a dtype of Tensors."""
+    return our_dtype(np.result_type(*[numpy_dtype(value) if isinstance(value, Tensor) else value for value in values]))
+
+
+def cast(tensor, dtype):
+    """The Tensor in this dtype, which may be None."""
+    return tensor if dtype is None or tensor.dtype is dtype else tensor.to(dtype)
+
+
+def inexact(value, dtype=None):
+    """A Tensor of floating or complex elements: integers become float64, as everywhere in NumPy."""
+    tensor = as_tensor(value)
+    if dtype is not None:
+        return cast(tensor, our_dtype(dtype))
+    return tensor if tensor.is_floating_point() or tensor.is_complex() else tensor.to(cygrad.float64)
+
+
+def widened(value, dtype=None):
+    """A Tensor in the dtype that NumPy adds its elements up in: small integers become 64 bits wide."""
+    tensor = as_tensor(value)
+    if dtype is None and tensor.dtype.itemsize < 8 and not tensor.is_floating_point() and not tensor.is_complex():
+        dtype = np.uint64 if numpy_dtype(tensor).kind == "u" else np.int64
+    return tensor if dtype is None else cast(tensor, our_dtype(dtype))
+
+
+# ---- values
+
+def as_tensor(value):
+    """
+    A Tensor of what NumPy would take for an array.
+
+    Memory of ndarrays is shared, and Tensors in sequences keep their history.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, (list, tuple)) and _holds_tensors(value):
+        return cygrad.stack(promoted(*map(as_tensor, value)))
+    array = np.asarray(value)
+    if array.dtype.name in INSTEAD:
+        array = array.astype(our_dtype(array.dtype).name)
+    return cygrad.as_tensor(array)
+
+
+def _holds_tensors(sequence):
+    return any(isinstance(part, Tensor) or (isinstance(part, (list, tuple)) and _holds_tensors(part))
+               for part in sequence)
+
+
+def promoted(*values, dtype=None):
+    """The values as Tensors of the dtype that NumPy promotes them to."""
+    values = [value if isinstance(value, Tensor) or type(value) in NUMBERS else as_tensor(value) for value in values]
+    found = common_dtype(*values) if dtype is None else our_dtype(dtype)
+    return [cast(value, found) if isinstance(value, Tensor) else cygrad.full((), value, dtype=found)
+            for value in values]
+
+
+def has_history(value):
+    """Whether a gradient would get lost if it became an ndarray."""
+    if isinstance(value, Tensor):
+        return value.requires_grad and cygrad.is_grad_enabled()
+    if isinstance(value, (list, tuple)):
+        return any(map(has_history, value))
+    return isinstance(value, dict) and any(map(has_history, value.values()))
+
+
+def plain_arrays(value):
+    """The value with ndarrays in place of Tensors."""
+    if isinstance(value, Tensor):
+        return value.detach().numpy()
+    if isinstance(value, (list, tuple)) and _holds_tensors(value):
+        return type(value)(map(plain_arrays, value))
+    return {name: plain_arrays(part) for name, part in value.items()} if isinstance(value, dict) else value
+
+
+def full_name(function):
+    """``numpy.linalg.solve``, for messages."""
+    return f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
+
+
+# ---- axes
+
+def axes(tensor, axis):
+    """The axes as a tuple of numbers from 0; None stands for all."""
+    return tuple(range(tensor.ndim)) if axis is None else normalize_axis_tuple(axis, tensor.ndim)
+
+
+def merged(tensor, axis):
+    """
+    The axes of a reduction as one, the last.
+
+    Returns
+    -------
+    Tensor
+        With as many axes as remain, and that one.
+    callable
+        ``restore(result, keepdims)``: the result of the reduction, with axes of size 1 where they shall be kept.
+    """
+    gone = axes(tensor, axis)
+    shape = tuple(tensor.shape)
+    left = [dim for dim in range(tensor.ndim) if dim not in gone]
+    kept = tuple(1 if dim in gone else size for dim, size in enumerate(shape))
+
+    def restore(result, keepdims):
+        return result.reshape(kept) if keepdims else result
+
+    if len(gone) == 1:
+        return tensor.movedim(gone[0], -1), restore
+    size = 1
+    for dim in gone:
+        size *= shape[dim]
+    return tensor.permute((*left, *gone)).reshape((*[shape[dim] for dim in left], size)), restore
+
+
+def lead(tensor, ndim):
+    """The Tensor with axes of size 1 in front, so that it has at least so many."""
+    return tensor.reshape((1,) * (ndim - tensor.ndim) + tuple(tensor.shape)) if tensor.ndim < ndim else tensor

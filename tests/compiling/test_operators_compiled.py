@@ -1,0 +1,139 @@
+"""Every sample of every operator through `compile`: results, gradients, second order have the bits of eager."""
+
+import zlib
+
+import numpy as np
+import pytest
+
+import cygrad
+from cygrad.compiling import explain
+from tests.operator_cases import (
+    INTEGERS,
+    REFUSALS,
+    differentiable,
+    numpy_dtype,
+    results,
+    vectors,
+    with_gradients,
+)
+from tests.samples import COMPLEX, SAMPLES, find
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+# What is not replayed, and why; everything else has to be.
+NOT_REPLAYED = (
+    "depends on elements", "went to Python or NumPy", "a view of a tensor", "it returns a",
+    "in place in a way that is not recorded", "without memory", "keeps a tensor", "whose backward cannot be recorded",
+    "which may give something else each time", "forward mode", "out= has no native form")
+
+
+def drawn(name, number, dtype, turn):
+    """The sample of that number with the elements of a turn; None if it is not meant for the dtype."""
+    rng = np.random.default_rng(zlib.crc32(f"{name} {number} {turn}".encode()))
+
+    def make(shape, low=-2, high=2):
+        values = rng.uniform(low, high, shape)
+        if dtype in INTEGERS:
+            values = np.round(values)
+        if dtype.is_complex:
+            values = values + 1j * rng.uniform(low, high, shape)
+        return cygrad.tensor(np.asarray(values).astype(numpy_dtype(dtype)))
+
+    try:
+        return SAMPLES[name][number](make, dtype)
+    except RuntimeError:
+        return None
+
+
+def same(a, b):
+    """Do two results agree in type, layout and bits?"""
+    if not isinstance(a, cygrad.Tensor):
+        return type(a) is type(b) and (a == b or a != a)
+    if a.dtype != b.dtype or a.shape != b.shape or a.requires_grad != b.requires_grad:
+        return False
+    x, y = np.ascontiguousarray(a.detach().numpy()), np.ascontiguousarray(b.detach().numpy())
+    return x.tobytes() == y.tobytes() or bool(np.all((x == y) | ((x != x) & (y != y))))
+
+
+def outcome(function, args, kwargs, leaves, weights):
+    """What a call gives, and the gradients if the result requires grad, or the class of what it raises."""
+    try:
+        found = function(args, kwargs, leaves, weights)
+        outputs = differentiable(found)
+        gradients = cygrad.autograd.grad(outputs, leaves, weights, allow_unused=True) if outputs and leaves else ()
+    except REFUSALS as error:
+        return type(error)
+    return [*results(found), *gradients]
+
+
+def agree(a, b):
+    if isinstance(a, type) or isinstance(b, type):
+        return a is b
+    a, b = results(a), results(b)
+    return len(a) == len(b) and all(
+        agree(x, y) if isinstance(x, (tuple, list)) else same(x, y) for x, y in zip(a, b, strict=True))
+
+
+def forward(function):
+    def call(args, kwargs, leaves, weights):
+        with cygrad.no_grad():
+            return function(*args, **kwargs)
+    return call
+
+
+def with_gradient(function):
+    def call(args, kwargs, leaves, weights):
+        outputs = differentiable(function(*args, **kwargs))
+        return list(cygrad.autograd.grad(outputs, leaves, weights, allow_unused=True)) if outputs and leaves else []
+    return call
+
+
+def with_graph(function):
+    """The results with their history; `outcome` goes back through it."""
+    def call(args, kwargs, leaves, weights):
+        return function(*args, **kwargs)
+    return call
+
+
+def with_second_order(function):
+    def call(args, kwargs, leaves, weights):
+        outputs = differentiable(function(*args, **kwargs))
+        if not outputs or not leaves:
+            return []
+        first = cygrad.autograd.grad(outputs, leaves, weights, create_graph=True, allow_unused=True)
+        again = differentiable(list(first))
+        return list(cygrad.autograd.grad(again, leaves, again, allow_unused=True)) if again else []
+    return call
+
+
+def weights_of(function, sample):
+    """Vectors for the results that require grad; None if the sample is refused."""
+    args, kwargs, _ = with_gradients(sample)
+    try:
+        return [vector.detach() for vector in vectors(differentiable(function(*args, **kwargs)))]
+    except REFUSALS:
+        return None
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_operator_is_replayed_bit_for_bit(name):
+    function = find(name)
+    for number in range(len(SAMPLES[name])):
+        for dtype in (cygrad.float32, cygrad.complex128 if name in COMPLEX else cygrad.float64):
+            samples = [drawn(name, number, dtype, turn) for turn in range(3)]
+            if any(sample is None or sample.error is not None for sample in samples):
+                continue
+            weights = weights_of(function, samples[0])
+            if weights is None:
+                continue
+            for kind in (forward, with_gradient, with_graph, with_second_order):
+                compiled = cygrad.compile(kind(function))
+                for sample in samples:
+                    state = cygrad.get_rng_state()
+                    expected = outcome(kind(function), *with_gradients(sample), weights)
+                    cygrad.set_rng_state(state)
+                    found = outcome(compiled, *with_gradients(sample), weights)
+                    assert agree(found, expected), (name, number, dtype, kind.__name__, str(explain(compiled)))
+                report = explain(compiled)
+                assert report.replays or isinstance(expected, type) or any(
+                    known in reason for reason in report.reasons for known in NOT_REPLAYED) or (
+                        len(report.programs) > 1), (name, number, dtype, kind.__name__, str(report))

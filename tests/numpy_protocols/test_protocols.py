@@ -1,0 +1,126 @@
+"""How Tensors and NumPy's functions meet: whose rules hold, what is refused, what nobody pays for."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+import cygrad
+from tests.tools import leaf, run_program
+
+
+def test_operators_between_arrays_and_tensors_are_those_of_the_tensor():
+    x = cygrad.tensor([1.0, 2.0])
+    assert (np.float64(2) * x).dtype is (x * np.float64(2)).dtype is cygrad.float32
+    assert (np.arange(2) * x).dtype is (x * np.arange(2)).dtype is cygrad.float32
+    assert np.multiply(np.float64(2), x).dtype is cygrad.float32
+    assert (np.array([1.5, 2.5]) > x).tolist() == [True, True]
+    assert (np.array([3.0, 1.0]) - x).tolist() == [2.0, -1.0]
+    assert (np.eye(2, dtype=np.float32) @ x).tolist() == [1.0, 2.0]
+    assert (np.array([2.0, 3.0]) ** x).tolist() == [2.0, 9.0]
+
+
+def test_among_tensors_and_numbers_numpy_promotes():
+    single, double, whole = cygrad.ones(2), cygrad.tensor(2.0, dtype=cygrad.float64), cygrad.arange(2)
+    assert np.multiply(single, double).dtype is cygrad.float64           # 0 dimensions are no less than others
+    assert np.add(whole, 0.5).dtype is cygrad.float64
+    assert np.add(single, 0.5).dtype is np.maximum(single, 0.5).dtype is cygrad.float32
+    assert np.sin(whole).dtype is np.divide(whole, 2).dtype is np.mean(whole).dtype is cygrad.float64
+    assert np.concatenate([single, whole]).dtype is np.where(single > 0, single, whole).dtype is cygrad.float64
+
+
+def test_a_change_in_place_of_an_array_is_one():
+    array = np.ones(2)
+    array += cygrad.tensor([1.0, 2.0])
+    assert array.tolist() == [2.0, 3.0]
+    with pytest.raises(TypeError, match=r"numpy\.add: out is an ndarray, in which the result would lose its history"):
+        array += leaf(1.0, 2.0)
+    with pytest.raises(TypeError, match="cannot be cast to out"):
+        np.add(leaf([1.0]), 1.0, out=cygrad.zeros(1, dtype=cygrad.int64))
+    with pytest.raises(ValueError, match="wrong shape"):
+        np.add(leaf(1.0), 1.0, out=cygrad.zeros(2))
+
+
+@pytest.mark.parametrize(("call", "name"), [
+    (lambda x: np.spacing(x), "spacing"), (lambda x: np.histogram2d(x, x), "histogram2d"),
+    (lambda x: np.setdiff1d(x, x), "setdiff1d"), (lambda x: np.save("x", x), "save"),
+    (lambda x: np.vecdot.outer(x, x), "outer"), (lambda x: special.struve(1.0, x), "struve"),
+    (lambda x: np.add(x, 1.0, axes=[0]), "axes"), (lambda x: np.array2string(x), "array2string"),
+    (lambda x: np.nanmedian(x, out=3), "out must be"), (lambda x: np.quantile(x, 0.5, weights=x), "weights"),
+    (lambda x: np.pad(x, 1, "mean"), "mean"), (lambda x: np.quantile(x, 0.5, method="inverted_cdf"), "inverted_cdf"),
+])
+def test_what_has_no_counterpart_is_refused_by_name(call, name):
+    with pytest.raises(TypeError, match=name):
+        call(leaf(1.0, 2.0))
+
+
+def test_without_a_history_numpy_computes_what_has_no_counterpart():
+    x = cygrad.tensor([1.0, 2.0], dtype=cygrad.float64)
+    assert np.spacing(x).tolist() == np.spacing(np.array([1.0, 2.0])).tolist()
+    assert np.setdiff1d(x, [1.0]).tolist() == [2.0]
+    assert np.array2string(x) == "[1. 2.]"
+    with cygrad.no_grad():
+        assert np.setdiff1d(leaf(1.0, 2.0), [1.0]).tolist() == [2.0]
+
+
+def test_no_history_is_lost_in_an_array():
+    x = leaf(1.0, 2.0)
+    for call in (lambda: np.asarray(x), lambda: np.array([x[0], x[1]]), lambda: np.sum([x, x]),
+                 lambda: np.zeros(2) @ [x, x], lambda: np.zeros(2).__setitem__(slice(None), x)):
+        with pytest.raises(RuntimeError, match="lose its history"):
+            call()
+    assert np.asarray(x.detach()).tolist() == [1.0, 2.0]
+
+
+def test_special_functions_of_scipy():
+    x = leaf(0.2, 0.7)
+    for name in ("erf", "erfc", "expit", "gammaln", "digamma", "ndtr", "log_ndtr", "i0e", "j1", "xlogy"):
+        arguments = (x, x) if name == "xlogy" else (x,)
+        function = getattr(special, name)
+        expected = function(*[x.detach().numpy()] * len(arguments))
+        np.testing.assert_allclose(function(*arguments).detach().numpy(), expected)
+        assert cygrad.autograd.gradcheck(function, arguments)
+
+
+def test_elements_that_a_mask_leaves_out_get_no_nan():
+    x = leaf(0.0, 4.0)
+    np.sum(np.log(x, where=x > 0, out=np.zeros_like(x))).backward()
+    assert x.grad.tolist() == [0.0, 0.25]
+
+
+def test_forward_mode_and_second_derivatives_go_through():
+    x = leaf(0.3, 0.6)
+    slope, = cygrad.autograd.grad(np.sum(np.sin(x) ** 2), x, create_graph=True)
+    curvature, = cygrad.autograd.grad(np.sum(slope), x)
+    np.testing.assert_allclose(curvature.numpy(), 2 * np.cos(2 * x.detach().numpy()))
+    direction = cygrad.ones(2, dtype=cygrad.float64)
+    _, tangent = cygrad.autograd.functional.jvp(lambda v: np.cumsum(np.exp(v)), x.detach(), direction)
+    np.testing.assert_allclose(tangent.numpy(), np.cumsum(np.exp(x.detach().numpy())))
+
+
+def test_other_classes_of_arrays_are_asked_first():
+    class Other:
+        def __array_ufunc__(self, ufunc, method, *inputs, **options):
+            return "ufunc"
+
+        def __array_function__(self, func, types, args, kwargs):
+            return "function"
+
+    assert np.add.outer(leaf(1.0), Other()) == "ufunc"
+    assert np.dot(leaf(1.0), Other()) == "function"
+
+
+def test_subclasses_keep_their_class():
+    class Mine(cygrad.Tensor):
+        pass
+
+    assert type(np.sin(cygrad.ones(2).as_subclass(Mine))) is Mine
+
+
+def test_the_protocols_are_loaded_by_the_first_call():
+    program = """
+import sys, numpy, cygrad
+x = cygrad.ones(2)
+assert not any(name.startswith("cygrad.numpy_protocols") for name in sys.modules)
+print(numpy.sum(x).item(), numpy.exp(x * 0).tolist())
+"""
+    assert run_program(program) == ["2.0", "[1.0,", "1.0]"]
