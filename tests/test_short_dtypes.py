@@ -381,6 +381,23 @@ def test_autocast_casts_a_parameter_once_and_forgets_it():
         assert layer(x).dtype is cygrad.float32
 
 
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_autocast_where_code_runs_again_or_elsewhere(reentrant):
+    from cygrad.utils.checkpoint import checkpoint
+    layers, x = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), cygrad.randn(5, 3, requires_grad=True)
+    gradients = []
+    for function in (layers, lambda x: checkpoint(layers, x, use_reentrant=reentrant),
+                     lambda x: nn.parallel.parallel_apply([layers, layers], [x, x])[1]):
+        with cygrad.autocast("cpu"):
+            y = function(x)
+        assert y.dtype is cygrad.bfloat16
+        y.sum().backward()
+        gradients.append([p.grad.tolist() for p in (x, *layers.parameters())])
+        for p in (x, *layers.parameters()):
+            p.grad = None
+    assert gradients[0] == gradients[1] == gradients[2]
+
+
 # ---- unsigned integers and short complex numbers
 
 @pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])

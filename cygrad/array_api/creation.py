@@ -1,5 +1,9 @@
 """The standard's functions that make arrays."""
 
+from contextlib import suppress
+
+import numpy as np
+
 import cygrad as c
 from cygrad.array_api.naming import finished
 from cygrad.numpy_protocols import creation, shapes
@@ -18,6 +22,9 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
         if copy is False:
             raise ValueError("asarray: arrays in a sequence are put together in a copy (got copy=False).")
         obj = as_tensor(obj)
+    elif not isinstance(obj, (c.Tensor, np.ndarray)) and not hasattr(obj, "__dlpack__"):
+        with suppress(TypeError):
+            obj = np.asarray(memoryview(obj))               # with the dtype that a buffer says it has
     result = c.asarray(obj, dtype=_ours(dtype), copy=copy)
     return result if device is None else result.to(device)
 

@@ -15,9 +15,16 @@ class ForwardCheck:
 
     def along(self, number, direction):
         """The derivative of each output while one input moves in a direction, as flat arrays; zeros where constant."""
+        zeros = {other: np.zeros_like(self.check.inputs[other].detach().numpy()) for other in self.check.checked}
+        return self.pushed({**zeros, number: direction})
+
+    def pushed(self, directions):
+        """The same while several inputs move."""
         inputs = list(self.check.inputs)
         with dual_level():
-            inputs[number] = make_dual(inputs[number], from_numpy(direction))
+            for number, direction in directions.items():
+                given = inputs[number]
+                inputs[number] = make_dual(given.detach().requires_grad_(given.requires_grad), from_numpy(direction))
             outputs = self.outputs_of(self.check.func(*inputs))
             found = []
             for output in self.check.recorded:
@@ -50,6 +57,22 @@ class ForwardCheck:
                 if not np.allclose(values, np.stack(single), self.check.rtol, self.check.atol, equal_nan=True):
                     raise GradcheckError(f"gradcheck: the batched tangent of output {output} along input {number} is "
                                          f"wrong (got\n{values}\nexpected\n{np.stack(single)}).")
+
+    def undefined(self, rng, draw):
+        """Inputs without tangents count as those whose tangents are zeros, whichever they are."""
+        directions = {number: draw(self.check.inputs[number], rng) for number in self.check.checked}
+        for number in directions if len(directions) > 1 else ():
+            others = {other: direction for other, direction in directions.items() if other != number}
+            nothing = {other: np.zeros_like(direction) for other, direction in directions.items()}
+            for defined in ({number: directions[number]}, others):
+                found = self.pushed(defined)
+                for output, tangent, expected in zip(self.check.recorded, found, self.pushed({**nothing, **defined}),
+                                                     strict=True):
+                    if not np.allclose(tangent, expected, self.check.rtol, self.check.atol, equal_nan=True):
+                        raise self.check.error(
+                            f"gradcheck: the tangent of output {output} is wrong if only the inputs {list(defined)} "
+                            f"have one (got\n{tangent}\nexpected, as for zeros,\n{expected}). Take missing tangents "
+                            "for zeros in jvp.")
 
     def jacobians(self, numerical, components):
         """Every entry of every Jacobian, column by column."""

@@ -165,7 +165,6 @@ def from_file(filename, shared=False, size=0, *, dtype=None, **options):
     return cygrad.from_numpy(np.memmap(filename, dtype.numpy_dtype, "r+" if shared else "c", shape=(size,)))
 
 
-
 def narrow_copy(input, dim, start, length):
     """
     A copy of a part along one dimension; `narrow` gives a view of it.
@@ -176,6 +175,8 @@ def narrow_copy(input, dim, start, length):
     >>> cygrad.narrow_copy(cygrad.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
+    if dim >= input.ndim:
+        raise RuntimeError(f"narrow_copy: dimension out of range (got {dim} for {input.ndim} dimensions).")
     return input.narrow(dim, start, length).clone(memory_format=cygrad.contiguous_format)
 
 

@@ -37,7 +37,7 @@ HOMES = {
                      "is_distributed", "range", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt",
                      "typename", "compiled_with_cxx11_abi", "is_vulkan_available", "histogramdd", "narrow_copy"),
                     (f"{_HERE}.functions", "=")),
-    **dict.fromkeys(("pca_lowrank", "svd_lowrank"), ("cygrad.linalg.low_rank", "=")), "torch": ("cygrad", ""),
+    "torch": ("cygrad", ""),
     **dict.fromkeys((
         "affine_grid_generator", "alpha_dropout", "alpha_dropout_", "batch_norm", "constant_pad_nd", "conv_tbc",
         "convolution", "detach", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_",
@@ -49,7 +49,7 @@ HOMES = {
                      "sparse_csc_tensor", "sparse_csr_tensor"), ("cygrad.sparse", "=")),
     **dict.fromkeys(("dsmm", "hsmm", "hspmm", "smm", "spmm"), ("cygrad.sparse", "mm")),
     "default_generator": ("cygrad.random.generator", "="), "inference_mode": ("cygrad.autograd", "="),
-    "compile": (f"{_HERE}.compiler", "="), "torch_version": (f"{_HERE}.torch_version", ""),
+    "torch_version": (f"{_HERE}.torch_version", ""),
     **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), ("cygrad.autograd.anomaly_mode", "=")),
     "set_anomaly_enabled": ("cygrad.autograd.anomaly_mode", "set_detect_anomaly"),
     **dict.fromkeys(("Future",), (f"{_HERE}.futures", "=")), "OutOfMemoryError": ("builtins", "MemoryError"),

@@ -110,7 +110,7 @@ def narrow_copy(self, dim, start, length):
 
 def __rdiv__(self, other):  # a name of Python 2 that PyTorch keeps
     """``other / self``."""
-    return other / self
+    return self.reciprocal() * other
 
 
 def dim_order(self, ambiguity_check=False):

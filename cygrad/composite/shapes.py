@@ -12,8 +12,8 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
 
-__all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "expand_as", "imag", "real", "reshape_as",
-           "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
+__all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "complex", "expand_as", "imag", "real",
+           "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
            "unsafe_split_with_sizes", "view_as"]
 METHODS = ["chunk", "expand_as", "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk",
            "unsafe_split", "unsafe_split_with_sizes", "view_as"]
@@ -400,6 +400,21 @@ def _matrix_adjoint(self):
 
 
 # ---- parts of complex numbers
+
+def complex(real, imag, *, out=None):
+    as_tensor_argument("complex", "real", real), as_tensor_argument("complex", "imag", imag)
+    if not real.is_floating_point() or imag.dtype is not real.dtype:
+        raise RuntimeError(f"complex: both parts must be floating and of one dtype (got {real.dtype} and "
+                           f"{imag.dtype}). Convert with to().")
+    if out is None:
+        return operators.complex(real, imag)
+    if out.dtype is not real.dtype.to_complex():
+        raise RuntimeError(f"complex: expected out of dtype {real.dtype.to_complex()} (got {out.dtype}).")
+    return operators.complex(real, imag, out=out)
+
+
+complex.__doc__ = operators.complex.__doc__
+
 
 def real(input):
     """The real parts.

@@ -32,6 +32,8 @@ def product(call, first, second):
     rank_a, rank_b = call.rank(first), call.rank(second)
     if 0 in (rank_a, rank_b):
         return NotImplemented
+    if rank_a == 2 and rank_b == 1 and not call.batched[first]:         # the vectors as rows of one matrix
+        return op("matmul", b, op("matrix_transpose", a))
     if rank_a == 1:
         a = op("unsqueeze", a, -2)
     if rank_b == 1:
@@ -185,6 +187,11 @@ def _pad(call):
 
 # ------------------------------------------------------------------------------------------------------ masks, operands
 
+@rule("pad_backward")
+def _pad_backward(call):
+    return along_dims(call) if call.args[3] == "constant" else NotImplemented
+
+
 @rule("attention_weights")
 def _attention(call):
     return call.run(aligned(call)) if call.rank(0) >= 2 else NotImplemented
@@ -275,10 +282,16 @@ def _convolution(call):
 
 @rule("convolution_weight_backward")
 def _convolution_weight(call):
-    """The channels of the gradients of all entries side by side."""
+    """The channels of all entries side by side: as groups, if there are images of each."""
     grad, images, shape, *options, groups = call.args
-    if call.batched[1] or groups != 1 or call.size == 0:
+    if 0 in (*grad.shape, *images.shape) or (groups != 1 and not call.batched[1]):
         return NotImplemented
+    if call.batched[1]:
+        grad, images = [op("movedim", call.spread(value, batched), 0, 1)
+                        for value, batched in zip((grad, images), call.batched, strict=False)]
+        grad, images = [op("reshape", value, (value.shape[0], -1, *value.shape[3:])) for value in (grad, images)]
+        result = call.run([grad, images, (call.size * shape[0], *shape[1:]), *options, call.size * groups])
+        return op("reshape", result, (call.size, *shape))
     grad = op("movedim", grad, 0, 1)
     grad = op("reshape", grad, (grad.shape[0], -1, *grad.shape[3:]))
     result = call.run([grad, images, (call.size * shape[0], *shape[1:]), *options, groups])
@@ -380,6 +393,19 @@ def _embedding(call):
     offset = op("reshape", arange(call.size), (call.size, *[1] * (index.ndim - 1))) * rows
     index = op("where", index < 0, rows * call.size, index + offset) if rows else index
     return op("embedding", op("reshape", weight, (-1, weight.shape[2])), index, -1)
+
+
+@rule("embedding_backward")
+def _embedding_backward(call):
+    """All tables one below the other."""
+    grad, index, rows, padding = call.args
+    grad, index = call.spread(grad, call.batched[0]), call.spread(index, call.batched[1])
+    offset = op("reshape", arange(call.size), (call.size, *[1] * (index.ndim - 1))) * rows
+    result = op("embedding_backward", grad, index + offset, rows * call.size, -1)
+    result = op("reshape", result, (call.size, rows, -1))
+    if padding < 0:
+        return result
+    return op("where", op("reshape", arange(rows), (rows, 1)) != padding, result, 0.0)
 
 
 @rule("nll_loss", "cross_entropy")

@@ -52,10 +52,11 @@ print("done")
 """
 SIGNAL = """
 from scipy import signal
-for call in (lambda t, u: signal.fftconvolve(t, u), lambda t, u: signal.oaconvolve(t, u),
-             lambda t, u: signal.hilbert(t), lambda t, u: signal.convolve(t, u), lambda t, u: signal.correlate(t, u), lambda t, u: signal.detrend(t),
-             lambda t, u: signal.resample(t, 20), lambda t, u: signal.lfilter(t[:3], u[:2], u),
-             lambda t, u: signal.savgol_filter(t, 5, 2), lambda t, u: signal.medfilt(t, 3)):
+for call in (
+        signal.fftconvolve, signal.oaconvolve, signal.convolve, signal.correlate, lambda t, u: signal.hilbert(t),
+        lambda t, u: signal.detrend(t), lambda t, u: signal.resample(t, 20),
+        lambda t, u: signal.lfilter(t[:3], u[:2], u), lambda t, u: signal.savgol_filter(t, 5, 2),
+        lambda t, u: signal.medfilt(t, 3)):
     same(call(x, y), call(a, b))
 leaves = [tensor(a, requires_grad=True), tensor(b, requires_grad=True)]
 assert c.autograd.gradcheck(signal.fftconvolve, leaves)

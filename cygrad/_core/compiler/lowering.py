@@ -11,6 +11,9 @@ from cygrad._core.compiler.program import Program, forward_program, primitive_na
 # What an element-wise program has room for.
 MOST_INPUTS = 12
 MOST_REGISTERS = 48
+# What a processor does as fast as it reads memory, and from how many elements on that matters.
+CHEAP = frozenset(("add", "sub", "mul", "neg", "square"))
+LARGE = 4096
 
 __all__ = ["Lowering"]
 
@@ -241,7 +244,7 @@ class Lowering:
                 kept.append(operation)
                 continue
             key = None
-            if all(map(self.unchanging, operation.reads())) and all(
+            if not self.is_cheap(operation) and all(map(self.unchanging, operation.reads())) and all(
                     number < 0 or self.alone(number) for number in operation.results):
                 key = self.key(operation)
             if key is not None and key in known:
@@ -251,6 +254,12 @@ class Lowering:
                 known[key] = operation
             kept.append(operation)
         self.operations, self.names = kept, names
+
+    def is_cheap(self, operation):
+        """Is it faster to compute it again, where it is read, than to keep it in memory?"""
+        return (operation.region is not None and len(operation.region.code) == 1
+                and primitive_name(operation.region.code[0][0]) in CHEAP
+                and self.arrays[operation.results[0]].numel >= LARGE)
 
     def key(self, operation):
         """What makes two operations equal."""

@@ -273,12 +273,9 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
             protocol.inplace(SLOT_ADD, former, gradient)
             break
         # A copy, as nobody else's memory may become .grad; nor may an expanded one.
-        if former is not None:
-            total = protocol.binary(SLOT_ADD, former, gradient)
-        elif leaf.array.contiguous and gradient.array.contiguous:
-            total = gradient.clone()
-        else:
-            total = leaf.detach().clone().copy_(gradient)        # in memory that lies as the leaf's does
+        total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
+                 gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
+                 leaf.detach().clone().copy_(gradient))
         # Another thread may have added its own while the sum was computed.
         seen = NULL if leaf.gradient == NULL else leaf.gradient.value
         if seen == (NULL if former is None else former.array):

@@ -125,3 +125,9 @@ def accumulates(Node node not None):
         return False
     item = plan_find(plan, node.c)
     return item != NULL and item.needed != 0 and item.executed != 0 and item.captured == 0
+
+
+def restricted():
+    """Whether the innermost backward of this thread was asked for some gradients only, by `grad` or ``inputs=``."""
+    cdef plan_t *plans[MOST_NESTED]
+    return plans_of_thread(plans, MOST_NESTED) > 0 and bool(plans[0].restricted)
