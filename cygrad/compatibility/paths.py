@@ -9,7 +9,7 @@ from types import ModuleType
 
 from cygrad.compatibility.names import reason
 
-__all__ = ["FURTHER", "GATHERED", "MODULES", "first_of", "home"]
+__all__ = ["FURTHER", "GATHERED", "MODULES", "among", "first_of", "home"]
 
 _HERE = "cygrad.compatibility"
 # The module, or "module:name" of one that is part of another.
@@ -93,6 +93,11 @@ class Gathered(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         vars(self)[name] = found = first_of(self._sources, f"{self.__name__}.{name}")
         return found
+
+
+def among(sources, name):
+    """Whether one of these modules has a name."""
+    return any(hasattr(importlib.import_module(source), name) for source in sources)
 
 
 def first_of(sources, path):
