@@ -192,6 +192,27 @@ def _str(self, *, tensor_contents=None):
     return tensor_repr(self) if isinstance(self, Tensor) else repr(self)
 
 
+def _tensor_str(self, indent):
+    """The elements, as they print behind so many other characters."""
+    text = tensor_repr(self)
+    return text[text.index("(") + 1:text.rindex(")")].replace("\n" + " " * 7, "\n" + " " * indent)
+
+
+class _PrintOptions:
+    """The options of printing, as attributes."""
+
+    def __getattr__(self, name):
+        return cygrad.get_printoptions()[name]
+
+
+PRINT_OPTS = _PrintOptions()
+
+
+def _add_suffixes(tensor_str, suffixes, indent, force_newline):
+    """What prints a tensor, with what comes behind its elements."""
+    return f"{', '.join([tensor_str, *suffixes])})"
+
+
 def classproperty(function):
     """A property of a class."""
     return type("classproperty", (), {"__get__": lambda self, instance, owner: function(owner)})()

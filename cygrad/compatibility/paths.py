@@ -73,11 +73,11 @@ GATHERED = {
 FURTHER = {
     "torch.nn.modules": _NN, "torch.distributed": (f"{_HERE}.private",),
     "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms"),
-    **dict.fromkeys(
-    ("torch.nn", "torch.optim.lr_scheduler", "torch.optim.optimizer", "torch.distributions.utils",
-     "torch.distributions.transforms", "torch.distributions.constraints", "torch.serialization", "torch.nn.init",
-     "torch.nn.parallel", "torch.nn.parameter", "torch.utils.data", "torch.utils.checkpoint"),
-    (f"{_HERE}.private",))}
+    **dict.fromkeys((
+        "torch.nn", "torch.nn.modules.module", "torch.optim.lr_scheduler", "torch.optim.optimizer",
+        "torch.distributions.utils", "torch.distributions.transforms", "torch.distributions.constraints",
+        "torch.serialization", "torch.nn.init", "torch.nn.parallel", "torch.nn.parameter", "torch.utils.data",
+        "torch.utils.checkpoint"), (f"{_HERE}.private",))}
 
 
 class Gathered(ModuleType):

@@ -197,9 +197,6 @@ def set_checkpoint_debug_enabled(enabled):
     return nullcontext()
 
 
-class OptimizedModule:
-    """The type of compiled modules, of which there are none: they are returned as they are."""
-
 
 # ------------------------------------------------------------------------------------------ of torch.distributed
 
