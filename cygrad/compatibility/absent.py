@@ -17,7 +17,7 @@ ABSENT = {
     "torch._export": _GRAPHS, "torch.utils.mobile_optimizer": _GRAPHS, "torch._higher_order_ops": _GRAPHS,
     "torch._subclasses": _GRAPHS, "torch._decomp": _GRAPHS, "torch._prims": _GRAPHS, "torch._prims_common": _GRAPHS,
     "torch._refs": _GRAPHS, "torch._lowrank": _GRAPHS, "torch.utils._python_dispatch": _GRAPHS,
-    "torch.utils.flop_counter": _GRAPHS, "torch.utils._sympy": _GRAPHS, "torch._guards": _GRAPHS, "torch._ops": _GRAPHS,
+    "torch.utils._sympy": _GRAPHS, "torch._guards": _GRAPHS, "torch._ops": _GRAPHS,
     "torch.onnx": "Models are not written as ONNX here: save the state_dict, and export from PyTorch.",
     "torch.ao": _QUANTIZED, "torch.quantization": _QUANTIZED, "torch.nn.quantized": _QUANTIZED,
     "torch.nn.qat": _QUANTIZED, "torch.nn.intrinsic": _QUANTIZED, "torch.nn.quantizable": _QUANTIZED,

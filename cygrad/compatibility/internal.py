@@ -272,6 +272,19 @@ def _disabled_torch_function_impl(func, types, args=(), kwargs=None):
     return disabled_torch_function(func, types, args, kwargs)
 
 
+def _parse_to(*args, **options):
+    """What the arguments of `Tensor.to` ask for: the device, the dtype, whether to wait, and the memory format."""
+    device = dtype = None
+    for value in [*args, *(options.get(name) for name in ("device", "dtype", "tensor"))]:
+        if isinstance(value, Tensor):
+            device, dtype = value.device, value.dtype
+        elif isinstance(value, cygrad.dtype):
+            dtype = value
+        elif value is not None and not isinstance(value, bool):
+            device = cygrad.device(value)
+    return device, dtype, options.get("non_blocking", False), options.get("memory_format")
+
+
 _TensorMeta = type(Tensor)
 
 
