@@ -25,6 +25,7 @@ LATE = {
     "cygrad.compatibility.tensors": (
         "__rdiv__", "apply_", "as_subclass", "dim_order", "is_shared", "map_", "narrow_copy", "new",
         "new_empty_strided", "resize_", "resize_as_", "share_memory_", "storage", "to_dense", "untyped_storage"),
+    "cygrad.notebook": ("_repr_html_",),
     "cygrad.array_api": ("__array_namespace__", "to_device"),
     # What is loaded installs its own methods in the place of these.
     "cygrad.numpy_protocols": ("__array_ufunc__", "__array_function__"),

@@ -21,7 +21,7 @@ LAYERS = [
     {"special", "tensor_methods"},
     {"cygrad"},
     {"compiling", "distributed", "distributions", "func", "nn", "optim", "safetensors", "serialization", "utils"},
-    {"array_api", "compatibility", "numpy_protocols"},
+    {"array_api", "compatibility", "notebook", "numpy_protocols"},
     {"__main__"},
 ]
 # What the build reads before anything is compiled.
