@@ -162,10 +162,7 @@ def contains(input, element):
 
 
 def reduce(input, protocol):
-    """What pickle keeps: the elements and whether gradients are wanted; the graph is not kept."""
-    if input.grad_fn is not None:
-        raise RuntimeError("pickle: a tensor that an operation made cannot be pickled, its graph would be lost. "
-                           "Use detach() first.")
+    """What pickle keeps: the elements and whether gradients are wanted. The graph is not kept: all become leaves."""
     attributes = dict(input.__dict__) if input.__dict__ else None
     source = input
     if (known := input.dtype) in WITHOUT_NUMPY:            # its bits travel as integers

@@ -11,6 +11,7 @@ import numpy as np
 from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.arrays.dtype import get_default_dtype, int64
 from cygrad._core.creation.access import elements
+from cygrad._core.dispatch import tangents
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
 
@@ -258,6 +259,9 @@ def _remarks(tensor) -> list[str]:
         remarks.append(f"grad_fn=<{maker}>")
     elif tensor.requires_grad:
         remarks.append("requires_grad=True")
+    tangent = tangents.tangent(tensor)
+    if tangent is not None:
+        remarks.append(f"tangent={tangent}")
     return remarks
 
 

@@ -20,7 +20,8 @@ LAYERS = [
     {"autograd", "composite", "conversion", "fft", "linalg", "printing", "random"},
     {"special", "tensor_methods"},
     {"cygrad"},
-    {"compiling", "distributed", "distributions", "func", "nn", "optim", "safetensors", "serialization", "utils"},
+    {"compiling", "distributed", "distributions", "func", "multiprocessing", "nn", "optim", "profiler", "safetensors",
+     "serialization", "signal", "sparse", "utils"},
     {"array_api", "compatibility", "notebook", "numpy_protocols"},
     {"__main__"},
 ]

@@ -31,7 +31,7 @@ def enter_dual_level():
     Returns
     -------
     int
-        The number of the level.
+        The number of the level, which is 0: levels are not nested.
 
     Raises
     ------
@@ -99,7 +99,8 @@ def make_dual(tensor, tangent, *, level=None):
     tensor : Tensor
         Floating or complex.
     tangent : Tensor
-        Of the same shape and dtype. Operations in place on the dual tensor change it too.
+        Of the same shape, floating or complex. Operations in place on the dual tensor change it too, if it lies in
+        memory as the tensor does; else it is copied.
     level : int, optional
         The level of this thread, to be sure.
 
@@ -110,7 +111,7 @@ def make_dual(tensor, tangent, *, level=None):
     Raises
     ------
     RuntimeError
-        Outside of a level; if the tangent does not look like the tensor, or the tensor has a tangent already.
+        Outside of a level; if the tangent has another shape, or one of both has a tangent already.
     ValueError
         If a dtype has no derivatives.
 
@@ -129,15 +130,18 @@ def make_dual(tensor, tangent, *, level=None):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"make_dual: the {role} must be floating or complex (got {value.dtype}). Cast it.")
     _check_level("make_dual", level)
-    if tangent.dtype != tensor.dtype or tuple(tangent.shape) != tuple(tensor.shape):
-        raise RuntimeError(f"make_dual: the tangent must look like the tensor (got a {tangent.dtype} tensor of shape "
-                           f"{tuple(tangent.shape)}, expected {tensor.dtype} and {tuple(tensor.shape)}).")
+    if tuple(tangent.shape) != tuple(tensor.shape):
+        raise RuntimeError(f"make_dual: the tangent must have the shape of the tensor (got {tuple(tangent.shape)}, "
+                           f"expected {tuple(tensor.shape)}).")
+    if tangents.tangent(tangent) is not None:
+        raise RuntimeError("make_dual: the tangent has a tangent itself in this level, which there would be no place "
+                           "for. Unpack it with unpack_dual first.")
     if tangents.tangent(tensor) is not None:
         raise RuntimeError("make_dual: the tensor has a tangent in this level already. Unpack it with unpack_dual "
                            "first.")
     dual = tensor.view_as(tensor)
     with tangents.paused():
-        if tuple(tangent.stride()) != tuple(tensor.stride()):
+        if not tangents.lies_alike(tangent, tensor):
             tangent = tangents.laid_out(tangent, tensor)
     tangents.attach(dual, tangent)
     return dual
@@ -178,7 +182,7 @@ def unpack_dual(tensor, *, level=None):
     _check_level("unpack_dual", level)
     tangent = tangents.tangent(tensor)
     with tangents.paused():
-        return UnpackedDualTensor(tensor if tangent is None else tensor.view_as(tensor), tangent)
+        return UnpackedDualTensor(tensor.view_as(tensor), tangent)
 
 
 def _check_level(operation, level):

@@ -57,7 +57,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     check_forward_ad : bool, default False
         Check forward mode too, against the same differences.
     check_batched_forward_grad : bool, default False
-        Several tangents at once: not available.
+        With `check_forward_ad`: several tangents at once, under `cygrad.vmap`, must agree with one after the other.
     check_backward_ad : bool, default True
         Check backward mode.
     fast_mode : bool, default False
@@ -76,9 +76,13 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     GradcheckError
         If a gradient is wrong, is not deterministic, or has the wrong shape or dtype.
     ValueError
-        If no input requires grad, or an input has elements that share memory.
+        If no input requires grad.
+    RuntimeError
+        If an input has elements that share memory.
+    AssertionError
+        If nothing is to be checked, or shapes or dtypes of the outputs depend on the values of the inputs.
     NotImplementedError
-        For several tangents at once and `masked`.
+        For `masked`.
 
     Examples
     --------
@@ -87,9 +91,12 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     >>> cygrad.autograd.gradcheck(cygrad.sin, x)
     True
     """
-    _refuse("gradcheck", check_batched_forward_grad=check_batched_forward_grad, masked=masked)
+    _refuse("gradcheck", masked=masked)
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("gradcheck: check_batched_forward_grad is about forward mode (got check_forward_ad=False). "
+                         "Set check_forward_ad=True, or leave it out.")
     if not check_backward_ad and not check_forward_ad:
-        raise ValueError("gradcheck: nothing to check (got check_backward_ad=False and check_forward_ad=False). "
+        raise AssertionError("gradcheck: nothing to check (got check_backward_ad=False and check_forward_ad=False). "
                          "Leave check_backward_ad out.")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     checked = _checked_inputs(inputs)
@@ -101,7 +108,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
             return True
         check = _Check(func, inputs, checked, recorded, eps, atol, rtol)
         if check_forward_ad:
-            check.forward_mode(outputs, fast_mode)
+            check.forward_mode(outputs, fast_mode, check_batched_forward_grad, check_undefined_grad)
         if not check_backward_ad:
             return True
         check.gradients_of_zero(outputs, check_grad_dtypes)
@@ -215,7 +222,7 @@ def _checked_inputs(inputs):
             warnings.warn(f"gradcheck: input {number} is not of double precision (got {value.dtype}). Differences are "
                           "hardly exact enough; use float64 or complex128.", UserWarning, stacklevel=3)
         if any(step == 0 and size > 1 for step, size in zip(value.stride(), value.shape, strict=True)):
-            raise ValueError(f"gradcheck: elements of input {number} share memory (got strides {value.stride()} for "
+            raise RuntimeError(f"gradcheck: elements of input {number} share memory (got strides {value.stride()} for "
                              f"shape {tuple(value.shape)}). Call contiguous() on it first.")
         checked.append(number)
     if not checked:
@@ -277,10 +284,10 @@ def _random(like, rng, with_gaps):
     return from_numpy(values).requires_grad_()
 
 
-def _evaluate(func, inputs, numbers):
-    """Copies of the outputs of these numbers as vectors."""
+def _looked_at(func, inputs, numbers):
+    """Of the outputs of these numbers copies as vectors, shapes and dtypes."""
     outputs = _outputs(func(*inputs))
-    return [_flat(outputs[number]) for number in numbers]
+    return [(_flat(outputs[number]), tuple(outputs[number].shape), outputs[number].dtype) for number in numbers]
 
 
 def _differences(func, inputs, memory, step, eps, numbers):
@@ -288,11 +295,17 @@ def _differences(func, inputs, memory, step, eps, numbers):
     original = memory.copy()
     try:
         memory[...] = original + eps * step
-        after = _evaluate(func, inputs, numbers)
+        after = _looked_at(func, inputs, numbers)
         memory[...] = original - eps * step
-        before = _evaluate(func, inputs, numbers)
+        before = _looked_at(func, inputs, numbers)
     finally:
         memory[...] = original
+    for number, (_, shape, dtype), (_, other, kind) in zip(numbers, after, before, strict=True):
+        for what, found, expected in (("shape", shape, other), ("dtype", dtype, kind)):
+            if found != expected:
+                raise AssertionError(f"gradcheck: the {what} of output {number} depends on the values of the inputs "
+                                     f"(got {found} and {expected}). Give outputs of one {what}.")
+    after, before = ([values for values, _, _ in part] for part in (after, before))
     return [(late - early) / (2 * eps) for late, early in zip(after, before, strict=True)]
 
 
@@ -338,6 +351,8 @@ class _Undefined(Function):
 class _Check:
     """One function at one place: the comparisons that `gradcheck` makes, each an error if it fails."""
 
+    error = GradcheckError
+
     def __init__(self, func, inputs, checked, recorded, eps, atol, rtol):
         self.func, self.inputs, self.checked, self.recorded = func, inputs, checked, recorded
         self.eps, self.atol, self.rtol = eps, atol, rtol
@@ -349,7 +364,7 @@ class _Check:
         return [np.zeros(_array(self.inputs[number]).shape) if gradient is None else np.array(_array(gradient))
                 for number, gradient in zip(self.checked, found, strict=True)]
 
-    def forward_mode(self, outputs, fast):
+    def forward_mode(self, outputs, fast, batched, with_undefined):
         """Derivatives along directions of the inputs, by tangents."""
         self.like = {number: _array(outputs[number]) for number in self.recorded}
         forward = ForwardCheck(self, _outputs)
@@ -363,6 +378,10 @@ class _Check:
             forward.projections(numerical, _components, np.random.default_rng(SEED), _draw, differences)
         else:
             forward.jacobians(numerical, _components)
+        if batched:
+            forward.batches(np.random.default_rng(SEED), _draw)
+        if with_undefined:
+            forward.undefined(np.random.default_rng(SEED), _draw)
 
     def gradients_of_zero(self, outputs, check_dtypes):
         """Gradients have the shape and kind of their inputs, and are zeros for zeros."""

@@ -15,9 +15,16 @@ class ForwardCheck:
 
     def along(self, number, direction):
         """The derivative of each output while one input moves in a direction, as flat arrays; zeros where constant."""
+        zeros = {other: np.zeros_like(self.check.inputs[other].detach().numpy()) for other in self.check.checked}
+        return self.pushed({**zeros, number: direction})
+
+    def pushed(self, directions):
+        """The same while several inputs move."""
         inputs = list(self.check.inputs)
         with dual_level():
-            inputs[number] = make_dual(inputs[number], from_numpy(direction))
+            for number, direction in directions.items():
+                given = inputs[number]
+                inputs[number] = make_dual(given.detach().requires_grad_(given.requires_grad), from_numpy(direction))
             outputs = self.outputs_of(self.check.func(*inputs))
             found = []
             for output in self.check.recorded:
@@ -25,6 +32,47 @@ class ForwardCheck:
                 found.append(np.zeros(tuple(outputs[output].shape)) if tangent is None
                              else np.array(tangent.detach().numpy()))
         return [values.reshape(-1) for values in found]
+
+    def batches(self, rng, draw):
+        """Several directions at once give what each gives by itself."""
+        import cygrad
+        from cygrad.autograd.gradcheck import GradcheckError
+        for number in self.check.checked:
+            place = self.check.inputs[number]
+            directions = np.stack([draw(place, rng) for _ in range(3)])
+
+            def pushed(direction, number=number, place=place):
+                def of_place(value):
+                    inputs = [*self.check.inputs]
+                    inputs[number] = value
+                    outputs = self.outputs_of(self.check.func(*inputs))
+                    return tuple(outputs[output] for output in self.check.recorded)
+
+                return cygrad.func.jvp(of_place, (place,), (direction,))[1]
+
+            found = cygrad.func.vmap(pushed)(from_numpy(directions))
+            expected = zip(*[self.along(number, direction) for direction in directions], strict=True)
+            for output, batch, single in zip(self.check.recorded, found, expected, strict=True):
+                values = np.array(batch.detach().numpy()).reshape(len(directions), -1)
+                if not np.allclose(values, np.stack(single), self.check.rtol, self.check.atol, equal_nan=True):
+                    raise GradcheckError(f"gradcheck: the batched tangent of output {output} along input {number} is "
+                                         f"wrong (got\n{values}\nexpected\n{np.stack(single)}).")
+
+    def undefined(self, rng, draw):
+        """Inputs without tangents count as those whose tangents are zeros, whichever they are."""
+        directions = {number: draw(self.check.inputs[number], rng) for number in self.check.checked}
+        for number in directions if len(directions) > 1 else ():
+            others = {other: direction for other, direction in directions.items() if other != number}
+            nothing = {other: np.zeros_like(direction) for other, direction in directions.items()}
+            for defined in ({number: directions[number]}, others):
+                found = self.pushed(defined)
+                for output, tangent, expected in zip(self.check.recorded, found, self.pushed({**nothing, **defined}),
+                                                     strict=True):
+                    if not np.allclose(tangent, expected, self.check.rtol, self.check.atol, equal_nan=True):
+                        raise self.check.error(
+                            f"gradcheck: the tangent of output {output} is wrong if only the inputs {list(defined)} "
+                            f"have one (got\n{tangent}\nexpected, as for zeros,\n{expected}). Take missing tangents "
+                            "for zeros in jvp.")
 
     def jacobians(self, numerical, components):
         """Every entry of every Jacobian, column by column."""

@@ -15,9 +15,8 @@ from cygrad import device as Device
 
 __all__ = [
     "SDPBackend", "compiled_with_cxx11_abi", "empty_permuted", "empty_strided", "from_file", "frombuffer", "get_device",
-    "get_device_module", "group_norm", "histogramdd", "is_distributed", "is_vulkan_available", "layer_norm",
-    "narrow_copy", "range", "sdpa_kernel", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt",
-    "typename",
+    "get_device_module", "histogramdd", "is_distributed", "is_vulkan_available", "narrow_copy", "range", "sdpa_kernel",
+    "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt", "typename",
 ]
 
 _TensorOrTensors = Tensor | tuple[Tensor, ...]
@@ -166,16 +165,6 @@ def from_file(filename, shared=False, size=0, *, dtype=None, **options):
     return cygrad.from_numpy(np.memmap(filename, dtype.numpy_dtype, "r+" if shared else "c", shape=(size,)))
 
 
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
-    """`nn.functional.group_norm`; `cudnn_enabled` is about another device."""
-    return cygrad.nn.functional.group_norm(input, num_groups, weight, bias, eps)
-
-
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
-    """`nn.functional.layer_norm`; `cudnn_enable` is about another device."""
-    return cygrad.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
-
-
 def narrow_copy(input, dim, start, length):
     """
     A copy of a part along one dimension; `narrow` gives a view of it.
@@ -186,6 +175,8 @@ def narrow_copy(input, dim, start, length):
     >>> cygrad.narrow_copy(cygrad.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
+    if dim >= input.ndim:
+        raise RuntimeError(f"narrow_copy: dimension out of range (got {dim} for {input.ndim} dimensions).")
     return input.narrow(dim, start, length).clone(memory_format=cygrad.contiguous_format)
 
 

@@ -22,6 +22,7 @@ from cygrad.composite import (
     grids,
     in_place,
     indexing,
+    log_sums,
     predicates,
     products,
     recurrent,
@@ -39,8 +40,8 @@ from cygrad.composite.out_forms import all_spelled
 __all__ = ["FUNCTIONS", "METHODS", "PROPERTIES"]
 
 _MODULES = (arithmetic, calculus, contraction, counting, diagonals, distances, dtypes, flips, float_parts, gamma,
-            geometry, grids, indexing, predicates, products, recurrent, reductions, rounding, scattering, searching,
-            shapes, stacking, statistics, windows)
+            geometry, grids, indexing, log_sums, predicates, products, recurrent, reductions, rounding, scattering,
+            searching, shapes, stacking, statistics, windows)
 # Pickles of version 0.1 name functions by these modules.
 sys.modules.update({f"{__name__}.{former}": module for former, module in {
     "differences": calculus, "numbers": float_parts, "placing": indexing, "questions": predicates, "turning": flips,

@@ -110,7 +110,7 @@ def _scaled(name, form, input, other, alpha, out=None):
     if type(alpha) is int and alpha == 1:
         return getattr(operators, name + form)(input, other, **options)
     if _check_alpha(name, input, other, alpha) == 0:                # a mask is taken as a whole or left out
-        part = other if alpha else operators.logical_and(other, False)
+        part = other if alpha else operators.logical_and(other, False) if isinstance(other, Tensor) else False
         return getattr(operators, name + form)(input, part, **options)
     return getattr(operators, f"{name}_scaled{form}")(input, other, alpha=alpha, **options)
 

@@ -175,7 +175,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
         if input.shape[item] <= edge_order:
             raise RuntimeError(f"gradient: each dimension needs more elements than edge_order (got shape "
                                f"{tuple(input.shape)} and edge_order {edge_order}).")
-    steps = _steps("gradient", spacing, input, dims)
+    steps = _steps("gradient", 1 if spacing is None else spacing, input, dims)
     return tuple(_gradient_along(input, item, step, edge_order) for item, step in zip(dims, steps, strict=True))
 
 

@@ -44,7 +44,7 @@ def into(operation, result, out):
     try:
         return operators.written(result.detach(), out=out)
     except RuntimeError as error:
-        raise RuntimeError(str(error).replace("written:", f"{operation}:", 1)) from None
+        raise type(error)(str(error).replace("written:", f"{operation}:", 1)) from None
 
 
 def category(tensor):

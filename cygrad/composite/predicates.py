@@ -1,6 +1,7 @@
 """Questions about tensors, and functions that many programs call though there is nothing to do on a CPU."""
 
 from cygrad._core.arrays.dtype import bool as boolean
+from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full_like
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
@@ -354,6 +355,8 @@ def sum_to_size(input, *size):
             reversed(shape), reversed(input.shape), strict=False)):
         raise RuntimeError(f"sum_to_size: the shape does not broadcast to that of the tensor (got {tuple(shape)} and "
                            f"{tuple(input.shape)}).")
+    if (not shape or tuple(shape) != tuple(input.shape)) and not (input.is_floating_point() or input.is_complex()):
+        input = operators.cast(input, int64)              # as all sums of integers
     return operators.sum_to(input, tuple(shape))
 
 

@@ -146,6 +146,11 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
     """
     if dim is None:
         dim = tuple(range(as_tensor_argument("aminmax", "input", input).ndim))
+        if not input.numel():
+            raise RuntimeError(f"aminmax: no elements have neither of them (got shape {tuple(input.shape)}).")
+    for target in out or ():
+        if target.dtype is not input.dtype:
+            raise RuntimeError(f"aminmax: expected out tensors of dtype {input.dtype} (got {target.dtype}).")
     found = operators.aminmax([operators.amin(input, dim, keepdim), operators.amax(input, dim, keepdim)])
     return into("aminmax", AMinMax(*found), out)
 
@@ -329,6 +334,13 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """
     if p is None or p == "fro":
         p = 2
+    elif p == "nuc":
+        from cygrad.linalg import matrix_norm  # late: it is made of what is here
+        dims = (0, 1) if dim is None and input.ndim == 2 else dim
+        if dims is None or isinstance(dims, int) or len(dims) != 2:
+            raise RuntimeError(f"norm: the nuclear norm is one of matrices (got shape {tuple(input.shape)} and "
+                               f"dim={dim}). Give two dimensions.")
+        return into("norm", matrix_norm(input, "nuc", tuple(dims), keepdim, dtype=dtype), out)
     elif isinstance(p, str):
         raise RuntimeError(f"norm: unknown norm (got {p!r}, expected a number or 'fro'). Use linalg for norms of "
                            "matrices.")

@@ -163,14 +163,7 @@ def unravel_index(indices, shape):
     sizes = tuple(size.__index__() for size in tuple(sizes))
     if any(size < 0 for size in sizes):
         raise ValueError(f"unravel_index: sizes must not be negative (got {sizes}).")
-    count = 1
-    for size in sizes:
-        count *= size
-    places = operators.where(operators.lt(indices, 0), operators.add(indices, count), indices)
-    if indices.numel() and bool(operators.any(operators.logical_or(operators.lt(places, 0),
-                                                                   operators.ge(places, count)))):
-        raise ValueError(f"unravel_index: index out of range (expected -{count} <= index < {count}).")
-    coordinates = []
+    places, coordinates = indices, []
     for size in reversed(sizes):
         coordinates.append(operators.remainder(places, max(1, size)))
         places = operators.floor_divide(places, max(1, size))

@@ -5,14 +5,15 @@ import warnings
 
 import numpy as np
 
+from cygrad._core.arrays.size import Size
 from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
 
-__all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "expand_as", "imag", "real", "reshape_as",
-           "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
+__all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "complex", "expand_as", "imag", "real",
+           "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
            "unsafe_split_with_sizes", "view_as"]
 METHODS = ["chunk", "expand_as", "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk",
            "unsafe_split", "unsafe_split_with_sizes", "view_as"]
@@ -124,7 +125,7 @@ def broadcast_shapes(*shapes):
             elif size not in (1, result[position]):
                 raise RuntimeError(f"broadcast_shapes: the shapes {', '.join(str(s) for s in shapes)} do not go "
                                    f"together (got sizes {result[position]} and {size} in dimension {-1 - position}).")
-    return tuple(reversed(result))
+    return Size(reversed(result))
 
 
 def broadcast_tensors(*tensors):
@@ -399,6 +400,21 @@ def _matrix_adjoint(self):
 
 
 # ---- parts of complex numbers
+
+def complex(real, imag, *, out=None):
+    as_tensor_argument("complex", "real", real), as_tensor_argument("complex", "imag", imag)
+    if not real.is_floating_point() or imag.dtype is not real.dtype:
+        raise RuntimeError(f"complex: both parts must be floating and of one dtype (got {real.dtype} and "
+                           f"{imag.dtype}). Convert with to().")
+    if out is None:
+        return operators.complex(real, imag)
+    if out.dtype is not real.dtype.to_complex():
+        raise RuntimeError(f"complex: expected out of dtype {real.dtype.to_complex()} (got {out.dtype}).")
+    return operators.complex(real, imag, out=out)
+
+
+complex.__doc__ = operators.complex.__doc__
+
 
 def real(input):
     """The real parts.

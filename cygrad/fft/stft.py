@@ -183,9 +183,10 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
     spectra = operators.transpose(spectra, 1, 2)
     if onesided:
         frames = operators.fft_c2r(spectra, (2,), scale, n_fft)
-    else:
+    elif return_complex:
         frames = operators.fft_c2c(spectra, (2,), scale, False)
-        frames = frames if return_complex else operators.real(frames)
+    else:                          # the other half of the spectrum of a real signal says nothing new
+        frames = operators.fft_c2r(operators.narrow(spectra, 2, 0, n_fft // 2 + 1), (2,), scale, n_fft)
     window = _window(operation, window, win_length, n_fft, frames)
     frames = operators.mul(frames, window)
     count = n_fft + hop_length * (frames.shape[1] - 1)

@@ -8,6 +8,8 @@ __all__ = ["fft2", "hfft2", "ifft2", "ihfft2", "irfft2", "rfft2"]
 
 def pair(operation, dim):
     """The dimensions, which must be given."""
+    if isinstance(dim, int):
+        return (dim,)
     if not isinstance(dim, (tuple, list)):
         raise TypeError(f"{operation}: argument 'dim' must be a tuple of ints (got {dim!r}).")
     return dim

@@ -208,6 +208,8 @@ def lstsq(A, B, rcond=None, *, driver=None):
                f"The least squares solution could not be computed because the input matrix does not have full rank "
                f"(error code: {info}).")
     residuals = values.new_empty((0,))
+    if solution.requires_grad:                  # it requires grad as the others do
+        residuals = operators.narrow(operators.flatten(operators.abs(solution)), 0, 0, 0)
     if m > n and driver != "gelsy" and (driver == "gels" or bool((values_of(rank) == n).all())):
         missed = operators.abs(operators.sub(operators.matmul(A, solution), B))
         residuals = operators.sum(operators.square(missed), (-2,))

@@ -305,7 +305,7 @@ def vander(x, N=None):
             [1., 2., 4.]])
     """
     if x.ndim == 0:
-        raise RuntimeError("linalg.vander: The input must be at least 1-dimensional (got shape ()).")
+        x = operators.reshape(x, (1,))
     count = x.shape[-1] if N is None else N
     if count <= 1:
         raise RuntimeError(f"linalg.vander: N must be greater than 1 (got {count}).")

@@ -54,7 +54,7 @@ class _Numbered(Module):
     def insert(self, index, module):
         """Put a module before position `index`."""
         if not isinstance(module, Module):
-            raise TypeError(f"insert: expected a Module (got {type(module).__name__}).")
+            raise AssertionError(f"insert: expected a Module (got {type(module).__name__}).")
         modules = list(self._modules.values())
         modules.insert(self._index(index, end=True), module)
         self._renumber(modules)

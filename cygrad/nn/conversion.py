@@ -16,6 +16,8 @@ def mover(args, kwargs):
         raise TypeError(f"to: unknown keyword arguments (got {', '.join(sorted(unknown))}).")
     memory_format = kwargs.pop("memory_format", None)
     dtype = device = None
+    if args and isinstance(args[0], (str, cygrad.device)) and len(args) > 1 and isinstance(args[1], bool):
+        raise TypeError(f"to: expected a dtype behind the device (got {args[1]}). Pass non_blocking by its name.")
     for value in [*args, *kwargs.values()]:
         if isinstance(value, cygrad.dtype) or value is float or value is complex:
             dtype = cygrad.promote_types(value, value)

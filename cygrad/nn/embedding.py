@@ -36,7 +36,7 @@ class _Table(Module):
                 raise AssertionError(f"{type(self).__name__}: the shape of the table does not match num_embeddings and "
                                      f"embedding_dim (got {tuple(weight.shape)}, expected "
                                      f"{(num_embeddings, embedding_dim)}).")
-            self.weight = Parameter(weight, requires_grad=not freeze)
+            self.weight = Parameter(weight, requires_grad=not freeze and weight.is_floating_point())
 
     def reset_parameters(self):
         """Draw new values; the padding row becomes zero."""

@@ -14,6 +14,14 @@ class _Statistics(Module):
     """What batch and instance normalization share: parameters and running statistics of channels."""
 
     ndims = ()                 # numbers of dimensions that the input may have; set by subclasses
+    _version = 2               # since batches are counted
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *lists):
+        key = prefix + "num_batches_tracked"
+        if (local_metadata.get("version") or 1) < 2 and self.track_running_stats and key not in state_dict:
+            own = self.num_batches_tracked
+            state_dict[key] = own if own is not None and not own.is_meta else cygrad.tensor(0, dtype=cygrad.int64)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
 
     def __init__(self, num_features, eps, momentum, affine, track_running_stats, device, dtype, bias):
         super().__init__()

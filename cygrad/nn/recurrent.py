@@ -33,6 +33,11 @@ def check_integer(operation, **arguments):
             raise TypeError(f"{operation}: {name} should be of type int, got: {type(value).__name__}")
 
 
+def _check_no_projection(proj_size):
+    if proj_size:
+        raise ValueError(f"proj_size argument is only supported for LSTM, not RNN or GRU (got {proj_size}).")
+
+
 class RNNBase(Module):
     """
     What `RNN`, `LSTM` and `GRU` share.
@@ -247,9 +252,10 @@ class RNN(RNNBase):
     """
 
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False,
-                 dropout=0.0, bidirectional=False, device=None, dtype=None):
+                 dropout=0.0, bidirectional=False, device=None, dtype=None, proj_size=0):
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity {nonlinearity!r}. Select from 'tanh' or 'relu'.")
+        _check_no_projection(proj_size)
         super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, num_layers, bias, batch_first, dropout,
                          bidirectional, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
@@ -296,6 +302,7 @@ class GRU(RNNBase):
     """
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-                 bidirectional=False, device=None, dtype=None):
+                 bidirectional=False, device=None, dtype=None, proj_size=0):
+        _check_no_projection(proj_size)
         super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
                          device=device, dtype=dtype)

@@ -1,5 +1,6 @@
 """Adam, and Adam with decoupled weight decay."""
 
+from cygrad import Tensor
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_betas, check_not_negative
@@ -51,6 +52,9 @@ class Adam(Optimizer):
 
     def check_options(self, group):
         """Raise ValueError for options that make no sense."""
+        if isinstance(group["lr"], Tensor) and group["foreach"] and not group["capturable"]:
+            raise ValueError(f"{type(self).__name__}: lr as a Tensor is not supported for capturable=False and "
+                             "foreach=True (got both). Pass a number, or leave foreach out.")
         check_not_negative(self, group, "lr", "eps", "weight_decay")
         check_betas(self, group)
 

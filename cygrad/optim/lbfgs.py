@@ -117,7 +117,7 @@ class _Step:
             state["prev_flat_grad"], state["prev_loss"] = gradient, value
             length = self.rate
             if state["n_iter"] == 1:                       # no scale is known yet
-                length *= min(1.0, 1.0 / float(gradient.abs().sum()))
+                length *= 1.0 / max(1.0, float(gradient.abs().sum()))
             slope = float(gradient.dot(direction))
             state["d"], state["t"] = direction, length
             if slope > -options["tolerance_change"]:

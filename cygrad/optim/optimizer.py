@@ -1,5 +1,6 @@
 """What all optimizers share: parameter groups, state, saving and loading."""
 
+import importlib
 from collections import defaultdict
 from copy import deepcopy
 
@@ -12,7 +13,7 @@ from cygrad.optim.hooks import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
-from cygrad.optim.parameter_checks import check_execution, names_and_parameters
+from cygrad.optim.parameter_checks import check_execution, names_and_parameters, sparse_gradients
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -25,7 +26,8 @@ class Optimizer:
 
     Steps are always fused: one pass over all parameters of a group, without Python's lock. So the options ``foreach``
     and ``fused``, by which other libraries choose among implementations, are accepted and change nothing;
-    ``capturable`` and ``differentiable`` are accepted as False only.
+    ``capturable`` is accepted as False only. With ``differentiable`` the step is part of the graph: parameters, which
+    may then be results of operations with a ``.grad``, are changed by recorded operations, and so is the state.
 
     Several threads may step the same parameters at the same time, with optimizers of their own or one in common
     (Hogwild training). Updates may then overwrite each other: results depend on timing, memory stays sound.
@@ -59,6 +61,7 @@ class Optimizer:
         self.param_groups = []
         if isinstance(params, Tensor):
             raise TypeError("params: expected an iterable of tensors or dicts (got a Tensor). Put it into a list.")
+        self._check_defaults()
         groups = list(params)
         if not groups:
             raise ValueError("params: optimizer got an empty parameter list.")
@@ -89,12 +92,12 @@ class Optimizer:
             raise ValueError("add_param_group: a group without 'params' (got "
                              f"{sorted(map(str, param_group))}). Enter the parameters under that name.")
         group = dict(param_group)
-        names, group["params"] = names_and_parameters(group["params"])
-        if names:
-            group["param_names"] = names
         for name, default in self.defaults.items():
             if group.setdefault(name, default) is REQUIRED:
                 raise ValueError(f"add_param_group: option {name!r} has no default. Add it to the group.")
+        names, group["params"] = names_and_parameters(group["params"], group.get("differentiable"))
+        if names:
+            group["param_names"] = names
         check_execution(self, group)
         self.check_options(group)
         for other in self.param_groups:
@@ -104,6 +107,12 @@ class Optimizer:
         if not taken.isdisjoint(group["params"]):
             raise ValueError("add_param_group: some parameters appear in more than one parameter group.")
         self.param_groups.append(group)
+
+    def _check_defaults(self):
+        """The options of the constructor, as far as they are there, before anything is asked of the parameters."""
+        if REQUIRED not in self.defaults.values():
+            check_execution(self, self.defaults)
+            self.check_options(self.defaults)
 
     def check_options(self, group):
         """Raise ValueError for options that make no sense; for subclasses."""
@@ -127,7 +136,14 @@ class Optimizer:
             with cygrad.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            self.update(group)
+            if sparse_gradients:
+                from cygrad.optim.sparse_steps import update_all
+                update_all(self, group)
+            elif group.get("differentiable"):
+                with cygrad.enable_grad():
+                    importlib.import_module("cygrad.optim.recorded_steps").recorded_update(self, group)
+            else:
+                self.update(group)
         return loss
 
     def update(self, group):

@@ -4,10 +4,12 @@ import warnings
 
 from cygrad import Tensor
 
-__all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters"]
+__all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters", "sparse_gradients"]
+
+sparse_gradients = []          # not empty once there has been one; see cygrad.sparse.gradients
 
 
-def names_and_parameters(params):
+def names_and_parameters(params, differentiable=False):
     """The names, if there are any (else None), and the parameters of a group."""
     if isinstance(params, Tensor):
         params = [params]
@@ -24,7 +26,7 @@ def names_and_parameters(params):
     for param in params:
         if not isinstance(param, Tensor):
             raise TypeError(f"add_param_group: optimizer can only optimize Tensors (got {type(param).__name__}).")
-        if not param.is_leaf and not param.retains_grad:
+        if not param.is_leaf and not param.retains_grad and not differentiable:
             raise ValueError("add_param_group: can't optimize a non-leaf Tensor (got one made by "
                              f"{param.grad_fn.name()}).")
     if len(set(params)) != len(params):
@@ -34,11 +36,10 @@ def names_and_parameters(params):
 
 
 def check_execution(optimizer, group):
-    """Options that choose how a step is executed: there is one way, which is fused, and outside of every graph."""
+    """Options that choose how a step is executed: fused and outside of every graph, or as operations of one."""
     name = type(optimizer).__name__
-    if group.get("differentiable"):
-        raise RuntimeError(f"{name}: differentiable=True is not there: a step changes parameters in place, outside "
-                           "the graph. Compute the new parameters with operations of tensors.")
+    if group.get("differentiable") and group.get("fused"):
+        raise RuntimeError(f"{name}: `fused` does not support `differentiable` (got True for both). Leave fused None.")
     if group.get("capturable"):
         raise RuntimeError(f"{name}: capturable=True needs a device that replays graphs (got parameters on the CPU). "
                            "Leave it False.")

@@ -4,13 +4,16 @@ from numbers import Number
 
 import numpy as np
 
+from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.arrays.dtype import dtype as Dtype
 from cygrad._core.arrays.dtype import get_default_dtype, int64, promote_types
 from cygrad._core.arrays.placement import is_meta_place
 from cygrad._core.creation.access import elements
 from cygrad._core.creation.creation import from_numpy
-from cygrad._core.creation.factories import empty, empty_like
+from cygrad._core.creation.factories import empty, empty_like, zeros
+from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.conversion import values_of
 from cygrad.random import draws
@@ -95,10 +98,16 @@ def _finished(array, dtype, out, requires_grad):
     """The tensor over a new array, or cast from it, or `out` with its values."""
     result = draws.tensor_over(array).to(dtype)
     if out is not None:
-        if tuple(as_tensor_argument("random", "out", out).shape) != tuple(result.shape):
-            raise RuntimeError(f"out has another shape (got {tuple(out.shape)}, expected {tuple(result.shape)}).")
-        return out.copy_(result)
+        return operators.written(result, out=as_tensor_argument("random", "out", out))
     return result.requires_grad_() if requires_grad else result
+
+
+def _after(drawn, out, *parameters):
+    """Drawn numbers as results of parameters that require grad: with a history, and with gradients of zero."""
+    for parameter in parameters:
+        if isinstance(parameter, Tensor) and parameter.requires_grad and is_grad_enabled() and out is None:
+            drawn = operators.where(zeros((), dtype=bool_dtype), parameter, drawn)
+    return drawn
 
 
 # ---- distributions
@@ -334,7 +343,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
     shape = np.broadcast_shapes(*(tuple(x.shape) if isinstance(x, Tensor) else np.shape(x)
                                   for x in (mean, std)))
     array = draws.normal(generator, shape, kind) * stds.astype(kind) + means.astype(kind)
-    return _finished(array, model.dtype, out, requires_grad)
+    return _after(_finished(array, model.dtype, out, requires_grad), out, mean, std)
 
 
 def bernoulli(input, p=None, *, generator=None, out=None):
@@ -375,7 +384,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     probabilities = check_probabilities(input if p is None else p, "bernoulli")
     array = draws.bernoulli(chosen(generator, "bernoulli"), probabilities, tuple(input.shape),
                             draws.drawn_in(input.dtype))
-    return _finished(array, input.dtype, out, False)
+    return _after(_finished(array, input.dtype, out, False), out, input)
 
 
 def check_probabilities(p, operation):
@@ -420,6 +429,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     >>> cygrad.multinomial(cygrad.tensor([0., 0., 1.]), 2, replacement=True)
     tensor([2, 2])
     """
+    if out is not None and out.dtype is not int64:
+        raise RuntimeError(f"multinomial: expected out of dtype int64 (got {out.dtype}).")
     if as_tensor_argument("multinomial", "input", input).ndim not in (1, 2):
         raise RuntimeError(f"multinomial: weights must have 1 or 2 dimensions (got shape {tuple(input.shape)}).")
     if not input.is_floating_point():

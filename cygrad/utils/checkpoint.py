@@ -7,20 +7,113 @@ reentrant one is a custom function that runs a backward of its own inside backwa
 """
 
 import contextlib
+import threading
+import traceback
 import weakref
 
+from cygrad._core.dispatch.autocast import Again
+from cygrad._core.engine.plan_inspection import restricted, running
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.user_warnings import PACKAGE, warn_user
 from cygrad.autograd.function import Function
 from cygrad.autograd.run import backward
 from cygrad.autograd.saved import saved_tensors_hooks
 from cygrad.random import get_rng_state, set_rng_state
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
+__all__ = [
+    "CheckpointError", "DefaultDeviceType", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+    "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop", "set_device_states",
+]
 
 
 class CheckpointError(RuntimeError):
     """Computing a second time was not the same as computing the first time."""
+
+
+class _Choices(threading.local):
+    """What blocks say instead of the arguments of the same names."""
+
+    early_stop = debug = None
+
+
+_choices = _Choices()
+
+
+@contextlib.contextmanager
+def _chosen(name, value):
+    former = getattr(_choices, name)
+    setattr(_choices, name, value)
+    try:
+        yield
+    finally:
+        setattr(_choices, name, former)
+
+
+def set_checkpoint_early_stop(enable):
+    """
+    A block in which checkpoints stop computing again as soon as they may, or never, whatever their `early_stop` says.
+
+    Parameters
+    ----------
+    enable : bool
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with set_checkpoint_early_stop(False):
+    ...     y = checkpoint(cygrad.exp, x)
+    """
+    return _chosen("early_stop", enable)
+
+
+def set_checkpoint_debug_enabled(enabled):
+    """A block in which checkpoints note for errors where tensors were saved (True), or not (False); None: as told."""
+    return _chosen("debug", enabled)
+
+
+def noop_context_fn():
+    """The default of `context_fn`: two contexts that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+class DefaultDeviceType:
+    """The type of device that checkpoints take for granted: there is the CPU."""
+
+    @staticmethod
+    def set_device_type(device="cpu"):
+        """Without effect."""
+
+    @staticmethod
+    def get_device_type():
+        """The CPU."""
+        return "cpu"
+
+
+def get_device_states(*args):
+    """States of other devices' generators, for the arguments that are there: none."""
+    return [], []
+
+
+def set_device_states(devices, states, *, device_type=None):
+    """Without effect: there are no other devices."""
+
+
+def detach_variable(inputs):
+    """The tensors of a tuple without their history, other values as they are."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"detach_variable: only a tuple of tensors is supported (got {type(inputs).__name__}).")
+    return tuple(value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
+                 for value in inputs)
+
+
+def check_backward_validity(inputs):
+    """Warn if none of the values is a Tensor that requires grad."""
+    if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
+        warn_user("checkpoint: None of the inputs have requires_grad=True. Gradients will be None.")
 
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False,
@@ -39,9 +132,9 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     context_fn : callable, optional
         Returns two context managers, for the first and the second time of computing.
     determinism_check : {"default", "none"}
-        Shapes and dtypes are always compared; accepted for programs that pass it.
+        Whether shapes and dtypes of what is saved are compared with those of the first time.
     debug : bool, default False
-        Accepted for programs that pass it.
+        Note, both times, which line saved each tensor; errors then list them.
     early_stop : bool, default True
         Stop computing again as soon as everything that is needed is there.
     preserve_rng_state : bool, default True
@@ -79,12 +172,15 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
             raise ValueError(f"checkpoint: use_reentrant=True takes arguments by position and no context_fn (got "
                              f"{', '.join([*kwargs, *(['context_fn'] if context_fn else [])])}). Use "
                              "use_reentrant=False.")
+        check_backward_validity(args)
         return Reentrant.apply(function, preserve_rng_state, *args)
-    first, second = (contextlib.nullcontext(), contextlib.nullcontext()) if context_fn is None else context_fn()
+    first, second = (context_fn or noop_context_fn)()
     if not is_grad_enabled():
         with first:
             return function(*args, **kwargs)
-    frame = Frame(function, args, kwargs, second, early_stop, preserve_rng_state)
+    early_stop = early_stop if _choices.early_stop is None else _choices.early_stop
+    debug = debug if _choices.debug is None else _choices.debug
+    frame = Frame(function, args, kwargs, second, early_stop, preserve_rng_state, determinism_check != "none", debug)
     with saved_tensors_hooks(frame.pack, frame.unpack), first:
         return function(*args, **kwargs)
 
@@ -139,10 +235,10 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
 class Holder:
     """Stands in for one saved tensor; has it for a while after it was computed again."""
 
-    __slots__ = ("__weakref__", "tensor")
+    __slots__ = ("__weakref__", "asked_in", "tensor")
 
     def __init__(self):
-        self.tensor = None
+        self.tensor = self.asked_in = None            # the backward that has got the tensor
 
 
 class Enough(BaseException):
@@ -164,35 +260,54 @@ class KeepArguments(Function):
         raise AssertionError("the node only keeps tensors")
 
 
+def _looks(tensor, debug):
+    """Shape, dtype and device of a tensor as text, and with `debug` the line of the user's that has it saved."""
+    looks = f"{tuple(tensor.shape)} {tensor.dtype} {tensor.device}"
+    if not debug:
+        return looks, ""
+    lines = [line for line in traceback.extract_stack() if not line.filename.startswith(PACKAGE)]
+    return looks, f", saved by {lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}" if lines else ""
+
+
 class Frame:
     """One call of a checkpointed function: what it takes to do it again."""
 
-    def __init__(self, function, args, kwargs, context, early_stop, preserve_rng_state):
+    def __init__(self, function, args, kwargs, context, early_stop, preserve_rng_state, compare, debug):
         from cygrad import empty
         self.function, self.context, self.early_stop = function, context, early_stop
+        self.compare, self.debug = compare, debug
         self.random_state = get_rng_state() if preserve_rng_state else None
+        self.autocast = Again()
         values = [*args, *kwargs.values()]
         self.names, self.count = list(kwargs), len(args)
         self.places = [place for place, value in enumerate(values) if isinstance(value, Tensor)]
         kept = KeepArguments.apply(empty(0, requires_grad=True), *[values[place] for place in self.places])
         self.node = kept.grad_fn
         self.values = [None if isinstance(value, Tensor) else value for value in values]
-        self.holders = []
+        self.holders, self.saved = [], []
 
     def pack(self, tensor):
         """In place of a tensor: its holder."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
+        if self.compare:
+            self.saved.append(_looks(tensor, self.debug))
         return holder
 
     def unpack(self, holder):
         """The tensor, computed again unless that has happened already."""
+        calls = running()
         if holder.tensor is None:
+            if calls and calls[0] == holder.asked_in:
+                raise CheckpointError("checkpoint: Unpack is being triggered for a tensor that was either never "
+                                      "recomputed, or already unpacked once (got a second ctx.saved_tensors in one "
+                                      "backward). Ask once, and keep what it gives in a variable.")
             self.compute_again()
             if holder.tensor is None:
                 raise CheckpointError("checkpoint: fewer tensors were saved when the function was computed again than "
                                       "the first time. It must do the same each time that it is called.")
         tensor, holder.tensor = holder.tensor, None
+        holder.asked_in = calls[0] if calls else None
         return tensor
 
     def compute_again(self):
@@ -201,7 +316,7 @@ class Frame:
         for place, tensor in zip(self.places, self.node.saved_tensors, strict=True):
             values[place] = tensor
         args, kwargs = values[:self.count], dict(zip(self.names, values[self.count:], strict=True))
-        position = 0
+        position, found = 0, []
 
         def give(tensor):
             nonlocal position
@@ -210,6 +325,8 @@ class Frame:
                 if holder is not None:
                     holder.tensor = tensor.detach()
             position += 1
+            if self.compare:
+                found.append(_looks(tensor, self.debug))
             if self.early_stop and position == len(self.holders):
                 raise Enough
             return tensor.detach()
@@ -218,7 +335,7 @@ class Frame:
         if self.random_state is not None:
             set_rng_state(self.random_state)
         try:
-            with saved_tensors_hooks(give, lambda tensor: tensor), enable_grad(), self.context:
+            with saved_tensors_hooks(give, lambda tensor: tensor), enable_grad(), self.autocast, self.context:
                 self.function(*args, **kwargs)
         except Enough:
             pass
@@ -228,7 +345,21 @@ class Frame:
         if position != len(self.holders):
             raise CheckpointError(f"checkpoint: another number of tensors was saved when the function was computed "
                                   f"again (got {position}, expected {len(self.holders)}). It must do the same each "
-                                  "time that it is called.")
+                                  "time that it is called." + self.listed(found))
+        if any(first != second for (first, _), (second, _) in zip(self.saved, found, strict=False)):
+            raise CheckpointError("checkpoint: recomputed values have different metadata than those that were saved "
+                                  "the first time. The function must do the same each time that it is called."
+                                  + self.listed(found))
+
+    def listed(self, found):
+        """What was saved and what was recomputed, for errors: where both differ, or with `debug` all of it."""
+        lines = []
+        for place in range(max(len(self.saved), len(found))):
+            first, second = (part[place] if place < len(part) else ("nothing", "") for part in (self.saved, found))
+            if first[0] != second[0] or self.debug:
+                lines.append(f"\ntensor at position {place}:\n    saved: {first[0]}{first[1]}\n    recomputed: "
+                             f"{second[0]}{second[1]}")
+        return "".join(lines) if self.debug else "".join(lines) + "\nPass debug=True to see which lines saved them."
 
 
 # ------------------------------------------------------------------------------------------------------------ reentrant
@@ -241,6 +372,7 @@ class Reentrant(Function):
         """The function's result, unrecorded."""
         ctx.function = function
         ctx.random_state = get_rng_state() if preserve_rng_state else None
+        ctx.autocast = Again()
         ctx.places = [place for place, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.values = [None if isinstance(value, Tensor) else value for value in args]
         ctx.save_for_backward(*[args[place] for place in ctx.places])
@@ -249,6 +381,9 @@ class Reentrant(Function):
     @staticmethod
     def backward(ctx, *grads):
         """Compute again, recorded, and go back through that."""
+        if restricted():
+            raise RuntimeError("checkpoint: with use_reentrant=True backward runs another backward, so grad() and "
+                               "inputs= cannot reach what is inside (got one of them). Use use_reentrant=False.")
         values, leaves = list(ctx.values), []
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             values[place] = tensor.detach().requires_grad_(tensor.requires_grad)
@@ -257,7 +392,7 @@ class Reentrant(Function):
         try:
             if ctx.random_state is not None:
                 set_rng_state(ctx.random_state)
-            with enable_grad():
+            with enable_grad(), ctx.autocast:
                 results = ctx.function(*values)
         finally:
             set_rng_state(present)

@@ -173,3 +173,29 @@ def test_F3_sequential(use_reentrant, segments):
         assert cygrad.allclose(x.grad, expected[0]) and cygrad.allclose(layers[0].weight.grad, expected[1])
     with pytest.raises(ValueError, match="segments must lie between"):
         checkpoint_sequential(model, 6, x)
+
+
+def test_F3_saved_tensors_are_to_be_asked_for_once():
+    class Asking(cygrad.autograd.Function):
+        times = 2
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            for _ in range(Asking.times):
+                (x,) = ctx.saved_tensors
+            return grad * 2 * x / x
+
+    x = leaf(1.0, 2.0)
+    with pytest.raises(CheckpointError, match="already unpacked once"):
+        checkpoint(lambda x: Asking.apply(x * 1), x, use_reentrant=False).sum().backward()
+    Asking.times = 1
+    y = checkpoint(lambda x: Asking.apply(x * 1), x, use_reentrant=False).sum()
+    x.grad = None
+    y.backward(retain_graph=True)
+    y.backward()                             # another backward may ask again
+    assert x.grad.tolist() == [4, 4]

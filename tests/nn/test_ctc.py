@@ -96,8 +96,8 @@ LOG = cygrad.zeros(4, 1, 3)
 
 @pytest.mark.parametrize(("match", "arguments"), [
     (r"\(T, N, C\)", (LOG[0, 0], cygrad.tensor([[1]]), [4], [1])),
-    ("integers of shape", (LOG, cygrad.ones(1, 1), [4], [1])),
-    ("integers of shape", (LOG, cygrad.tensor([[1], [2]]), [4], [1])),
+    ("must be integral", (LOG, cygrad.ones(1, 1), cygrad.tensor([4.0]), [1])),
+    ("targets must be of shape", (LOG, cygrad.tensor([[1], [2]]), [4], [1])),
     ("blank must be in label range", (LOG, cygrad.tensor([[1]]), [4], [1], 3)),
     ("size batch_size", (LOG, cygrad.tensor([[1]]), [4, 4], [1])),
     ("input_lengths to have values from 0 to 4", (LOG, cygrad.tensor([[1]]), [5], [1])),

@@ -243,8 +243,6 @@ def test_options_are_checked(name, options, text):
 def test_ways_of_execution(name):
     w = [cygrad.ones(1, requires_grad=True)]
     getattr(optim, name)(w, foreach=True)
-    with pytest.raises(RuntimeError, match="differentiable"):
-        getattr(optim, name)(w, differentiable=True)
     if name in ("Adam", "AdamW", "SGD", "Adagrad"):
         getattr(optim, name)(w, fused=True)
         with pytest.raises(RuntimeError, match="cannot be True together"):

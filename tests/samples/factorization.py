@@ -55,6 +55,7 @@ def apart(make, dtype):
 
 
 WRAPPED = {
+    "linalg.ldl_solve": lambda lib: lambda A, B: lib.linalg.ldl_solve(*lib.linalg.ldl_factor(A), B),
     "linalg.cholesky": lambda lib: lambda A, **options: lib.linalg.cholesky(definite(lib, A), **options),
     "linalg.cholesky_ex": lambda lib: lambda A, **options: lib.linalg.cholesky_ex(definite(lib, A), **options),
     "linalg.eigh": eigh,
@@ -87,6 +88,9 @@ SAMPLES = {
         call((4, 2), (4, 1), driver="gels"), call((0, 4, 2), (0, 4, 1))]),
     "linalg.householder_product": only_floating([
         call((3, 2), (2,), low=-0.5, high=0.5), call((2, 3, 3), (2, 2), low=-0.5, high=0.5)]),
+    "linalg.ldl_factor": [NO_MATRIX, *only_floating([lambda make, dtype: Sample((make((3, 3)),), fixed=(0,)),
+                                                     lambda make, dtype: Sample((make((2, 4, 4)),), fixed=(0,))])],
+    "linalg.ldl_solve": [lambda make, dtype: Sample((make((3, 3)), make((3, 2))), fixed=(0, 1))],
     "geqrf": [NO_MATRIX, *only_floating([lambda make, dtype: Sample((make((3, 2)),), fixed=(0,))])],
 }
 COMPLEX = set(SAMPLES)
@@ -94,6 +98,8 @@ HELPERS = {
     "linalg_check_phase": "linalg.svd",
     "linalg_cholesky_ex": "linalg.cholesky",
     "linalg_geqrf": "geqrf",
+    "linalg_ldl_factor_ex": "linalg.ldl_factor",
+    "linalg_ldl_solve": "linalg.ldl_solve",
     "linalg_qr": "linalg.qr",
     "linalg_svd": "linalg.svd",
     "linalg_svdvals": "linalg.svdvals",

@@ -14,6 +14,7 @@ from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
 from cygrad._core.graph.override import call_override
+from cygrad._core.table.operator import functions
 
 
 cdef object sizes_of(tuple args, object size, str operation):
@@ -34,10 +35,7 @@ cdef object place(object result, object out, object dtype, bint needs_grad, str 
     check_out(out, operation)
     if dtype is not None and (<Tensor>out).array.dtype != (<Tensor>result).array.dtype:
         raise RuntimeError(f"{operation}: out has another dtype (got {out.dtype}, expected {result.dtype})")
-    if out.shape != result.shape:
-        raise RuntimeError(f"{operation}: out has another shape (got {tuple(out.shape)}, expected "
-                           f"{tuple(result.shape)})")
-    return out.copy_(result)
+    return functions["written"](result, out=out)
 
 
 cdef int check_out(object out, str operation) except -1:

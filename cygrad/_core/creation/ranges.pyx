@@ -9,6 +9,8 @@ from cygrad._core.creation.creation cimport (
     check_place, dtype_or, empty_tensor, finish, plain_number, tensor_from)
 from cygrad._core.graph.tensor cimport Tensor
 
+from cygrad._core.table.operator import functions
+
 cdef extern from "<complex.h>" nogil:
     double complex cpow(double complex, double complex)
 
@@ -51,8 +53,10 @@ cdef int64_t _length(object start, object end, object step, int dtype) except -1
     cdef double length, first = start, last = end, by = step
     if not isfinite(first) or not isfinite(last):
         raise RuntimeError(f"arange: start and end must be finite (got {start} and {end})")
-    if by == 0 or (dtype == INT64 and int(step) == 0):
+    if by == 0:
         raise RuntimeError(f"arange: step must not be zero (got {step})")
+    if dtype == INT64 and isfinite(by) and int(step) == 0:
+        raise ValueError(f"arange: as an integer the step is zero (got {step}). Give a floating dtype.")
     if not isfinite(by):
         raise RuntimeError(f"arange: step must be finite (got {step})")
     if (last < first) if by > 0 else (last > first):
@@ -162,10 +166,7 @@ cdef object _deliver(Tensor result, int dtype, object out, bint needs_grad, bint
         result = tensor_from(result, dtype, operation)
     if out is None:
         return finish(result, needs_grad, meta)
-    if out.shape != result.shape:
-        raise RuntimeError(f"{operation}: out has another shape (got {tuple(out.shape)}, expected "
-                           f"{tuple(result.shape)})")
-    return out.copy_(result)
+    return functions["written"](result, out=out)
 
 
 # ---- linspace and logspace -----------------------------------------------------------------------
@@ -248,6 +249,10 @@ cdef object _space(object start, object end, object steps, double base, bint log
     cdef Tensor result
     cdef int64_t n
     cdef int code
+    for bound in (start, end):
+        if isinstance(bound, Tensor) and (<Tensor>bound).array.ndim:
+            raise RuntimeError(f"{operation}: only supports 0-dimensional start and end tensors (got shape "
+                               f"{tuple(bound.shape)}). Take one element.")
     start, end = plain_number(start, operation), plain_number(end, operation)
     if isinstance(steps, bool) or not hasattr(steps, "__index__"):
         raise TypeError(f"{operation}: argument 'steps' must be an integer (got {steps!r})")

@@ -4,7 +4,7 @@ from libc.stdint cimport uint32_t
 from cygrad._core.arrays.array cimport array_empty_like, array_t, same_shape, shape_text
 from cygrad._core.arrays.dtype cimport category, dtype_name
 from cygrad._core.arrays.value cimport value_t
-from cygrad._core.dispatch.tangents cimport has_tangents
+from cygrad._core.dispatch.tangents cimport has_tangents, tangent_of
 from cygrad._core.elementwise.elementwise cimport copy_into
 from cygrad._core.graph.boxing cimport frame_t
 from cygrad._core.graph.inplace cimport bump_version, check_inplace
@@ -13,6 +13,8 @@ from cygrad._core.graph.tensor cimport Tensor, requires_grad
 from cygrad._core.graph.tensor_identity cimport replace_array
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.table.operator cimport LIST_RESULT, Operator
+
+from cygrad._core.graph.user_warnings import warn_user
 
 
 cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t needed) except -1:
@@ -23,6 +25,9 @@ cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t neede
             raise RuntimeError(f"{operator.name}: out= does not record gradients, but an argument requires grad. Use "
                                "the form without out=, or no_grad().")
         check_inplace(<Tensor>tensor, operator.name, False)
+        if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
+            raise NotImplementedError(f"{operator.name}: out= does not keep tangents, but out has one. Use the form "
+                                      "without out=.")
     if thread_state().dual_level and has_tangents(operator, frame):
         raise RuntimeError(f"{operator.name}: out= does not keep tangents, but an argument has one. Use the form "
                            "without out=.")
@@ -46,9 +51,9 @@ cdef object write_out(Operator operator, value_t *results, object out):
                                f"{dtype_name(target.array.dtype).decode()}). Use an out of the result's dtype.")
         if not same_shape(array, target.array):
             if target.array.size:
-                raise RuntimeError(f"{operator.name}: out has the wrong shape (got "
-                                   f"{shape_text(target.array).decode()}, expected {shape_text(array).decode()}). "
-                                   "Use an empty tensor or one of that shape.")
+                warn_user(f"{'out' if operator.name == 'written' else operator.name + ': out'} was resized, as it has "
+                          f"another shape than the result (got {shape_text(target.array).decode()}, expected "
+                          f"{shape_text(array).decode()}). Pass an empty tensor, or one of that shape.")
             _replace_array(target, array)
         else:
             check(copy_into(target.array, array))

@@ -10,7 +10,9 @@ Which tangent a result has is said by the rules of `tangent_rules`, from the ope
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t
-from cygrad._core.arrays.dtype cimport is_complex, is_differentiable
+from libc.string cimport memcmp
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.arrays.dtype cimport is_complex, is_differentiable, itemsize
 from cygrad._core.graph.boxing cimport frame_t, plain_object
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, fit_recorded
@@ -47,7 +49,7 @@ def enter_level():
     Returns
     -------
     int
-        Its number.
+        How deep it lies in others: 0.
 
     Raises
     ------
@@ -64,7 +66,7 @@ def enter_level():
     level = <int32_t>(atomic_add(&_last, 1) + 1)         # in one step: no two threads are in one level
     _levels[level] = {}
     state.dual_level = level
-    return level
+    return 0                             # how deep it lies in others: levels are not nested
 
 
 def exit_level(level=None):
@@ -84,9 +86,9 @@ def exit_level(level=None):
     cdef thread_state_t *state = thread_state()
     if not state.dual_level:
         raise RuntimeError("exit_dual_level: this thread is in no level. Enter one with dual_level().")
-    if level is not None and level != state.dual_level:
-        raise RuntimeError(f"exit_dual_level: another level is the current one (got level {level}, expected "
-                           f"{state.dual_level}). Leave the levels in the opposite order of entering.")
+    if level is not None and level != 0:
+        raise RuntimeError(f"exit_dual_level: another level is the current one (got level {level}, expected 0). Leave "
+                           "the levels in the opposite order of entering.")
     ended = state.dual_level
     state.dual_level = 0                 # first: to free the tangents may run code of the user's
     _levels.pop(ended)
@@ -109,8 +111,7 @@ cdef class Level:
 
 def current_level():
     """The number of the level that this thread is in, or None."""
-    cdef int32_t level = thread_state().dual_level
-    return level if level > 0 else None
+    return 0 if thread_state().dual_level > 0 else None
 
 
 @cython.binding(False)      # methods check what they are called on
@@ -127,6 +128,19 @@ cdef class paused:
     def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
         thread_state().dual_level = self.level
         return False
+
+
+@cython.binding(False)
+cdef class unnoted(paused):
+    """For the length of a ``with`` block nobody notes what the thread does: it works on numbers that do not change."""
+
+    def __enter__(self):
+        self.level = thread_state().dual_level
+        thread_state().dual_level = 0
+        return self
+
+
+functions["unnoted"] = unnoted
 
 
 # ------------------------------------------------------------------------------------------------------------ tangents
@@ -198,12 +212,12 @@ cdef Tensor _same_view(Tensor view, Tensor tangent):
         return functions["view_as_complex"](pairs)
 
 
-cdef Tensor _zeros_over(Tensor tensor):
+cdef Tensor _zeros_over(Tensor tensor, object dtype=None):
     """Zeros with the strides of a tensor, so that every view of it has its like."""
     shape, strides = tuple(tensor.shape), tuple(tensor.stride())
     extent = 1 + sum([(size - 1) * step for size, step in zip(shape, strides)]) if tensor.numel() else 0
     with paused():
-        return functions["as_strided"](zeros(extent, dtype=tensor.dtype), shape, strides, 0)
+        return functions["as_strided"](zeros(extent, dtype=tensor.dtype if dtype is None else dtype), shape, strides, 0)
 
 
 def fitted(Tensor gradient not None, Tensor argument not None):
@@ -214,13 +228,22 @@ def fitted(Tensor gradient not None, Tensor argument not None):
 def laid_out(Tensor tangent not None, Tensor tensor not None):
     """A copy of a tangent with the strides of its tensor."""
     if not tensor.numel():
-        return zeros_like(tensor)
+        return zeros_like(tensor, dtype=tangent.dtype)
     for dim, (size, step) in enumerate(zip(tensor.shape, tensor.stride())):
         if step == 0 and size > 1:           # expanded: all elements are one, and so are their tangents
             narrow = functions["narrow"]
             found = laid_out(narrow(tangent, dim, 0, 1), narrow(tensor, dim, 0, 1))
             return functions["expand"](found, tuple(tensor.shape))
-    return _zeros_over(tensor).copy_(tangent)
+    return _zeros_over(tensor, tangent.dtype).copy_(tangent)
+
+
+def lies_alike(Tensor tangent not None, Tensor tensor not None):
+    """Have both the same strides, in memory of the same extent?"""
+    cdef array_t *a = tangent.array
+    cdef array_t *b = tensor.array
+    return (memcmp(a.strides, b.strides, a.ndim * sizeof(int64_t)) == 0 and a.storage != NULL and b.storage != NULL
+            and a.storage.nbytes // itemsize(a.dtype) == b.storage.nbytes // itemsize(b.dtype)
+            and (a.data - a.storage.data) // itemsize(a.dtype) == (b.data - b.storage.data) // itemsize(b.dtype))
 
 
 def tangent(Tensor tensor not None):

@@ -7,9 +7,9 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from cygrad._core.arrays.dtype cimport category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
+from cygrad._core.arrays.dtype cimport FLOAT16, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
 from cygrad._core.arrays.value cimport (
-    ARRAY, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
     value_t)
 from cygrad._core.graph.override cimport is_plain, overrides
 from cygrad._core.graph.tensor cimport Tensor, as_tensor
@@ -43,13 +43,35 @@ cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
                                  &frame.objects[i], made, &frame.overridden)
         if not frame.overridden:
             _check_dtypes(&operator.descriptor, frame)
+            if operator.descriptor.arguments[0].kind == OPERAND and _only_numbers(frame):
+                _check_numbers(operator)
     except BaseException:
         unbox(frame)
         raise
     return made
 
 
+cdef inline bint _only_numbers(const frame_t *frame) noexcept:
+    cdef int i
+    for i in range(frame.n):
+        if frame.objects[i] != NULL:
+            return False
+    return True
+
+
+# Of nothing but Python numbers sums, differences, products and quotients are Tensors; other operators want one.
+_of_numbers = frozenset(["add", "add_scaled", "sub", "sub_scaled", "mul", "div", "trunc_divide", "floor_divide"])
+
+
+cdef int _check_numbers(Operator operator) except -1:
+    if operator.name not in _of_numbers:
+        raise TypeError(f"{operator.name}: expected a Tensor among the arguments (got nothing but numbers). Convert "
+                        "one with tensor().")
+    return 0
+
+
 cdef int[4] _refusals = [REFUSES_BOOL, REFUSES_INTEGERS, REFUSES_REALS, REFUSES_COMPLEX]      # by category
+cdef int _all_refusals = REFUSES_BOOL | REFUSES_INTEGERS | REFUSES_REALS | REFUSES_COMPLEX
 _kinds = ("bool", "integer", "real", "complex")
 
 
@@ -58,14 +80,21 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
     Note whether there are dtypes that kernels do not compute in, and refuse tensors whose common dtype is of a kind
     that the operator does not compute for.
     """
-    cdef int i, highest = -1
-    frame.stored = any_stored(frame.values, frame.n)
+    cdef int i, dtype, highest = -1
     for i in range(frame.n):
-        if frame.values[i].kind == ARRAY and (
-                highest < 0 or category(frame.values[i].of.array.dtype) > category(highest)):
-            highest = frame.values[i].of.array.dtype
+        if frame.values[i].kind == ARRAY:
+            dtype = frame.values[i].of.array.dtype
+            if dtype >= FLOAT16:
+                frame.stored = True
+            if highest < 0 or dtype != highest and category(dtype) > category(highest):
+                highest = dtype
+        elif (frame.values[i].kind == ARRAYS or frame.values[i].kind == DTYPE) and any_stored(&frame.values[i], 1):
+            frame.stored = True
     if highest < 0 or not op.flags & _refusals[category(highest)]:
         return 0
+    if op.flags & _all_refusals == REFUSES_BOOL:        # there is arithmetic, only not of truth values
+        raise RuntimeError(f"{op.name.decode()}: is not supported for bool tensors. Use logical_not() or "
+                           "logical_xor(), or convert with to() first.")
     accepted = ", ".join([_kinds[i] for i in range(4) if not op.flags & _refusals[i]])
     raise NotImplementedError(f"{op.name.decode()}: not implemented for {dtype_name(highest).decode()} (expected a "
                               f"dtype that is {accepted}). Convert with to() first.")

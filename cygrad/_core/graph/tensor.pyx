@@ -556,6 +556,9 @@ cdef class Tensor:
     def __setitem__(self, key, value):
         protocol.setitem(self, key, value)
 
+    def __delitem__(self, key):
+        raise TypeError("a Tensor does not support deleting items. Select what is to stay, as with x[mask].")
+
 
 cdef dict _slot_functions = dict.fromkeys((
     "__init__", "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__",

@@ -204,7 +204,9 @@ def forget_gradients(parameters):
     parameters : iterable of Tensor
     """
     cdef Tensor parameter
-    note_step(parameters, None, NULL, "")
+    if thread_state().dual_level:
+        parameters = list(parameters)
+        note_step(parameters, None, NULL, "")
     for parameter in parameters:
         if parameter.gradient != NULL:
             set_gradient(parameter, None)

@@ -73,7 +73,7 @@ static double shifted_chebyshev_w(double x, double n) { return chebyshev_w(2 * x
 /* p[k + 1] = 2 x p[k] - 2 k p[k - 1] */
 static double hermite_h(double x, double n) {
     double before = 0, last = 1, next, k;
-    if (n < 0) return 0;
+    if (n <= -1) return 0;
     if (isnan(x) || !(n < MOST_TERMS)) return NAN;
     for (k = 0; k < trunc(n); k++) {
         next = 2 * (x * last - k * before);
@@ -87,7 +87,7 @@ static double hermite_h(double x, double n) {
 /* p[k + 1] = x p[k] - k p[k - 1] */
 static double hermite_he(double x, double n) {
     double before = 0, last = 1, next, k;
-    if (n < 0) return 0;
+    if (n <= -1) return 0;
     if (isnan(x) || !(n < MOST_TERMS)) return NAN;
     for (k = 0; k < trunc(n); k++) {
         next = x * last - k * before;
@@ -101,7 +101,7 @@ static double hermite_he(double x, double n) {
 /* (k + 1) p[k + 1] = (2 k + 1 - x) p[k] - k p[k - 1] */
 static double laguerre_l(double x, double n) {
     double before = 0, last = 1, next, k;
-    if (n < 0) return 0;
+    if (n <= -1) return 0;
     if (isnan(x) || !(n < MOST_TERMS)) return NAN;
     for (k = 0; k < trunc(n); k++) {
         next = ((2 * k + 1 - x) * last - k * before) / (k + 1);
@@ -115,7 +115,7 @@ static double laguerre_l(double x, double n) {
 /* (k + 1) p[k + 1] = (2 k + 1) x p[k] - k p[k - 1] */
 static double legendre_p(double x, double n) {
     double before = 0, last = 1, next, k;
-    if (n < 0) return 0;
+    if (n <= -1) return 0;
     if (isnan(x) || !(n < MOST_TERMS)) return NAN;
     for (k = 0; k < trunc(n); k++) {
         next = ((2 * k + 1) * x * last - k * before) / (k + 1);

@@ -43,12 +43,6 @@ from cygrad.nn.functional.convolution import (
 from cygrad.nn.functional.ctc import ctc_loss
 from cygrad.nn.functional.distance import cosine_similarity, pairwise_distance, pdist
 from cygrad.nn.functional.embedding import embedding, embedding_bag
-from cygrad.nn.functional.fractional import (
-    fractional_max_pool2d,
-    fractional_max_pool2d_with_indices,
-    fractional_max_pool3d,
-    fractional_max_pool3d_with_indices,
-)
 from cygrad.nn.functional.grid_sampling import affine_grid, grid_sample
 from cygrad.nn.functional.gumbel import gumbel_softmax
 from cygrad.nn.functional.layers import bilinear, dropout, linear, normalize, one_hot, pad
@@ -135,3 +129,11 @@ from cygrad.nn.functional.resampling import (
     upsample_bilinear,
     upsample_nearest,
 )
+
+
+def __getattr__(name):
+    if name.startswith("fractional_max_pool"):       # loaded when one of them is first asked for
+        from cygrad.nn.functional import fractional_pooling
+        if name in fractional_pooling.__all__:
+            return getattr(fractional_pooling, name)
+    raise AttributeError(f"module 'cygrad.nn.functional' has no attribute {name!r}")

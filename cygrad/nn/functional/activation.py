@@ -96,6 +96,8 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
     if as_tensor_argument("hardtanh", "input", input).dtype is uint8 and min_val < 0:
         raise RuntimeError(f"hardtanh: uint8 has no negative numbers (got min_val={min_val}, expected 0 or more). "
                            "Convert with to() first.")
+    if not input.is_floating_point():
+        min_val, max_val = int(min_val), int(max_val)              # integers stay integers
     return write_into(input, _hardtanh, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
 
 

@@ -29,8 +29,9 @@ def _with_batch(input, n, p, training, inplace, operation):
         raise RuntimeError(f"{operation}: expected {n + 1}D or {n + 2}D input (got a {input.ndim}D input).")
     if input.ndim == n + 2:
         return _channels(input, p, training, inplace, operation)
-    result = _channels(input.unsqueeze(0), p, training, inplace, operation)
-    return input if inplace else result.squeeze(0)
+    if inplace:
+        return _channels(input.unsqueeze_(0), p, training, True, operation).squeeze_(0)
+    return _channels(input.unsqueeze(0), p, training, False, operation).squeeze(0)
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
@@ -119,7 +120,7 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """`alpha_dropout` of whole channels (dimension 1)."""
-    if input.ndim < 2:
+    if input.ndim < 2 and training and p and input.numel():
         raise RuntimeError("feature_alpha_dropout: feature dropout requires at least 2 dimensions in the input (got "
                            f"{input.ndim}).")
     shape = tuple(input.shape[:2]) + (1,) * (input.ndim - 2)

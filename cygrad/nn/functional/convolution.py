@@ -1,6 +1,7 @@
 """Convolutions and their transposes: the rows of the operator table with the options that users know."""
 
 import cygrad
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
@@ -24,6 +25,7 @@ def spread(value, n, operation, name):
 
 def _with_batch(input, n, operation):
     """The input with a dimension of images, and whether it had none."""
+    as_tensor_argument(operation, "input", input)
     if input.ndim == n + 2:
         return input, False
     if input.ndim == n + 1:

@@ -20,6 +20,8 @@ _LOG_ZERO = -1e30
 
 
 def _lengths(operation, name, lengths, count, longest):
+    if isinstance(lengths, cygrad.Tensor) and (lengths.is_floating_point() or lengths.is_complex()):
+        raise RuntimeError(f"{operation}: {name} must be integral (got {lengths.dtype}). Convert with .long().")
     lengths = lengths.flatten().tolist() if isinstance(lengths, cygrad.Tensor) else list(lengths)
     if len(lengths) != count:
         raise RuntimeError(f"{operation}: {name} must be of size batch_size (got {len(lengths)}, expected {count}).")
@@ -95,9 +97,10 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         log_probs = log_probs.unsqueeze(1)
         targets = targets.reshape(1, -1) if targets.ndim == 1 else targets
     steps, count, classes = log_probs.shape
-    if targets.is_floating_point() or targets.ndim not in (1, 2) or (targets.ndim == 2 and targets.shape[0] != count):
-        raise RuntimeError(f"ctc_loss: targets must be integers of shape ({count}, S) or one after the other (got "
-                           f"shape {tuple(targets.shape)} of {targets.dtype}).")
+    if targets.ndim not in (1, 2) or (targets.ndim == 2 and targets.shape[0] != count):
+        raise RuntimeError(f"ctc_loss: targets must be of shape ({count}, S) or one after the other (got shape "
+                           f"{tuple(targets.shape)}).")
+    targets = targets.long()
     if not 0 <= blank < classes:
         raise RuntimeError(f"ctc_loss: blank must be in label range (got {blank}, expected 0 to {classes - 1}).")
     input_lengths = [input_lengths] if isinstance(input_lengths, int) else input_lengths

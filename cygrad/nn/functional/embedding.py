@@ -44,6 +44,14 @@ def _share_gradients(rows, index):
     return rows
 
 
+def _looked_up(weight, index, padding, sparse):
+    """Rows of a table."""
+    if sparse and weight.requires_grad and cygrad.is_grad_enabled():
+        from cygrad.sparse.gradients import look_up
+        return look_up(weight, index, padding)
+    return _embedding(weight, index, padding)
+
+
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """
     Rows of `weight`, looked up by index.
@@ -62,7 +70,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     scale_grad_by_freq : bool, default False
         Whether the gradient of a row is divided by how often it was looked up.
     sparse : bool, default False
-        Accepted; gradients are dense.
+        Whether the gradient that a leaf gets is a sparse tensor, with the rows that were looked up.
 
     Returns
     -------
@@ -82,10 +90,12 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             [1.]])
     """
     as_tensor_argument("embedding", "input", input)
-    padding = _check_padding("embedding", padding_idx, as_tensor_argument("embedding", "weight", weight).size(0))
+    if as_tensor_argument("embedding", "weight", weight).ndim != 2:
+        raise RuntimeError(f"embedding: 'weight' must be 2-D (got shape {tuple(weight.shape)}).")
+    padding = _check_padding("embedding", padding_idx, weight.size(0))
     if max_norm is not None:
         _limit_norms("embedding", weight, input, max_norm, norm_type)
-    rows = _embedding(weight, input, padding)
+    rows = _looked_up(weight, input, padding, sparse)
     return _share_gradients(rows, input) if scale_grad_by_freq else rows
 
 
@@ -120,7 +130,7 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     ------
     ValueError
         For shapes, offsets or options that do not fit together.
-    IndexError
+    RuntimeError
         If an index is out of range.
 
     Examples
@@ -142,6 +152,9 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
         if input.shape != per_sample_weights.shape:
             raise ValueError("embedding_bag: per_sample_weights must have the same shape as the input (got "
                              f"{tuple(per_sample_weights.shape)}, expected {tuple(input.shape)}).")
+        if per_sample_weights.dtype is not weight.dtype:
+            raise RuntimeError(f"embedding_bag: expected per_sample_weights to have the type of weight (got "
+                               f"{per_sample_weights.dtype} and {weight.dtype}).")
         if mode != "sum":
             raise NotImplementedError("embedding_bag: per_sample_weights is only supported for mode='sum' (got "
                                       f"mode={mode!r}).")
@@ -150,7 +163,10 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     if max_norm is not None:
         _limit_norms("embedding_bag", weight, input, max_norm, norm_type)
     index = input.flatten()
-    rows = _embedding(weight, index, padding)
+    try:
+        rows = _looked_up(weight, index, padding, sparse)
+    except IndexError as error:
+        raise RuntimeError(str(error).replace("embedding:", "embedding_bag:", 1)) from None
     if scale_grad_by_freq:
         rows = _share_gradients(rows, index)
     if per_sample_weights is not None:

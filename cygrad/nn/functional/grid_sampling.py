@@ -4,8 +4,17 @@ import itertools
 import math
 
 import cygrad
+from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["affine_grid", "grid_sample"]
+
+
+def _aligned(operation, align_corners):
+    """Whether -1 and 1 are the middles of the outer pixels; not to say it is worth a warning, as it once was so."""
+    if align_corners is None:
+        warn_user(f"{operation}: align_corners defaults to False, which was True in early versions of programs for "
+                  "PyTorch. Pass align_corners=True or False.")
+    return bool(align_corners)
 
 
 def _pixels(grid, size, align_corners):
@@ -130,7 +139,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     --------
     >>> import cygrad
     >>> image = cygrad.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
-    >>> cygrad.nn.functional.grid_sample(image, cygrad.zeros(1, 1, 1, 2))
+    >>> cygrad.nn.functional.grid_sample(image, cygrad.zeros(1, 1, 1, 2), align_corners=False)
     tensor([[[[2.5000]]]])
     """
     if mode not in ("bilinear", "nearest", "bicubic"):
@@ -154,6 +163,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
                            f"{input.shape}).")
     if mode == "bicubic" and n != 2:
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input.")
+    align_corners = _aligned("grid_sample", align_corners)
     # The last coordinate of the grid belongs to the first dimension of the image.
     positions = [_pixels(grid.select(-1, n - 1 - dim), input.shape[2 + dim], align_corners) for dim in range(n)]
     if mode == "bicubic":
@@ -192,7 +202,7 @@ def affine_grid(theta, size, align_corners=None):
     Examples
     --------
     >>> import cygrad
-    >>> cygrad.nn.functional.affine_grid(cygrad.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 1, 2))
+    >>> cygrad.nn.functional.affine_grid(cygrad.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 1, 2), align_corners=False)
     tensor([[[[-0.5000,  0.0000],
               [ 0.5000,  0.0000]]]])
     """
@@ -204,6 +214,7 @@ def affine_grid(theta, size, align_corners=None):
                          f"4) for 5D size (got theta of shape {theta.shape} and size {tuple(size)}).")
     if min(size) <= 0:
         raise ValueError(f"affine_grid: expected non-zero, positive output size (got {tuple(size)}).")
+    align_corners = _aligned("affine_grid", align_corners)
     lines = []
     for count in size[2:]:
         ends = 1 if align_corners else (count - 1) / count

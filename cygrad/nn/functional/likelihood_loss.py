@@ -130,6 +130,10 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
     if options is not None:
         raise NotImplementedError("linear_cross_entropy: options choose among implementations, of which there is one "
                                   f"(got {options!r}). Leave it out.")
+    if linear_weight.ndim > 2 and input.ndim != 2:
+        raise RuntimeError(f"linear_cross_entropy: a K-dimensional loss, which linear_weight of shape "
+                           f"{tuple(linear_weight.shape)} defines, requires batched input (got shape "
+                           f"{tuple(input.shape)}, expected (N, {linear_weight.shape[-1]})).")
     scores = linear(input, linear_weight.reshape(-1, linear_weight.shape[-1])).reshape(
         *input.shape[:-1], *linear_weight.shape[:-1])
     if linear_bias is not None:

@@ -29,7 +29,7 @@ def resolve_reduction(size_average, reduce, reduction, operation):
     return reduction
 
 
-def _check_reduction(reduction, operation, known=_REDUCTIONS):
+def check_reduction(reduction, operation, known=_REDUCTIONS):
     if reduction not in known:
         raise ValueError(f"{operation}: {reduction} is not a valid value for reduction "
                          f"(expected one of {', '.join(known)}).")
@@ -41,7 +41,7 @@ def reduced(losses, reduction, operation):
         return losses.mean()
     if reduction == "sum":
         return losses.sum()
-    _check_reduction(reduction, operation)
+    check_reduction(reduction, operation)
     return losses
 
 
@@ -237,7 +237,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
         If a target is not a class.
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "nll_loss")
-    _check_reduction(reduction, "nll_loss")
+    check_reduction(reduction, "nll_loss")
     return _nll_loss(input, target, weight, ignore_index, reduction)[0]
 
 
@@ -281,7 +281,7 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     """
     if size_average is not None or reduce is not None:
         reduction = resolve_reduction(size_average, reduce, reduction, "cross_entropy")
-    _check_reduction(reduction, "cross_entropy")
+    check_reduction(reduction, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0 (got {label_smoothing}).")
     if not target.is_floating_point():

@@ -6,7 +6,7 @@ import cygrad
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import logsigmoid, softplus
 from cygrad.nn.functional.distance import cosine_similarity, pairwise_distance
-from cygrad.nn.functional.loss import reduced, resolve_reduction
+from cygrad.nn.functional.loss import check_reduction, reduced, resolve_reduction
 
 __all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss",
            "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss", "triplet_margin_loss",
@@ -248,6 +248,9 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     reduction = resolve_reduction(size_average, reduce, reduction, "multi_margin_loss")
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: only p == 1 and p == 2 supported (got {p}).")
+    check_reduction(reduction, "multi_margin_loss")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError(f"multi_margin_loss: weight must be one-dimensional (got shape {tuple(weight.shape)}).")
     rows, classes, single = _as_rows("multi_margin_loss", input, target, True)
     if weight is not None and tuple(weight.shape) != (rows.shape[1],):
         raise RuntimeError(f"multi_margin_loss: inconsistent weight size (got {tuple(weight.shape)}, expected "
@@ -286,6 +289,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         For shapes or classes that do not fit.
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "multilabel_margin_loss")
+    check_reduction(reduction, "multilabel_margin_loss")
     rows, classes, single = _as_rows("multilabel_margin_loss", input, target, False)
     counts = (classes >= 0).long().cumprod(1)
     classes = classes * counts                               # class 0, where none is meant, with a count of 0

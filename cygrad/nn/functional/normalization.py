@@ -214,8 +214,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         eps = 2.0 ** -52 if input.dtype in (cygrad.float64, cygrad.complex128) else 2.0 ** -23
     if input.dtype.is_floating_point and (weight is None or weight.dtype is input.dtype):
         return _rms_norm(input, weight, dims, eps)[0]
-    squares = input * input.conj() if input.dtype.is_complex else cygrad.square(input)
-    result = input * cygrad.rsqrt(squares.mean(tuple(range(-dims, 0)), keepdim=True) + eps)
+    result = input * cygrad.rsqrt(cygrad.square(input).mean(tuple(range(-dims, 0)), keepdim=True) + eps)
     return result if weight is None else (result * weight).to(input.dtype)
 
 

@@ -52,12 +52,19 @@ def _output_size(input, output_size, n, operation):
     return tuple(old if size is None else size for size, old in zip(sizes, input.shape[-n:], strict=True))
 
 
+def _check_adaptive(n, input, output_size, operation):
+    if n > 1 and input.ndim <= n and not isinstance(output_size, int):
+        raise ValueError(f"{operation}: Input dimension should be at least {n + 1} (got {input.ndim}).")
+
+
 def _adaptive_max(n, input, output_size, return_indices):
+    _check_adaptive(n, input, output_size, f"adaptive_max_pool{n}d")
     values, indices = _adaptive_max_pool(input, _output_size(input, output_size, n, f"adaptive_max_pool{n}d"))
     return (values, indices) if return_indices else values
 
 
 def _adaptive_average(n, input, output_size):
+    _check_adaptive(n, input, output_size, f"adaptive_avg_pool{n}d")
     return _adaptive_avg_pool(input, _output_size(input, output_size, n, f"adaptive_avg_pool{n}d"))
 
 

@@ -97,6 +97,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         sizes = _each(size, n, "size")
     else:
         scales = _each(scale_factor, n, "scale_factor")
+        if not all(math.isfinite(scale) for scale in scales):
+            raise RuntimeError(f"interpolate: scale_factor must be finite (got {scale_factor}).")
         sizes = tuple(math.floor(float(old) * scale) for old, scale in zip(input.shape[2:], scales, strict=True))
         if recompute_scale_factor:
             scales = None

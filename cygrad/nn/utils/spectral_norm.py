@@ -34,6 +34,23 @@ class SpectralNorm:
     def __call__(self, module, inputs):
         setattr(module, self.name, self.compute_weight(module, module.training))
 
+    def saved(self, module, state_dict, prefix, local_metadata):
+        """Note the version of what is saved."""
+        local_metadata.setdefault("spectral_norm", {})[self.name + ".version"] = 1
+
+    def before_load(self, module, state_dict, prefix, local_metadata, *lists):
+        """Give the state of early versions, which had the weight and not the right vector, what it lacks."""
+        key = prefix + self.name
+        if local_metadata.get("spectral_norm", {}).get(self.name + ".version", 0) >= 1 or key not in state_dict:
+            return
+        if any(key + end not in state_dict for end in ("_orig", "_u")):
+            return                             # what is missing is said by what loads it
+        with cygrad.no_grad():
+            weight, u, plain = state_dict[key + "_orig"], state_dict[key + "_u"], state_dict.pop(key)
+            matrix, sigma = as_matrix(weight, self.dim), (weight / plain).mean()
+            v = (cygrad.linalg.pinv(matrix.t() @ matrix) @ matrix.t() @ u.unsqueeze(1)).squeeze(1)
+            state_dict[key + "_v"] = v * (sigma / cygrad.dot(u, matrix @ v))
+
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
     """
@@ -68,6 +85,8 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     module.register_buffer(name + "_u", u)
     module.register_buffer(name + "_v", v)
     module.register_forward_pre_hook(hook)
+    module.register_state_dict_post_hook(hook.saved)
+    module.register_load_state_dict_pre_hook(hook.before_load)
     return module
 
 

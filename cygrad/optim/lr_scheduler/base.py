@@ -9,6 +9,11 @@ from cygrad.optim.optimizer import Optimizer
 __all__ = ["LRScheduler", "check_optimizer", "current", "one_for_each_group", "set_option"]
 
 
+
+def _plain(method):
+    """The function of a method, which is another object each time that it is asked for."""
+    return getattr(method, "__func__", method)
+
 class LRScheduler:
     """
     The base of all schedules.
@@ -66,6 +71,7 @@ class LRScheduler:
     def _initial_step(self):
         """Go to the first step."""
         self._step_count = 0
+        self._optimizer_step = _plain(self.optimizer.step)
         self._is_initial = True
         try:
             self.step()
@@ -89,7 +95,10 @@ class LRScheduler:
         epoch : int, optional
             Go to this one instead. Deprecated.
         """
-        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+        if self._step_count == 1 and _plain(self.optimizer.step) is not self._optimizer_step:
+            warnings.warn("`optimizer.step()` was replaced after the scheduler was made, so that it cannot see whether "
+                          "that was called first. Call it before `lr_scheduler.step()`.", UserWarning, stacklevel=2)
+        elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call `optimizer.step()` "
                           "first: the other way round the first rate of the schedule is never used.", UserWarning,
                           stacklevel=2)
@@ -132,7 +141,7 @@ class LRScheduler:
 
     def state_dict(self):
         """All attributes but the optimizer, as a dict."""
-        return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("optimizer", "_optimizer_step")}
 
     def load_state_dict(self, state_dict):
         """Take over what `state_dict` returned."""

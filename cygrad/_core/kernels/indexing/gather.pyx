@@ -404,6 +404,10 @@ cdef int take_along_dim_kernel(const value_t *arguments, value_t *results) noexc
         status = check_index_dtype(b"take_along_dim", index, RUNTIME_ERROR)
     if status != OK:
         return status
+    if index.dtype != INT64:
+        snprintf(message(), MESSAGE, b"take_along_dim: indices must be int64 (got %s). Convert them with .long().",
+                 dtype_name(index.dtype))
+        return RUNTIME_ERROR
     if arguments[2].kind == NOTHING:
         wide_self, wide_index, dim = reshaped(self, 1, &self.size), reshaped(index, 1, &index.size), 0
         status = OK if wide_self != NULL and wide_index != NULL else MEMORY_ERROR

@@ -113,7 +113,7 @@ cdef int _read_target(loss_t *loss, const value_t *target, const value_t *weight
         snprintf(message(), MESSAGE, b"%s: target has the wrong shape for input %s (got %s, expected %s).",
                  loss.name,
                  list_text(loss.ndim, loss.shape), shape_text(array), list_text(n, expected))
-        return VALUE_ERROR
+        return VALUE_ERROR if n and array.ndim and array.shape[0] != expected[0] else RUNTIME_ERROR
     loss.target = as_contiguous(array, -1)
     if loss.target == NULL:
         return MEMORY_ERROR

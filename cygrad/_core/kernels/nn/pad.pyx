@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, strcmp
-from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_t, release, retain
+from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_t, release, retain, shape_text
 from cygrad._core.arrays.dtype cimport INT64, itemsize
 from cygrad._core.arrays.value cimport NOTHING, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
@@ -80,6 +80,8 @@ cdef int _make_padding(const char *operation, mode_t mode, const value_t *pad_va
         before, after, size = pad[2 * i], pad[2 * i + 1], shape[dim]
         # A reflection leaves out the border itself; one turn is all there is of a circle.
         most = LARGEST if mode == CONSTANT or (mode == REPLICATE and size) else size - 1 if mode == REFLECT else size
+        if mode == CIRCULAR:
+            most += min(before, 0) + min(after, 0) if before > -LARGEST and after > -LARGEST else 0
         if before == 0 and after == 0:
             continue
         if not -LARGEST < before <= most or not -LARGEST < after <= most or size + before + after < 0:
@@ -167,11 +169,16 @@ cdef int _source_offsets(const padding_t *padding, const array_t *array, int dim
                          array_t **offsets) noexcept nogil:
     """For each position of a padded dimension, the byte offset of its source."""
     cdef int64_t i, length = padding.shape[dim], step = array.strides[dim] * itemsize(array.dtype)
+    cdef int64_t before = padding.before[dim], first = 0
+    if padding.mode == CIRCULAR:             # the circle is what remains where a padding is negative
+        first = max(-before, 0)
+        before = max(before, 0)
+        size -= first + max(-padding.after[dim], 0)
     offsets[0] = array_empty(INT64, 1, &length)
     if offsets[0] == NULL:
         return MEMORY_ERROR
     for i in range(length):
-        (<int64_t *>offsets[0].data)[i] = _source_of(padding.mode, i - padding.before[dim], size) * step
+        (<int64_t *>offsets[0].data)[i] = (first + _source_of(padding.mode, i - before, size)) * step
     return OK
 
 
@@ -215,13 +222,19 @@ cdef int pad_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     cdef array_t *self
     cdef padding_t padding
     cdef mode_t mode = CONSTANT
-    cdef int status = array_argument(b"pad", b"self", &arguments[0], &self)
+    cdef int dim, status = array_argument(b"pad", b"self", &arguments[0], &self)
     if status == OK:
         status = _mode(&arguments[2], &mode)
     if status == OK:
         status = _make_padding(b"pad", mode, &arguments[1], self.ndim, self.shape, &padding)
     if status != OK:
         return status
+    if mode == REFLECT or mode == REPLICATE:
+        for dim in range(max(0, self.ndim - arguments[1].count // 2 - 1), self.ndim):
+            if self.shape[dim] == 0:
+                snprintf(message(), MESSAGE, b"pad: expected possibly 0 batch size and other non-zero dimensions for "
+                         b"the input (got shape %s). Pad with a constant.", shape_text(self))
+                return RUNTIME_ERROR
     if mode == CONSTANT:
         return _pad_constant(&padding, self, &arguments[3], &results[0])
     return _pad_own(&padding, self, &results[0])

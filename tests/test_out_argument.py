@@ -1,0 +1,87 @@
+"""``out=``: another shape, overlapping memory, tangents; and that warnings point at the caller's line."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+import cygrad
+import cygrad.autograd.forward_ad as forward
+
+FUNCTIONS = {
+    "add": (lambda out: cygrad.add(cygrad.ones(2), 1, out=out), [2, 2]),
+    "sum": (lambda out: cygrad.sum(cygrad.ones(2, 2), 1, out=out), [2, 2]),
+    "mm": (lambda out: cygrad.mm(cygrad.ones(1, 2), cygrad.ones(2, 2), out=out), [[2, 2]]),
+    "cat": (lambda out: cygrad.cat([cygrad.ones(1), cygrad.zeros(1)], out=out), [1, 0]),
+    "arange": (lambda out: cygrad.arange(2.0, out=out), [0, 1]),
+    "zeros": (lambda out: cygrad.zeros(2, out=out), [0, 0]),
+    "randn": (lambda out: cygrad.randn(2, out=out) * 0, [0, 0]),
+    "addbmm": (lambda out: cygrad.addbmm(cygrad.zeros(1, 1), cygrad.ones(1, 1, 2), cygrad.ones(1, 2, 1), out=out),
+               [[2]]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_another_shape(name):
+    function, expected = FUNCTIONS[name]
+    out = cygrad.full((3,), 7.0)
+    version = out._version
+    with pytest.warns(UserWarning, match="was resized") as caught:
+        function(out)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert out.tolist() == expected or (name == "randn" and out.shape == (2,))
+    assert out._version > version
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        empty = cygrad.empty(0)
+        assert function(empty).tolist() == expected
+
+
+def test_several_results():
+    values, places = cygrad.zeros(5), cygrad.zeros(4, dtype=cygrad.int64)
+    with pytest.warns(UserWarning, match="was resized"):
+        cygrad.max(cygrad.tensor([[1.0, 3.0], [4.0, 2.0]]), 1, out=(values, places))
+    assert values.tolist() == [3, 4] and places.tolist() == [1, 0]
+
+
+def test_overlapping_memory_is_read_first():
+    x = cygrad.arange(4.0)
+    cygrad.add(x[:3], 1, out=x[1:])
+    assert x.tolist() == [0, 1, 2, 3]
+    x = cygrad.arange(4.0)
+    cygrad.cat([x[2:], x[:2]], out=x)
+    assert x.tolist() == [2, 3, 0, 1]
+    with pytest.raises(RuntimeError, match="share one place in memory"):
+        cygrad.add(cygrad.ones(3), 1, out=cygrad.zeros(1).expand(3))
+
+
+def test_another_dtype():
+    out = cygrad.zeros(2, dtype=cygrad.float64)
+    assert cygrad.mul(cygrad.ones(2), 1.5, out=out).tolist() == [1.5, 1.5]
+    with pytest.raises(RuntimeError, match="cannot be cast"):
+        cygrad.mul(cygrad.ones(2), 1.5, out=cygrad.zeros(2, dtype=cygrad.int64))
+    for call in (lambda: cygrad.multinomial(cygrad.ones(2), 1, out=cygrad.zeros(1)),
+                 lambda: cygrad.aminmax(cygrad.ones(2, 2), dim=0, out=(cygrad.zeros(2), cygrad.zeros(2).double())),
+                 lambda: cygrad.complex(cygrad.ones(1), cygrad.ones(1), out=cygrad.zeros(1).cdouble())):
+        with pytest.raises(RuntimeError, match="dtype"):
+            call()
+
+
+def test_tangents():
+    with forward.dual_level():
+        dual = forward.make_dual(cygrad.ones(2), cygrad.ones(2))
+        for function in (lambda: cygrad.add(cygrad.ones(2), 1, out=dual), lambda: cygrad.zeros(2, out=dual),
+                         lambda: cygrad.addbmm(cygrad.ones(2), cygrad.ones(1, 1, 2), cygrad.ones(1, 2, 2), out=dual)):
+            with pytest.raises(NotImplementedError, match="does not keep tangents"):
+                function()
+
+
+def test_once_for_each_line():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            cygrad.nn.functional.affine_grid(cygrad.zeros(1, 2, 3), (1, 1, 2, 2))
+    assert [(Path(warning.filename).name, "align_corners" in str(warning.message)) for warning in caught] == [
+        (Path(__file__).name, True)]
+    with pytest.warns(UserWarning, match="align_corners"):
+        cygrad.nn.functional.grid_sample(cygrad.ones(1, 1, 2, 2), cygrad.zeros(1, 2, 2, 2))
