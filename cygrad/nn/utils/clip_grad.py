@@ -1,10 +1,10 @@
 """Gradients that are too large made smaller."""
 
-import warnings
 from types import GeneratorType
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
@@ -109,7 +109,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     generated = isinstance(parameters, GeneratorType)
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if generated and not parameters:
-        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+        warn_user("`parameters` is an empty generator, no gradient clipping will occur.")
     with cygrad.no_grad():
         total = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None], norm_type,
                                error_if_nonfinite)
