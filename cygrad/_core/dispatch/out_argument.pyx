@@ -50,8 +50,8 @@ cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t neede
                                "the form without out=, or no_grad().")
         check_inplace(<Tensor>tensor, operator.name, False)
         if _overlaps(&operator.descriptor, frame, (<Tensor>tensor).array):
-            raise RuntimeError(f"{operator.name}: elements of out share one place in memory with others of an argument. "
-                               "Pass an out of its own, or clone() the argument.")
+            raise RuntimeError(f"{operator.name}: elements of out share one place in memory with others of an argument."
+                               " Pass an out of its own, or clone() the argument.")
         if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
             raise NotImplementedError(f"{operator.name}: out= does not keep tangents, but out has one. Use the form "
                                       "without out=.")
