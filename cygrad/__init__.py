@@ -100,8 +100,8 @@ from math import e, inf, nan, pi
 # Loaded when they are first asked for: most programs need only some of them, and importing takes its time. They use the
 # functions above, under the name of the package.
 _LATE = {**{name: (f"cygrad.{name}", None) for name in (
-    "compiling", "config", "distributed", "distributions", "func", "nn", "optim", "safetensors",
-    "serialization", "utils")},
+    "array_api", "compiling", "config", "distributed", "distributions", "func", "multiprocessing", "nn", "optim",
+    "profiler", "safetensors", "serialization", "signal", "sparse", "utils")},
          "compile": ("cygrad.compiling", "compile"),
          "load": ("cygrad.serialization", "load"), "save": ("cygrad.serialization", "save"),
          "show_config": ("cygrad.config", "show_config"), "stand_in": ("cygrad.compatibility", "stand_in"),

@@ -75,9 +75,48 @@ def tolist(input):
     return access.elements(input).tolist()
 
 
-def dlpack(input, **options):
-    """Hand the memory to another library that speaks DLPack."""
-    return numpy(input).__dlpack__(**options)
+def dlpack(input, *, stream=None, max_version=None, dl_device=None, copy=None):
+    """
+    Hand the memory to another library that speaks DLPack: what ``from_dlpack(tensor)`` of that library calls.
+
+    Parameters
+    ----------
+    stream : None
+        The CPU has none.
+    max_version : tuple of two int, optional
+        The newest version of DLPack that the consumer knows; from (1, 0) on the capsule is one with a version, which
+        says whether the memory is read-only.
+    dl_device : tuple of two int, optional
+        The device that the consumer wants; only the CPU, (1, 0).
+    copy : bool, optional
+        True: hand out a copy. False: never one. None: none is needed.
+
+    Returns
+    -------
+    capsule
+
+    Raises
+    ------
+    BufferError
+        If the tensor requires grad, or the memory cannot be had in this way.
+
+    Examples
+    --------
+    >>> import cygrad, numpy
+    >>> numpy.from_dlpack(cygrad.ones(2))
+    array([1., 1.], dtype=float32)
+    """
+    if input.requires_grad and is_grad_enabled():
+        raise BufferError("__dlpack__: a tensor that requires grad would lose its history in another library. Use "
+                          "detach() first.")
+    options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+    return access.numpy_view(input).__dlpack__(
+        **{name: value for name, value in options.items() if value is not None})
+
+
+def interface(input):
+    """The memory as NumPy's interface describes it, for libraries that share it without a copy."""
+    return numpy(input).__array_interface__
 
 
 # What NumPy has no dtype for, and integers of the same size.
@@ -166,6 +205,7 @@ def deep_copy(input, memo):
 
 
 METHODS = {
+    "__array_interface__": property(interface),
     "item": access.item, "numpy": numpy, "__array__": array, "__buffer__": numpy,
     "tolist": tolist, "__dlpack__": dlpack,
     "__float__": _conversion("__float__", float, "float"), "__int__": _conversion("__int__", int, "int"),

@@ -7,38 +7,55 @@ from cygrad._core.creation import creation, factories
 from cygrad._core.dispatch import assign
 from cygrad._core.engine.engine import tensor_backward
 from cygrad._core.graph import override, tensor_hooks, tensor_metadata
-from cygrad._core.graph.tensor import install
+from cygrad._core.graph.tensor import Tensor, install
 
 __all__ = []
 
 
-def _late(name):
-    """A method that is loaded when it is first called."""
+def _late(name, module):
+    """A method that is loaded when it is first called: the one of this name in METHODS of a module."""
     def method(self, *args, **options):
-        return import_module("cygrad.compatibility.tensors").METHODS[name](self, *args, **options)
+        return import_module(module).METHODS[name](self, *args, **options)
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"``{name}`` of `cygrad.compatibility.tensors`."
+    method.__doc__ = f"``{name}`` of `{module}`."
     return method
 
 
-def _first_call(name):
-    """A protocol of NumPy: the first call loads what is installed in the place of this."""
-    def protocol(self, *args, **options):
-        return import_module("cygrad.numpy_protocols").PROTOCOLS[name](self, *args, **options)
-    protocol.__name__ = protocol.__qualname__ = name
-    protocol.__doc__ = f"``{name}`` of `cygrad.numpy_protocols`."
-    return protocol
+def _made_subclass(cls, **options):
+    """A subclass of Tensor: what has its memory outside the graph is of the class, too, as all results are."""
+    super(Tensor, cls).__init_subclass__(**options)
+    if cls.__torch_function__ is not override.disabled_torch_function and cls.detach is Tensor.detach:
+        cls.detach, cls.data = _detach, _data
 
 
-LATE = ("__rdiv__", "apply_", "as_subclass", "dim_order", "is_shared", "map_", "narrow_copy", "new",
-        "new_empty_strided", "resize_", "resize_as_", "share_memory_", "storage", "to_dense", "untyped_storage")
+def _detach(self):
+    """The same memory outside the graph."""
+    return type(self).__torch_function__(Tensor.detach, (type(self),), (self,))
+
+
+_data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__, (type(self),), (self,)),
+                 lambda self, value: Tensor.data.__set__(self, value),
+                 doc="The same memory outside the graph, with a version counter of its own.")
+
+
+LATE = {
+    "cygrad.compatibility.tensors": (
+        "__rdiv__", "apply_", "as_subclass", "cauchy_", "dim_order", "geometric_", "is_distributed", "is_shared",
+        "log_normal_", "map2_", "map_", "module_load", "narrow_copy", "new", "new_empty_strided", "prelu",
+        "record_stream", "reinforce", "resize_", "resize_as_", "share_memory_", "sparse_mask", "storage",
+        "storage_type", "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "untyped_storage"),
+    "cygrad.array_api": ("__array_namespace__", "to_device"),
+    # What is loaded installs its own methods in the place of these.
+    "cygrad.numpy_protocols": ("__array_ufunc__", "__array_function__"),
+}
 
 install({
     **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **fft.METHODS, **linalg.METHODS, **random.METHODS,
     **conversion.METHODS, **tensor_metadata.METHODS, **tensor_hooks.METHODS, **assign.METHODS,
     **{name: getattr(factories, name) for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")},
-    **{name: _late(name) for name in LATE},
-    **{name: _first_call(name) for name in ("__array_ufunc__", "__array_function__")},
-    "__init__": creation.construct, "__torch_function__": classmethod(override.torch_function),
+    **{name: _late(name, module) for module, names in LATE.items() for name in names},
+    "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
+    "__init__": creation.construct, "__init_subclass__": classmethod(_made_subclass),
+    "__torch_function__": classmethod(override.torch_function),
     "backward": tensor_backward, "__repr__": printing.tensor_repr, "__format__": printing.tensor_format,
 })

@@ -47,6 +47,7 @@ def arguments():
     parser.add_argument("--optimizer", choices=OPTIMISERS, default="sgd", help="default: sgd")
     parser.add_argument("--lr", type=float, help="learning rate (default: depends on the optimizer)")
     parser.add_argument("--seed", type=int, default=0, help="of the split, the order and the weights (default: 0)")
+    parser.add_argument("--compile", action="store_true", help="replay each step as one native program")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the pictures (default: out)")
     options = parser.parse_args()
     if min(options.threads, options.epochs, options.batch) < 1:
@@ -100,16 +101,23 @@ class Training:
         """What each thread does."""
         try:
             optimizer = OPTIMISERS[self.options.optimizer](model.parameters(), self.options.lr)
+
+            def step(images, classes):
+                optimizer.zero_grad()
+                loss = nn.functional.cross_entropy(model(images), classes)
+                loss.backward()
+                optimizer.step()
+                return loss
+
+            if self.options.compile:
+                step = cygrad.compile(step)
             with cygrad.threads(1):            # the threads are ours, no operation needs more of them
                 while not self.stop.is_set():
                     with self._lock:
                         batch = next(self._supply, None)
                     if batch is None:
                         return
-                    optimizer.zero_grad()
-                    loss = nn.functional.cross_entropy(model(self.images[batch]), self.classes[batch])
-                    loss.backward()
-                    optimizer.step()
+                    loss = step(self.images[batch], self.classes[batch])
                     with self._lock:
                         self.losses.append(loss.item())
                         self.done += len(batch)

@@ -20,8 +20,9 @@ LAYERS = [
     {"autograd", "composite", "conversion", "fft", "linalg", "printing", "random"},
     {"special", "tensor_methods"},
     {"cygrad"},
-    {"compiling", "distributed", "distributions", "func", "nn", "optim", "safetensors", "serialization", "utils"},
-    {"compatibility", "numpy_protocols"},
+    {"compiling", "distributed", "distributions", "func", "multiprocessing", "nn", "optim", "profiler", "safetensors",
+     "serialization", "signal", "sparse", "utils"},
+    {"array_api", "compatibility", "numpy_protocols"},
     {"__main__"},
 ]
 # What the build reads before anything is compiled.

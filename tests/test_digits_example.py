@@ -38,7 +38,7 @@ def test_accuracy_and_pictures(tmp_path):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
 def test_options(tmp_path, optimizer):
-    options = ["--epochs", "1", "--batch", "100", "--threads", "3", "--lr", "0.01", "--seed", "5"]
+    options = ["--epochs", "1", "--batch", "100", "--threads", "3", "--lr", "0.01", "--seed", "5", "--compile"]
     done = subprocess.run([*COMMAND, *options, "--optimizer", optimizer, "--out", str(tmp_path / "new" / "folder")],
                           capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stderr

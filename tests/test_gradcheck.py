@@ -309,15 +309,35 @@ def test_refusals():
         gradcheck(lambda x: x, x.detach())
     with pytest.raises(RuntimeError, match="share memory"):
         gradcheck(lambda x: x * 2, real(1).detach().expand(3).requires_grad_())
-    for option in ("check_batched_forward_grad", "masked"):
-        with pytest.raises(NotImplementedError, match=option):
-            gradcheck(lambda x: x, x, **{option: True})
+    with pytest.raises(NotImplementedError, match="masked"):
+        gradcheck(lambda x: x, x, masked=True)
+    with pytest.raises(ValueError, match="check_batched_forward_grad"):
+        gradcheck(lambda x: x, x, check_batched_forward_grad=True)
     with pytest.raises(NotImplementedError, match="masked"):
         gradgradcheck(lambda x: x, x, masked=True)
     with pytest.raises(AssertionError, match="check_backward_ad"):
         gradcheck(lambda x: x, x, check_backward_ad=False)
     with pytest.raises(ValueError, match="check_rev_over_rev"):
         gradgradcheck(lambda x: x, x, check_rev_over_rev=False)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: x * y.exp(), lambda x, y: (x @ y.t(), x.sum()), lambda x, y: (x[0], y.softmax(1))])
+def test_batches_of_tangents_and_gradients(function):
+    assert gradcheck(function, (real(2, 3), real(2, 3)), check_forward_ad=True, check_batched_forward_grad=True,
+                     check_batched_grad=True)
+
+
+def test_wrong_batched_tangents_are_found(monkeypatch):
+    right = cygrad.func.jvp
+
+    def wrong(*arguments):
+        value, tangents = right(*arguments)
+        return value, tuple(tangent * 2 for tangent in tangents)
+
+    monkeypatch.setattr(cygrad.func, "jvp", wrong)
+    with pytest.raises(GradcheckError, match="batched tangent"):
+        gradcheck(lambda x: x * 2, real(2), check_forward_ad=True, check_batched_forward_grad=True)
 
 
 def test_the_error_is_a_runtime_error():

@@ -30,12 +30,14 @@ __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
     "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
     "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_detect_anomaly",
-    "set_grad_enabled",
+    "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "per_sample_grad",
+    "set_detect_anomaly", "set_grad_enabled",
 ]
 
 
 def __getattr__(name):
     if name in ("functional", "graph"):           # loaded when they are first asked for
         return import_module(f"{__name__}.{name}")
+    if name == "per_sample_grad":
+        return import_module("cygrad.func.per_sample").per_sample_grad
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

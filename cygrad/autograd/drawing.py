@@ -147,7 +147,7 @@ def to_svg(root, names=None):
 
     Parameters
     ----------
-    root : Tensor, Node, or a sequence of them
+    root : Tensor, Node, or a sequence of them; or a Drawing
     names : dict, optional
         Name -> tensor, for the labels; ``dict(model.named_parameters())`` for example.
 
@@ -160,7 +160,7 @@ def to_svg(root, names=None):
     --------
     to_dot
     """
-    drawing = Drawing(root, names)
+    drawing = root if isinstance(root, Drawing) else Drawing(root, names)
     widths = [max(map(len, label.split("\n"))) * CHARACTER + 2 * PADDING for label in drawing.labels]
     heights = [len(label.split("\n")) * LINE + PADDING for label in drawing.labels]
     x = _place(drawing, widths)

@@ -127,6 +127,32 @@ class Function(metaclass=FunctionMeta):
         raise NotImplementedError("Function: the subclass has no jvp, which forward mode needs. Define it as a static "
                                   "method.")
 
+    @staticmethod
+    def vmap(info, in_dims, *arguments):
+        """
+        Compute the outputs for a whole batch; to be written by the subclass for `cygrad.vmap`.
+
+        Without it, ``generate_vmap_rule = True`` in the class has the other methods called under vmap.
+
+        Parameters
+        ----------
+        info : VmapInfo
+            With ``batch_size`` and ``randomness``.
+        in_dims : tuple of int or None
+            For each argument which dimension counts the entries of the batch; None if it is the same for all.
+        *arguments
+            Of forward, for all entries.
+
+        Returns
+        -------
+        output
+            For all entries.
+        out_dims : int, None or tuple of them
+            Which dimension of each output counts the entries.
+        """
+        raise NotImplementedError("Function: the subclass has no vmap. Define it as a static method, or set "
+                                  "generate_vmap_rule = True.")
+
     @classmethod
     def apply(cls, *arguments, **options):
         """

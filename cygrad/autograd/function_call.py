@@ -26,7 +26,7 @@ def _fresh(tensor, create_graph, requires_grad):
     return tensor.detach().requires_grad_(requires_grad)
 
 
-def _pull(outputs, places, vectors, create_graph, retain_graph=None):
+def _pull(outputs, places, vectors, create_graph, retain_graph=None, batched=False):
     """Gradients of those outputs that have any; None for places that they do not depend on."""
     vectors = (None,) * len(outputs) if vectors is None else vectors
     pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True)
@@ -34,7 +34,7 @@ def _pull(outputs, places, vectors, create_graph, retain_graph=None):
     if not pairs:
         return (None,) * len(places)
     return grad([output for output, _ in pairs], places, [vector for _, vector in pairs], retain_graph=retain_graph,
-                create_graph=create_graph, allow_unused=True)
+                create_graph=create_graph, allow_unused=True, is_grads_batched=batched)
 
 
 class Gradient:
@@ -145,6 +145,8 @@ class FunctionCall:
             raise RuntimeError(f"{self.operation}: output {number} is complex (got {output.dtype}, expected a real "
                                "one). Differentiate its real and imaginary parts, or view_as_real of it.")
         units = eye(count, dtype=output.dtype).reshape((count, *shape))
+        if vectorize and count:
+            return self.rows_at_once(output, units)
         with enable_grad():
             rows = [self.row(output, number, units[unit]) for unit in range(count)]
             found = [stack([row[place] for row in rows]).reshape(shape + tuple(self.places[place].shape)) if rows
@@ -152,9 +154,40 @@ class FunctionCall:
                      for place in range(len(self.places))]
         return tuple(entry if self.create_graph else entry.detach() for entry in found)
 
-    def jacobian_by_columns(self, func):
+    def rows_at_once(self, output, units):
+        """The same by one backward for all unit vectors."""
+        with enable_grad():
+            found = _pull((output,), self.places, (units,), self.create_graph, True, True)
+            found = [zeros(tuple(output.shape) + tuple(place.shape), dtype=place.dtype) if block is None
+                     else block.reshape(tuple(output.shape) + tuple(place.shape))
+                     for block, place in zip(found, self.places, strict=True)]
+        return tuple(entry if self.create_graph else entry.detach() for entry in found)
+
+    def columns_at_once(self, func, number):
+        """The derivatives of all outputs along all unit vectors of an input, which the last dimension counts."""
+        import cygrad
+        place = self.places[number]
+
+        def of_places(*values):
+            outputs = func(*values)
+            return outputs if isinstance(outputs, tuple) else (outputs,)
+
+        def column(unit):
+            directions = [unit if which == number else zeros_like(value) for which, value in enumerate(self.places)]
+            return cygrad.func.jvp(of_places, self.places, tuple(directions))[1]
+
+        units = eye(place.numel(), dtype=place.dtype).reshape((place.numel(), *place.shape))
+        with enable_grad():
+            found = cygrad.func.vmap(column, out_dims=-1)(units)
+            return [block.reshape(tuple(output.shape) + tuple(place.shape)) if self.create_graph
+                    else block.detach().reshape(tuple(output.shape) + tuple(place.shape))
+                    for block, output in zip(found, self.outputs, strict=True)]
+
+    def jacobian_by_columns(self, func, vectorize):
         """The same by forward mode: the columns are the products with the unit vectors."""
         from cygrad import stack
+        if vectorize and all(place.numel() and not place.dtype.is_complex for place in self.places):
+            return tuple(zip(*[self.columns_at_once(func, place) for place in range(len(self.places))], strict=True))
         columns = [self.columns(func, place) for place in range(len(self.places))]
         rows = []
         for number, output in enumerate(self.outputs):

@@ -120,11 +120,11 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     strict : bool, default False
         Raise an error if a result does not depend on an input, instead of giving zeros.
     vectorize : bool, default False
-        Accepted; rows are computed one by one all the same. For a complex result it gives the gradients for the vector
-        1, and no error: the derivative of a complex number is more than that.
+        Compute all rows by one backward, under `cygrad.vmap`: for many rows of cheap functions. For a complex result it
+        gives the gradients for the vector 1, and no error: the derivative of a complex number is more than that.
     strategy : {"reverse-mode", "forward-mode"}, default "reverse-mode"
-        Row by row, or column by column by forward mode, which calls `func` once for each element of the inputs: better
-        if there are fewer of them than elements of the results.
+        Row by row, or column by column by forward mode, which calls `func` once for each element of the inputs, or for
+        all of them with `vectorize`: better if there are fewer of them than elements of the results.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     """
     _check_strategy("jacobian", "strategy", strategy, strict, vectorize)
     call = FunctionCall("jacobian", func, inputs, create_graph, strict)
-    rows = call.jacobian_by_columns(func) if strategy == "forward-mode" else call.jacobian(vectorize)
+    rows = call.jacobian_by_columns(func, vectorize) if strategy == "forward-mode" else call.jacobian(vectorize)
     return _matrix(rows, call.outputs_are_tuple, call.inputs_are_tuple)
 
 
@@ -170,7 +170,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     strict : bool, default False
         Raise an error if the result or its gradient does not depend on an input, instead of giving zeros.
     vectorize : bool, default False
-        Accepted; rows are computed one by one all the same.
+        Compute all rows by one backward, under `cygrad.vmap`.
     outer_jacobian_strategy : {"reverse-mode", "forward-mode"}, default "reverse-mode"
         How the gradient is differentiated: by a second backward, or by forward mode over it.
 
@@ -198,7 +198,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     gradient = Gradient("hessian", func, strict)
     call = FunctionCall("hessian", gradient, inputs, create_graph, strict)
     forward = outer_jacobian_strategy == "forward-mode"
-    rows = call.jacobian_by_columns(gradient) if forward else call.jacobian(vectorize)
+    rows = call.jacobian_by_columns(gradient, vectorize) if forward else call.jacobian(vectorize)
     return _matrix(rows, call.inputs_are_tuple, call.inputs_are_tuple)
 
 

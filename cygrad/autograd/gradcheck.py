@@ -56,7 +56,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     check_forward_ad : bool, default False
         Check forward mode too, against the same differences.
     check_batched_forward_grad : bool, default False
-        Several tangents at once: not available.
+        With `check_forward_ad`: several tangents at once, under `cygrad.vmap`, must agree with one after the other.
     check_backward_ad : bool, default True
         Check backward mode.
     fast_mode : bool, default False
@@ -81,7 +81,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     AssertionError
         If nothing is to be checked, or shapes or dtypes of the outputs depend on the values of the inputs.
     NotImplementedError
-        For several tangents at once and `masked`.
+        For `masked`.
 
     Examples
     --------
@@ -90,7 +90,10 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     >>> cygrad.autograd.gradcheck(cygrad.sin, x)
     True
     """
-    _refuse("gradcheck", check_batched_forward_grad=check_batched_forward_grad, masked=masked)
+    _refuse("gradcheck", masked=masked)
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("gradcheck: check_batched_forward_grad is about forward mode (got check_forward_ad=False). "
+                         "Set check_forward_ad=True, or leave it out.")
     if not check_backward_ad and not check_forward_ad:
         raise AssertionError("gradcheck: nothing to check (got check_backward_ad=False and check_forward_ad=False). "
                          "Leave check_backward_ad out.")
@@ -104,7 +107,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
             return True
         check = _Check(func, inputs, checked, recorded, eps, atol, rtol)
         if check_forward_ad:
-            check.forward_mode(outputs, fast_mode, check_undefined_grad)
+            check.forward_mode(outputs, fast_mode, check_batched_forward_grad, check_undefined_grad)
         if not check_backward_ad:
             return True
         check.gradients_of_zero(outputs, check_grad_dtypes)
@@ -360,7 +363,7 @@ class _Check:
         return [np.zeros(_array(self.inputs[number]).shape) if gradient is None else np.array(_array(gradient))
                 for number, gradient in zip(self.checked, found, strict=True)]
 
-    def forward_mode(self, outputs, fast, with_undefined):
+    def forward_mode(self, outputs, fast, batched, with_undefined):
         """Derivatives along directions of the inputs, by tangents."""
         self.like = {number: _array(outputs[number]) for number in self.recorded}
         forward = ForwardCheck(self, _outputs)
@@ -374,6 +377,8 @@ class _Check:
             forward.projections(numerical, _components, np.random.default_rng(SEED), _draw, differences)
         else:
             forward.jacobians(numerical, _components)
+        if batched:
+            forward.batches(np.random.default_rng(SEED), _draw)
         if with_undefined:
             forward.undefined(np.random.default_rng(SEED), _draw)
 

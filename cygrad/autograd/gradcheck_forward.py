@@ -33,6 +33,31 @@ class ForwardCheck:
                              else np.array(tangent.detach().numpy()))
         return [values.reshape(-1) for values in found]
 
+    def batches(self, rng, draw):
+        """Several directions at once give what each gives by itself."""
+        import cygrad
+        from cygrad.autograd.gradcheck import GradcheckError
+        for number in self.check.checked:
+            place = self.check.inputs[number]
+            directions = np.stack([draw(place, rng) for _ in range(3)])
+
+            def pushed(direction, number=number, place=place):
+                def of_place(value):
+                    inputs = [*self.check.inputs]
+                    inputs[number] = value
+                    outputs = self.outputs_of(self.check.func(*inputs))
+                    return tuple(outputs[output] for output in self.check.recorded)
+
+                return cygrad.func.jvp(of_place, (place,), (direction,))[1]
+
+            found = cygrad.func.vmap(pushed)(from_numpy(directions))
+            expected = zip(*[self.along(number, direction) for direction in directions], strict=True)
+            for output, batch, single in zip(self.check.recorded, found, expected, strict=True):
+                values = np.array(batch.detach().numpy()).reshape(len(directions), -1)
+                if not np.allclose(values, np.stack(single), self.check.rtol, self.check.atol, equal_nan=True):
+                    raise GradcheckError(f"gradcheck: the batched tangent of output {output} along input {number} is "
+                                         f"wrong (got\n{values}\nexpected\n{np.stack(single)}).")
+
     def undefined(self, rng, draw):
         """Inputs without tangents count as those whose tangents are zeros, whichever they are."""
         directions = {number: draw(self.check.inputs[number], rng) for number in self.check.checked}

@@ -65,8 +65,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     run_backward("backward", outputs, gradients, bool(keep), bool(create_graph), inputs, True, True)
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None,
-         is_grads_batched=False, materialize_grads=False):
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
+         allow_unused=None, is_grads_batched=False, materialize_grads=False):
     """
     The gradients of `outputs` with respect to `inputs`; no ``.grad`` is touched.
 
@@ -82,6 +82,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         Keep what the graph has saved. Default: the value of `create_graph`.
     create_graph : bool, default False
         Record the computation, for gradients of higher order.
+    only_inputs : bool, default True
+        Accepted for programs that pass it; gradients of other leaves are not touched in any case.
     allow_unused : bool, optional
         Give None for inputs that the outputs do not depend on, instead of an error. Default: the value of
         `materialize_grads`.
@@ -116,7 +118,11 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         raise ValueError("grad: materialize_grads=True means that unused inputs are allowed (got allow_unused=False). "
                          "Leave allow_unused out.")
     keep = bool(create_graph if retain_graph is None else retain_graph)
-    if is_grads_batched:
+    if any(type(output) is not Tensor and hasattr(output, "_entries") for output in outputs):
+        import cygrad
+        results = cygrad.func.inputs.gradients_of_entries(
+            outputs, inputs, _gradients("grad", outputs, grad_outputs), keep, bool(create_graph), bool(allow_unused))
+    elif is_grads_batched:
         results = _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused)
     else:
         results = run_backward("grad", outputs, _gradients("grad", outputs, grad_outputs), keep, bool(create_graph),
@@ -137,8 +143,8 @@ def _zeros(place, recorded):
 
 
 def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
-    """One vector-Jacobian product for each entry of the first dimension, stacked."""
-    from cygrad import stack
+    """One vector-Jacobian product for each entry of the first dimension, all at once."""
+    from cygrad import vmap
     gradients = _gradients("grad", outputs, grad_outputs)
     if any(gradient is None for gradient in gradients):
         raise RuntimeError("grad: is_grads_batched=True needs a batch of gradients for every output (got None).")
@@ -146,10 +152,16 @@ def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
     if len(sizes) != 1 or None in sizes:
         raise RuntimeError(f"grad: with is_grads_batched=True all grad_outputs need one first dimension of the same "
                            f"size (got {[tuple(gradient.shape) for gradient in gradients]}).")
-    (count,) = sizes
-    rows = [run_backward("grad", outputs, [gradient[i] for gradient in gradients], keep or i < count - 1,
-                         bool(create_graph), list(inputs), False, allow_unused) for i in range(count)]
-    return [None if parts[0] is None else stack(list(parts)) for parts in zip(*rows, strict=False)]
+    reached = []
+
+    def pull(*vectors):
+        found = run_backward("grad", outputs, list(vectors), keep, bool(create_graph), list(inputs), False,
+                             bool(allow_unused))
+        reached[:] = [gradient is not None for gradient in found]
+        return tuple(gradient for gradient in found if gradient is not None)
+
+    found = iter(vmap(pull, randomness="different")(*gradients))
+    return [next(found) if there else None for there in reached]
 
 
 set_backward(backward)

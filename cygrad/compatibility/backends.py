@@ -36,6 +36,9 @@ cuda = _library(
     "cuda", matmul=_Settings(allow_tf32=False, allow_fp16_reduced_precision_reduction=False, fp32_precision="none",
                              allow_bf16_reduced_precision_reduction=False),
     cufft_plan_cache=_Settings(size=0, max_size=0, clear=lambda: None), sdp_kernel=_flags,
+    is_flash_attention_available=lambda: False, is_ck_sdpa_available=lambda: False, SDPAParams=object,
+    **dict.fromkeys(("can_use_flash_attention", "can_use_efficient_attention", "can_use_cudnn_attention"),
+                    lambda *args, **options: False),
     preferred_linalg_library=lambda backend=None: None, preferred_blas_library=lambda backend=None: None,
     **{f"{verb}_{kind}_sdp{'_enabled' if verb == 'is' else ''}".replace("is_", ""):
        (lambda: False) if verb == "is" else (lambda enabled: None)

@@ -1,36 +1,12 @@
-"""``compile`` and what belongs to it: programs run as they are, and what would compile them returns them unchanged."""
+"""What programs say to a compiler around ``compile``: nearly all of it has nothing to do here."""
 
 import contextlib
 
-from cygrad.compatibility.jit import tell_once
+from cygrad.compiling import compile
 
 __all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
            "is_compiling",
            "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance", "substitute_in_graph"]
-
-
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
-    """
-    The function or module itself: nothing is compiled.
-
-    Parameters
-    ----------
-    model : callable, optional
-        Without it, a decorator is returned.
-    fullgraph, dynamic, backend, mode, options, disable : optional
-        Without effect.
-
-    Examples
-    --------
-    >>> import cygrad, warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")
-    ...     f = cygrad.compile(cygrad.sin)
-    >>> f is cygrad.sin
-    True
-    """
-    tell_once("compile")
-    return _same(model)
 
 
 def _same(function=None, *args, **options):

@@ -33,7 +33,7 @@ class Namespace(ModuleType):
         vars(self).update(own, __file__=cygrad.__file__, __path__=[], __version__=VERSION, cygrad=cygrad)
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__config__":
             raise AttributeError(f"module 'torch' has no attribute {name!r}")
         found = module_for(f"{ROOT}.{name}") or _attribute(name)
         vars(self)[name] = found
@@ -110,8 +110,9 @@ class Finder:
             # Without a name, as `from torch import x` would hide an error that says which module it is about.
             raise ModuleNotFoundError(f"No module named {fullname!r} in cygrad, which stands in for torch. "
                                       f"{names.reason(fullname)}")
-        return ModuleSpec(fullname, Loader(module), origin=getattr(module, "__file__", None),
-                          is_package=hasattr(module, "__path__"))
+        if not hasattr(module, "__path__"):
+            module.__path__ = []                 # `import torch.backends.cudnn` asks for packages only
+        return ModuleSpec(fullname, Loader(module), origin=getattr(module, "__file__", None), is_package=True)
 
     @staticmethod
     def find_distributions(context):

@@ -3,9 +3,11 @@
 """
 
 import contextlib
+import typing
 import warnings
+import weakref
 
-from cygrad.compatibility import absent
+import cygrad
 
 __all__ = [
     "Attribute", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
@@ -14,6 +16,7 @@ __all__ = [
 ]
 
 _told = set()
+_compiled = {}             # id -> weak reference: modules that have been given to `script` or `trace`
 
 
 def tell_once(name):
@@ -26,19 +29,29 @@ def tell_once(name):
 def script(obj, *args, **options):
     """The function, module or class itself."""
     tell_once("jit.script")
-    return obj
+    return _noted(obj)
 
 
 def trace(func, *args, **options):
     """The function or module itself."""
     tell_once("jit.trace")
-    return func
+    return _noted(func)
 
 
 def trace_module(mod, inputs, *args, **options):
     """The module itself."""
     tell_once("jit.trace_module")
-    return mod
+    return _noted(mod)
+
+
+def _noted(obj):
+    """Remember that a module counts as compiled; it gets the method `save` of such modules."""
+    if _python_isinstance(obj, cygrad.nn.Module):
+        if not hasattr(cygrad.nn.Module, "save"):
+            cygrad.nn.Module.save = save
+        key = id(obj)
+        _compiled[key] = weakref.ref(obj, lambda _: _compiled.pop(key, None))
+    return obj
 
 
 def _same(obj=None, *args, **options):
@@ -90,8 +103,43 @@ def _block(*args, **options):
 
 optimized_execution = strict_fusion = fuser = _block
 set_fusion_strategy = onednn_fusion_enabled = enable_onednn_fusion = lambda *args: None
-ScriptModule, ScriptFunction, RecursiveScriptModule = (absent.placeholder(f"torch.jit.{name}") for name in (
-    "ScriptModule", "ScriptFunction", "RecursiveScriptModule"))
-Final = absent.Anything
-save, load = absent.placeholder("torch.jit.save"), absent.placeholder("torch.jit.load")
-Error = RuntimeError
+
+
+class _Compiled(type):
+    """Says also of modules that have been compiled, as far as anything is here, that they are scripted ones."""
+
+    def __instancecheck__(cls, instance):
+        return super().__instancecheck__(instance) or (cls is ScriptModule and id(instance) in _compiled)
+
+
+class ScriptModule(cygrad.nn.Module, metaclass=_Compiled):
+    """A module; to make a subclass of it is to make one of `Module`."""
+
+
+class ScriptFunction:
+    """The type of compiled functions, of which there are none."""
+
+
+class TracerWarning(Warning):
+    """A warning that tracing would give."""
+
+    @staticmethod
+    def ignore_lib_warnings():
+        """Nothing to do."""
+
+
+RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
+Final = typing.Final
+Error = TracingCheckError = RuntimeError
+script_method = _same
+_overload = _overload_method = _same
+
+
+def save(m, f, _extra_files=None):
+    """Write a module to a file, by pickling it whole; the classes have to be there where it is loaded."""
+    cygrad.save(m, f, format="torch", pickle=True)
+
+
+def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+    """Read what `save` has written. It runs code of the file: load only what you trust."""
+    return cygrad.load(f, map_location=map_location, weights_only=False)

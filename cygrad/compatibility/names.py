@@ -13,7 +13,7 @@ _HERE = "cygrad.compatibility"
 HOMES = {
     **dict.fromkeys(("finfo", "iinfo"), (f"{_HERE}.limits", "=")),
     **{name: (f"{_HERE}.{name}", "") for name in (
-        "amp", "backends", "compiler", "jit", "overrides", "testing", "version")},
+        "amp", "backends", "compiler", "futures", "hub", "jit", "overrides", "testing", "version")},
     **dict.fromkeys(("accelerator", "cpu", "cuda", "hpu", "mps", "mtia", "xpu"), (f"{_HERE}.accelerators", "=")),
     **dict.fromkeys(("autocast", "GradScaler", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
                      "get_autocast_gpu_dtype", "is_autocast_available", "is_autocast_cache_enabled",
@@ -38,9 +38,30 @@ HOMES = {
                      "typename", "compiled_with_cxx11_abi", "is_vulkan_available", "histogramdd", "narrow_copy"),
                     (f"{_HERE}.functions", "=")),
     "torch": ("cygrad", ""),
+    **dict.fromkeys((
+        "affine_grid_generator", "alpha_dropout", "alpha_dropout_", "batch_norm", "constant_pad_nd", "conv_tbc",
+        "convolution", "detach", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_",
+        "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "frobenius_norm",
+        "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "group_norm", "instance_norm", "kl_div", "layer_norm",
+        "max_pool1d_with_indices", "native_batch_norm", "native_channel_shuffle", "native_dropout",
+        "native_group_norm", "native_layer_norm", "norm_except_dim", "nuclear_norm"), (f"{_HERE}.forms", "=")),
+    **dict.fromkeys(("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
+                     "sparse_csc_tensor", "sparse_csr_tensor"), ("cygrad.sparse", "=")),
+    **dict.fromkeys(("dsmm", "hsmm", "hspmm", "smm", "spmm"), ("cygrad.sparse", "mm")),
     "default_generator": ("cygrad.random.generator", "="), "inference_mode": ("cygrad.autograd", "="),
-    "compile": (f"{_HERE}.compiler", "="), "torch_version": (f"{_HERE}.torch_version", ""),
-    "is_anomaly_enabled": ("cygrad.autograd.anomaly_mode", "="), "SymInt": ("builtins", "int"),
+    "torch_version": (f"{_HERE}.torch_version", ""),
+    **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), ("cygrad.autograd.anomaly_mode", "=")),
+    "set_anomaly_enabled": ("cygrad.autograd.anomaly_mode", "set_detect_anomaly"),
+    **dict.fromkeys(("Future",), (f"{_HERE}.futures", "=")), "OutOfMemoryError": ("builtins", "MemoryError"),
+    **dict.fromkeys(("AcceleratorError", "JITException"), ("builtins", "RuntimeError")),
+    **dict.fromkeys(("ScriptModule", "ScriptFunction", "ScriptMethod"), (f"{_HERE}.jit", "=")),
+    "fork": (f"{_HERE}.jit", "fork"), "wait": (f"{_HERE}.jit", "wait"), "to_dlpack": ("cygrad.utils.dlpack", "="),
+    **dict.fromkeys(("DisableTorchFunctionSubclass", "DisableTorchFunction", "_assert", "_assert_async", "_check",
+                     "_shape_as_tensor", "binomial", "has_lapack", "has_mkl", "has_openmp", "has_spectral",
+                     "init_num_threads", "legacy_contiguous_format", "poisson",
+                     "sym_ite", "sym_sum", "thread_safe_generator", "while_loop", "cond", "lobpcg"),
+                    (f"{_HERE}.internal", "=")),
+    "SymInt": ("builtins", "int"),
     "SymFloat": ("builtins", "float"), "SymBool": ("builtins", "bool"),
     # The forms of functions that PyTorch has at its top level, too, with the same parameters.
     **dict.fromkeys((
@@ -48,8 +69,8 @@ HOMES = {
         "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
         "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "hinge_embedding_loss", "margin_ranking_loss",
         "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle",
-        "poisson_nll_loss", "prelu", "rms_norm", "rrelu", "threshold", "triplet_margin_loss", "alpha_dropout",
-        "feature_alpha_dropout", "selu_", "celu_", "rrelu_", "threshold_"), ("cygrad.nn.functional", "=")),
+        "poisson_nll_loss", "prelu", "rms_norm", "rrelu", "threshold", "triplet_margin_loss",
+        "selu_", "celu_", "rrelu_", "threshold_"), ("cygrad.nn.functional", "=")),
 }
 # What to do without a name: by the name or how it begins, the longest that fits.
 REASONS = {
@@ -57,9 +78,6 @@ REASONS = {
     "quant": "There is no quantization: compute in float32.",
     "fake_quantize": "There is no quantization: compute in float32.",
     "q_": "There is no quantization: compute in float32.",
-    "sparse": "There are no sparse tensors: use dense ones.",
-    "to_sparse": "There are no sparse tensors: use dense ones.",
-    "hspmm": "There are no sparse tensors: use dense ones.",
     "cudnn": "It is a function of another device: use that of nn.functional.",
     "miopen": "It is a function of another device: use that of nn.functional.",
     "mkldnn": "It is a function of another library: use that of nn.functional.",
@@ -82,12 +100,22 @@ def find(name):
         module, part = HOMES[name]
         module = importlib.import_module(module)
         return module if not part else getattr(module, name if part == "=" else part)
-    found = importlib.import_module("cygrad.compatibility.absent").module(f"torch.{name}")
+    found = _made(name) or importlib.import_module("cygrad.compatibility.absent").module(f"torch.{name}")
     if found is None and name.endswith("_") and not name.startswith("_"):
         found = getattr(importlib.import_module("cygrad").Tensor, name, None)      # resize_(x, ...) is x.resize_(...)
     if found is None:
         raise AttributeError(f"module 'cygrad' has no attribute {name!r}. {reason(name)}", name=name)
     return found
+
+
+def _made(name):
+    """A function whose name says what it is made of; None if there is none."""
+    forms = f"{_HERE}.forms"
+    if name.startswith("_foreach_"):
+        return importlib.import_module(forms).foreach(name.removeprefix("_foreach_"))
+    if name.endswith("_copy") and not name.startswith("_"):
+        return importlib.import_module(forms).copy_of_view(name.removesuffix("_copy"))
+    return None
 
 
 def reason(path):

@@ -15,7 +15,7 @@ _HERE = "cygrad.compatibility"
 # The module, or "module:name" of one that is part of another.
 MODULES = {
     **{f"torch.{name}": f"{_HERE}.{name}" for name in (
-        "amp", "backends", "compiler", "jit", "overrides", "testing", "torch_version", "version")},
+        "amp", "backends", "compiler", "futures", "hub", "jit", "overrides", "testing", "torch_version", "version")},
     **{f"torch.{name}": f"{_HERE}.accelerators:{name}" for name in (
         "accelerator", "cpu", "cuda", "hpu", "mps", "mtia", "xpu")},
     **{f"torch.{name}.{part}": f"{_HERE}.accelerators:{name}" for name in ("cuda", "mps", "xpu")
@@ -33,7 +33,13 @@ MODULES = {
     "torch.utils.hooks": f"{_HERE}.hooks",
     "torch.utils.tensorboard": f"{_HERE}.tensorboard", "torch.utils.tensorboard.writer": f"{_HERE}.tensorboard",
     "torch.storage": f"{_HERE}.storages", "torch.optim._functional": "cygrad.optim",
-    "torch.nn.attention": f"{_HERE}.attention",
+    "torch.nn.attention": f"{_HERE}.attention", "torch.__config__": f"{_HERE}.build",
+    **dict.fromkeys(("torch.autograd.profiler", "torch.autograd.profiler_util", "torch.profiler.profiler"),
+                    "cygrad.profiler"),
+    **dict.fromkeys(("torch.utils.benchmark", "torch.utils.benchmark.utils.timer", "torch.utils.benchmark.utils.common",
+                     "torch.utils.benchmark.utils.compare", "torch.utils.benchmark.utils"), f"{_HERE}.benchmark"),
+    "torch.signal.windows.windows": "cygrad.signal.windows", "torch.utils.model_zoo": f"{_HERE}.hub",
+    **dict.fromkeys(("torch._utils", "torch._jit_internal", "torch._tensor_str"), f"{_HERE}.internal"),
 }
 _NN = (f"{_HERE}.private", "cygrad.nn", "cygrad.nn.functional", "cygrad")
 GATHERED = {
@@ -42,18 +48,36 @@ GATHERED = {
         "flatten", "fold", "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle", "pooling",
         "rnn", "sparse", "transformer", "upsampling", "utils")},
     "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
-    "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",), "torch._C": ("cygrad", f"{_HERE}.functions"),
+    "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",),
+    "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal"),
 
     **{f"torch.optim.{name}": ("cygrad.optim",) for name in (
         "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop",
         "sgd")},
-    **{f"torch.utils.data.{name}": ("cygrad.utils.data",) for name in (
+    **{f"torch.utils.data.{name}": ("cygrad.utils.data", f"{_HERE}.private") for name in (
         "_utils", "dataloader", "dataset", "sampler")},
     "torch.utils.data._utils.collate": ("cygrad.utils.data",),
-    "torch.nn.parallel.data_parallel": ("cygrad.nn.parallel",),
+    **{f"torch.nn.parallel.{name}": ("cygrad.nn.parallel",) for name in (
+        "comm", "data_parallel", "distributed", "parallel_apply", "replicate", "scatter_gather")},
+    **{f"torch.distributions.{name}": ("cygrad.distributions",) for name in (
+        "bernoulli", "beta", "binomial", "categorical", "cauchy", "chi2", "continuous_bernoulli", "dirichlet",
+        "exp_family", "exponential", "fishersnedecor", "gamma", "generalized_pareto", "geometric", "gumbel",
+        "half_cauchy", "half_normal", "independent", "inverse_gamma", "kumaraswamy", "laplace", "lkj_cholesky",
+        "log_normal", "logistic_normal", "lowrank_multivariate_normal", "mixture_same_family", "multinomial",
+        "multivariate_normal", "negative_binomial", "normal", "one_hot_categorical", "pareto", "poisson",
+        "relaxed_bernoulli", "relaxed_categorical", "studentT", "transformed_distribution", "uniform", "von_mises",
+        "weibull", "wishart")},
+    "torch._C._nn": ("cygrad.nn.functional", "cygrad"), "torch.return_types": (f"{_HERE}.functions",),
 }
 # Where else the names of a module are looked for that is one of cygrad.
-FURTHER = {"torch.nn.modules": _NN, **dict.fromkeys(("torch.nn", "torch.optim.lr_scheduler"), (f"{_HERE}.private",))}
+FURTHER = {
+    "torch.nn.modules": _NN, "torch.distributed": (f"{_HERE}.private",),
+    "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms"),
+    **dict.fromkeys(
+    ("torch.nn", "torch.optim.lr_scheduler", "torch.optim.optimizer", "torch.distributions.utils",
+     "torch.distributions.transforms", "torch.distributions.constraints", "torch.serialization", "torch.nn.init",
+     "torch.nn.parallel", "torch.nn.parameter", "torch.utils.data", "torch.utils.checkpoint"),
+    (f"{_HERE}.private",))}
 
 
 class Gathered(ModuleType):

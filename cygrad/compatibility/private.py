@@ -1,11 +1,17 @@
 """Names with an underscore that programs for PyTorch use all the same: base classes, mostly, by which they ask."""
 
+import os
+from collections import namedtuple
+from collections.abc import Callable
+
 import cygrad
+from cygrad.distributions.utils import sum_last
 from cygrad.nn import normalization, pooling
 from cygrad.nn.convolution import _Conv, _Convolution, _ConvTranspose
 from cygrad.nn.dropout import _Dropout
 from cygrad.nn.loss import Loss, WeightedLoss
 from cygrad.optim.lr_scheduler import LRScheduler
+from cygrad.utils.data.dataloader import _Ahead, _Here
 
 _ConvNd, _ConvTransposeNd, _ConvTransposeMixin = _Convolution, _ConvTranspose, _ConvTranspose
 _BatchNorm, _InstanceNorm, _NormBase = normalization._BatchNorm, normalization._InstanceNorm, normalization._Statistics
@@ -62,3 +68,166 @@ def factory_kwargs(kwargs):
 
 class NonDynamicallyQuantizableLinear(cygrad.nn.Linear):
     """A linear layer."""
+
+
+def _standard_normal(shape, dtype, device=None):
+    """Numbers of the standard normal distribution."""
+    return cygrad.randn(tuple(shape), dtype=dtype)
+
+
+def _sum_rightmost(value, dim):
+    """Summed over the last dimensions; 0: none."""
+    return sum_last(value, dim)
+
+
+# Types that programs annotate with.
+MAP_LOCATION = FILE_LIKE = Callable | str | os.PathLike | cygrad.device | dict | None
+ParamsT = _params_t = StateDict = object
+_IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+
+
+def _calculate_fan_in_and_fan_out(tensor):
+    """How many inputs and outputs an element of a weight's results has."""
+    if tensor.ndim < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    field = tensor[0, 0].numel()
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+def _calculate_correct_fan(tensor, mode):
+    """One of both, by its name."""
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return _calculate_fan_in_and_fan_out(tensor)[mode.lower() == "fan_out"]
+
+
+def _no_grad(name):
+    def changed(tensor, *args, **options):
+        with cygrad.no_grad():
+            return getattr(tensor, name)(*args, **options)
+    return changed
+
+
+_no_grad_uniform_, _no_grad_normal_, _no_grad_fill_ = map(_no_grad, ("uniform_", "normal_", "fill_"))
+
+
+def _get_activation_fn(activation):
+    """The function of a name."""
+    if activation not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    return getattr(cygrad.nn.functional, activation)
+
+
+class _RequiredParameter:
+    """Marks an option without default."""
+
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+
+
+def _use_grad_for_differentiable(step):
+    """The step of an optimizer, outside of the graph."""
+    return cygrad.no_grad()(step)
+
+
+def _get_value(x):
+    """The number that a tensor holds."""
+    return x.item() if isinstance(x, cygrad.Tensor) else x
+
+
+def _dispatch_sqrt(x):
+    """The root of a number or of what a tensor holds."""
+    return x.sqrt() if isinstance(x, cygrad.Tensor) else x ** 0.5
+
+
+def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
+    """Which way of computing steps is taken: neither."""
+    return False, False
+
+
+def _get_capturable_supported_devices(supports_xla=True):
+    """Devices that replay graphs: none."""
+    return []
+
+
+def noop_context_fn():
+    """Two blocks that change nothing."""
+    from contextlib import nullcontext
+    return nullcontext(), nullcontext()
+
+
+def detach_variable(inputs):
+    """The tensors outside the graph, wanting gradients as before."""
+    return tuple(part.detach().requires_grad_(part.requires_grad) if isinstance(part, cygrad.Tensor) else part
+                 for part in inputs)
+
+
+def check_backward_validity(inputs):
+    """Nothing to check."""
+
+
+# The iterators of data loaders.
+_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = _Here, _Ahead
+
+
+class _BaseDataLoaderIter(metaclass=_Either):
+    """The iterators of data loaders."""
+
+    classes = (_Here, _Ahead)
+
+
+class _DatasetKind:
+    """What a data set is."""
+
+    Map, Iterable = 0, 1
+
+
+def set_checkpoint_early_stop(enable):
+    """A block that changes nothing: what is computed again ends when all is there that is needed."""
+    from contextlib import nullcontext
+    return nullcontext()
+
+
+def set_checkpoint_debug_enabled(enabled):
+    """A block that changes nothing."""
+    from contextlib import nullcontext
+    return nullcontext()
+
+
+class OptimizedModule:
+    """The type of compiled modules, of which there are none: they are returned as they are."""
+
+
+# ------------------------------------------------------------------------------------------ of torch.distributed
+
+def _no(*args, **options):
+    """No."""
+    return False
+
+
+is_nccl_available = is_ucc_available = is_xccl_available = is_torchelastic_launched = _no
+
+
+def is_gloo_available():
+    """Yes: its name stands for the collectives that there are."""
+    return True
+
+
+def get_node_local_rank(fallback_rank=None):
+    """The number of this process on its machine, as the program that started it says."""
+    if "LOCAL_RANK" in os.environ or fallback_rank is None:
+        return int(os.environ["LOCAL_RANK"])
+    return fallback_rank
+
+
+class Backend(str):
+    """The name of a way of communicating."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+    backend_list = [UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL]
+
+    def __new__(cls, name):
+        return super().__new__(cls, name.lower())

@@ -2,11 +2,15 @@
 
 import math
 
+import numpy as np
+
 import cygrad
 from cygrad import Size
 from cygrad._core.creation.creation import constructed
 from cygrad._core.graph.tensor_type import make_subclass
+from cygrad.compatibility.functions import empty_strided
 from cygrad.compatibility.storages import TypedStorage, UntypedStorage
+from cygrad.random import draws, inplace
 
 __all__ = ["METHODS"]
 
@@ -68,13 +72,15 @@ def resize_as_(self, tensor, memory_format=None):
 
 
 def share_memory_(self):
-    """The tensor itself: threads share all memory."""
-    return self
+    """Move the memory to where other processes can see it; -> the tensor. See `cygrad.multiprocessing`."""
+    from cygrad.multiprocessing import memory
+    return memory.share(self)
 
 
 def is_shared(self):
     """Whether other processes see the memory."""
-    return False
+    from cygrad.multiprocessing import memory
+    return memory.is_shared(self)
 
 
 def apply_(self, callable):
@@ -116,6 +122,98 @@ def dim_order(self, ambiguity_check=False):
 def to_dense(self, dtype=None, *, masked_grad=None):
     """The tensor itself: all are dense."""
     return self if dtype is None else self.to(dtype)
+
+
+def _random(self, generator, operation, values):
+    """Fill with ``values(draw)``, of numbers in double precision that ``draw`` gives."""
+    def draw(source, shape, kind):
+        found = values(lambda function, *args: function(source, shape, np.float64, *args), source)
+        return np.asarray(found).astype(kind)
+    return inplace._drawn(self, generator, operation, draw, self.dtype.numpy_dtype)
+
+
+def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
+    """Fill with numbers of Cauchy's distribution."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_: sigma must be positive (got {sigma}).")
+    return _random(self, generator, "cauchy_",
+                   lambda draw, source: median + sigma * np.tan(np.pi * (draw(draws.uniform) - 0.5)))
+
+
+def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
+    """Fill with numbers whose logarithms are normally distributed."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_: std must be positive (got {std}).")
+    return _random(self, generator, "log_normal_", lambda draw, source: np.exp(
+        draw(draws.normal, mean, std, *([False] if source.algorithm != "pcg64" else []))))
+
+
+def geometric_(self, p, *, generator=None):
+    """Fill with the numbers of attempts until the first success, which has the probability `p`."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_: p must be between 0 and 1 (got {p}).")
+    return _random(self, generator, "geometric_",
+                   lambda draw, source: np.ceil(np.log(draw(draws.uniform)) / np.log1p(-p)))
+
+
+def prelu(self, weight):
+    """``nn.functional.prelu``."""
+    return cygrad.nn.functional.prelu(self, weight)
+
+
+def record_stream(self, stream):
+    """Nothing to do: the CPU has no streams."""
+
+
+def is_distributed(self):
+    """Whether the tensor is spread over machines: no."""
+    return False
+
+
+def storage_type(self):
+    """The type of the storage."""
+    return type(self.storage())
+
+
+def map2_(self, x, y, callable):
+    """Replace each element by what a function of Python gives for it and those of two other tensors: slow."""
+    triples = zip(*(part.flatten().tolist() for part in (self, x.expand_as(self), y.expand_as(self))), strict=True)
+    return self.copy_(cygrad.tensor([callable(*triple) for triple in triples]).view(self.shape))
+
+
+def module_load(self, other, assign=False):
+    """What a module puts in the place of this tensor when it loads another one."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+def reinforce(self, reward):
+    """Refuse, as PyTorch does since version 0.4."""
+    raise RuntimeError("reinforce: it is no more. Use distributions, and their log_prob() in the loss.")
+
+
+def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    """The elements that are not zero, see `cygrad.sparse`."""
+    return cygrad.sparse.factories.from_dense(self, sparse_dim, layout=layout)
+
+
+def to_sparse_coo(self):
+    """The elements that are not zero, with a list of indices."""
+    return to_sparse(self)
+
+
+def to_sparse_csr(self, dense_dim=None):
+    """The elements of a matrix that are not zero, sorted by rows."""
+    return to_sparse(self, layout=cygrad.sparse_csr)
+
+
+def to_sparse_csc(self, dense_dim=None):
+    """The elements of a matrix that are not zero, sorted by columns."""
+    return to_sparse(self, layout=cygrad.sparse_csc)
+
+
+def sparse_mask(self, mask):
+    """The elements at the places of a sparse tensor."""
+    return cygrad.sparse.functions.sparse_mask(self, mask)
 
 
 METHODS = {name: value for name, value in list(globals().items())

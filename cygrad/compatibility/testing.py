@@ -1,9 +1,9 @@
-"""Comparing results in tests: `assert_close`."""
+"""For tests: `assert_close` compares results, `make_tensor` makes operands."""
 
 import cygrad
 from cygrad import Tensor
 
-__all__ = ["assert_allclose", "assert_close"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 # relative and absolute, by the narrower dtype of the two
 TOLERANCES = {
@@ -92,3 +92,50 @@ def _compare(actual, expected, options, fail):
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
     """`assert_close` without a look at dtypes, as it was named before."""
     assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
+
+
+def make_tensor(*shape, dtype, device=None, low=None, high=None, requires_grad=False, noncontiguous=False,
+                exclude_zero=False, memory_format=None):
+    """
+    A tensor with random elements.
+
+    Parameters
+    ----------
+    *shape : int or tuple of int
+    dtype : dtype
+    low, high : number, optional
+        The elements are from `low` on and below `high`; default: from -9 to 9, of unsigned integers from 0, and of
+        int8 and uint8 below 10.
+    requires_grad : bool, default False
+    noncontiguous : bool, default False
+        Whether there are gaps between the elements.
+    exclude_zero : bool, default False
+        Whether zeros are replaced by the smallest number above, or 1.
+    device, memory_format : optional
+        Without effect.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.testing.make_tensor(2, 3, dtype=cygrad.float64, low=0).shape
+    (2, 3)
+    """
+    shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    inexact = dtype.is_floating_point or dtype.is_complex
+    low = (0 if not dtype.is_signed else -9) if low is None else low
+    high = (2 if dtype is cygrad.bool else 10 if not inexact else 9) if high is None else high
+    if low > high or (requires_grad and not inexact):
+        raise ValueError(f"make_tensor: low must not be above high, and only floating and complex tensors require grad "
+                         f"(got low={low}, high={high}, dtype={dtype}).")
+    drawn = (*shape[:-1], 2 * shape[-1]) if noncontiguous and shape else shape
+    if inexact:
+        real = {cygrad.complex64: cygrad.float32, cygrad.complex128: cygrad.float64}.get(dtype, dtype)
+        made = cygrad.empty(drawn, dtype=real).uniform_(low, high)
+        if dtype.is_complex:
+            made = cygrad.complex(made, cygrad.empty(drawn, dtype=real).uniform_(low, high))
+    else:
+        made = cygrad.randint(int(low), max(int(high), int(low) + 1), drawn, dtype=cygrad.int64).to(dtype)
+    made = made[..., ::2] if drawn != shape else made
+    if exclude_zero:
+        made[made == 0] = cygrad.finfo(dtype).tiny if inexact else 1
+    return made.requires_grad_(requires_grad)

@@ -1,6 +1,6 @@
 """Functions that are recorded once and replayed without Python: ``cygrad.compile``."""
 
 from cygrad.compiling.function import Compiled, CompiledModule, CompileError, compile
-from cygrad.compiling.report import Explanation, explain
+from cygrad.compiling.report import Explanation, draw, explain
 
-__all__ = ["CompileError", "Compiled", "CompiledModule", "Explanation", "compile", "explain"]
+__all__ = ["CompileError", "Compiled", "CompiledModule", "Explanation", "compile", "draw", "explain"]

@@ -2,13 +2,15 @@
 
 import functools
 import threading
+from operator import itemgetter
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.compiler.lowering import lower
+from cygrad._core.compiler.lowering import Lowering
 from cygrad._core.compiler.recorder import Recorder, constant
 from cygrad._core.compiler.replay import Replayer, Variant, equal_values, recordable
-from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder
+from cygrad.compiling.graphs import Graph
+from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder, unflatten
 from cygrad.compiling.surroundings import Surroundings
 
 __all__ = ["CompileError", "Compiled", "CompiledModule", "compile"]
@@ -180,12 +182,11 @@ class Recording:
         mine = set(map(id, self.own))
         self.constants = [tensor for tensor in self.surroundings.tensors if id(tensor) not in mine]
         self.tensors = self.own + self.constants
-        for tensor in self.tensors:
-            if tensor.grad_fn is not None and cygrad.is_grad_enabled():
-                raise Lost("it reads a tensor with a history of its own: a backward would go on outside of it")
         self.options = [(optimizer, group, [(name, value) for name, value in group.items() if name != "params"])
                         for optimizer in self.surroundings.optimizers for group in optimizer.param_groups]
         self.recorder = Recorder(self.tensors)
+        self.graph, self.plain = None, cygrad.empty(0)
+        self.plain_leaves = [Tensor if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
 
     def run(self, args, kwargs):
         """Call the function and note what it does."""
@@ -193,9 +194,38 @@ class Recording:
             return self.function(*args, **kwargs)
         self.recorder.begin()
         try:
-            return self.function(*args, **kwargs)
+            result = self.function(*args, **kwargs)
+            self.note_graph(result)
+            return result
         finally:
             self.recorder.end()
+
+    def note_graph(self, result):
+        """Go on with a backward if one may come from outside."""
+        try:
+            self.outputs, self.rebuild = rebuilder(result)
+        except TypeError as error:
+            self.recorder.lose(str(error))
+        if self.recorder.reason is not None or not cygrad.is_grad_enabled():
+            return
+        leaves = self.recorder.alive(self.outputs)
+        if leaves is None or any(leaf is other for leaf in leaves for other in self.own):
+            try:
+                self.graph = Graph(self, self.outputs)
+            except RuntimeError as error:
+                self.recorder.lose(f"its result has a graph whose backward cannot be recorded: {error}")
+        elif any(tensor.grad_fn is not None for tensor in self.tensors):
+            self.recorder.lose("it reads a tensor with a history of its own: a backward went on outside of it")
+
+    def arguments(self, function, tensors):
+        """Call the function on other tensors from outside; the tensors of what it returns."""
+        tensors = iter(tensors)
+        leaves = iter([next(tensors) if leaf is Tensor else leaf for leaf in self.plain_leaves])
+        if self.structure is None:
+            return rebuilder(function(*leaves))[0]
+        positional, named = self.structure
+        args = [unflatten(part, leaves) for part in positional]
+        return rebuilder(function(*args, **{name: unflatten(part, leaves) for name, part in named}))[0]
 
     def check(self):
         if self.recorder.reason is not None:
@@ -215,15 +245,19 @@ class Recording:
         for _, group, options in self.options:
             if any(group[name] is not value for name, value in options):
                 self.lose("it changes an option of an optimizer while it runs", True)
-        try:
-            outputs, rebuild = rebuilder(result)
-        except TypeError as error:
-            self.lose(str(error))
-        given = [self.output(tensor) for tensor in outputs]
+        given = [self.output(tensor) for tensor in self.outputs]
         commits, needs = self.gradients()
         self.check()
-        if recorder.kept_elsewhere([tensor for tensor, entry in zip(outputs, given, strict=True) if entry[0] == 1]):
+        made = [tensor for tensor, entry in zip(self.outputs, given, strict=True) if entry[0] == 1]
+        graph, rebuild = self.graph, self.rebuild
+        if recorder.kept_elsewhere(made + ([] if graph is None else graph.known()), graph is not None):
             self.lose("something else than its result keeps a tensor that it computed", True)
+        if graph is not None:
+            from_forward = graph.lower(self, constant)
+            graph.n_from_forward = len(from_forward)
+            given += [(1, number, None, self.plain, None) for number in from_forward]
+            if rebuild is None:
+                rebuild = itemgetter(0)
         numbers = {entry[1] for entry in given if entry[0] == 1} | {number for _, number in commits if number >= 0}
         places = {}
         for place, tensor in enumerate(self.tensors):
@@ -231,7 +265,8 @@ class Recording:
         for leaf in recorder.leaves:
             if id(leaf) in recorder.gradients:
                 places.setdefault(recorder.gradients[id(leaf)], self.place_of(leaf))
-        program, slots = lower(recorder, numbers, places, constant)
+        lowering = Lowering(recorder, numbers, 0, None if graph is None else graph.start)
+        program, slots = lowering.program(places, constant)
         given = [(1, slots[entry[1]], *entry[2:]) if entry[0] == 1 else entry for entry in given]
         commits = [(place, slots[number] if number >= 0 else -1) for place, number in commits]
         options = []
@@ -243,7 +278,7 @@ class Recording:
             leaves.append(count if isinstance(leaf, Tensor) else (leaf,))
             count += isinstance(leaf, Tensor)
         return Variant(program, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
-                       self.layouts(needs), self.surroundings.guards, options, given, commits, rebuild)
+                       self.layouts(needs), self.surroundings.guards, options, given, commits, rebuild, graph)
 
     def place_of(self, tensor):
         return next(place for place, other in enumerate(self.tensors) if other is tensor)
@@ -257,18 +292,16 @@ class Recording:
         if type(tensor) is not Tensor:
             self.lose(f"it returns a {type(tensor).__name__}")
         base = None
+        if tensor._base is not None and self.graph is not None:
+            self.lose("it returns a view, and its result has a graph")
         if tensor._base is not None:
             base = next((place for place, other in enumerate(self.tensors) if other is tensor._base), None)
             if base is None:
                 self.lose("it returns a view of a tensor that it computed")
-        if tensor.grad_fn is not None:
-            leaves = recorder.alive([tensor])
-            if leaves is None:
-                self.lose("its result has a graph that a backward outside of it could run through")
-            if any(leaf is other for leaf in leaves for other in self.own):
-                self.lose("its result has a graph that leads to an argument")
         number = recorder.read(tensor)
         self.check()
+        if self.graph is not None:
+            return 1, number, base, self.plain, None
         return 1, number, base, tensor, tensor.grad_fn
 
     def gradients(self):

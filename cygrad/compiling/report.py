@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from cygrad.autograd.drawing import Drawing, to_svg
 from cygrad.compiling.function import Compiled, CompiledModule
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "draw", "explain"]
 
 
 @dataclass
@@ -35,6 +36,73 @@ class Explanation:
         return "\n".join(lines)
 
 
+class ProgramDrawing(Drawing):
+    """What there is to draw of a program: what comes from outside, and operations."""
+
+    def __init__(self, operations):
+        self.labels, self.kinds, self.edges = [], [], []
+        made = {}                     # slot -> the box of what has made or changed it last
+        for operation in operations:
+            reads = [slot for argument in operation["arguments"] for slot in (
+                argument if isinstance(argument, list) else [argument]) if isinstance(slot, int)]
+            changes = [operation["target"]] if "target" in operation else []
+            for _, roles in operation.get("updates", ()):
+                reads += [slot for slot in roles if slot >= 0]
+                changes.append(roles[0])
+            sources = {made[slot] if slot in made else self._input(made, slot) for slot in reads}
+            box = self._new("function", shown(operation).partition(" = ")[2] or shown(operation))
+            self.edges += [(source, box) for source in sorted(sources)]
+            for slot in (*operation["results"], *changes):
+                made[slot] = box
+            for slot, base, _ in operation["views"]:
+                made[slot] = made[base]
+        self.layers = self._layers()
+
+    def _new(self, kind, label):
+        self.labels.append(label if len(label) < 60 else label[:57] + "...")
+        self.kinds.append(kind)
+        return len(self.labels) - 1
+
+    def _input(self, made, slot):
+        made[slot] = self._new("leaf", f"%{slot}")
+        return made[slot]
+
+
+def draw(compiled, number=0):
+    """
+    A picture of the program of a compiled function: what comes from outside above, the last operations below.
+
+    Parameters
+    ----------
+    compiled : Compiled or CompiledModule
+    number : int, default 0
+        Of the recording; the latest is the first.
+
+    Returns
+    -------
+    str
+        An SVG document.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> double = cygrad.compile(lambda x: x * 2 + 1)
+    >>> y = double(cygrad.ones(2))
+    >>> cygrad.compiling.draw(double)[:4]
+    '<svg'
+    """
+    return to_svg(ProgramDrawing(compiled_function(compiled).variants[number].program.description))
+
+
+def compiled_function(compiled):
+    """The Compiled of what compile() returned."""
+    if isinstance(compiled, CompiledModule):
+        compiled = compiled.__dict__["compiled"]
+    if not isinstance(compiled, Compiled):
+        raise TypeError(f"explain: expected what compile() returned (got {type(compiled).__name__}).")
+    return compiled
+
+
 def explain(compiled):
     """
     What became of a compiled function.
@@ -58,10 +126,7 @@ def explain(compiled):
     recording 0: 1 operations
         %1 = add(mul(%0, 2), 1)
     """
-    if isinstance(compiled, CompiledModule):
-        compiled = compiled.__dict__["compiled"]
-    if not isinstance(compiled, Compiled):
-        raise TypeError(f"explain: expected what compile() returned (got {type(compiled).__name__}).")
+    compiled = compiled_function(compiled)
     variants = compiled.variants
     return Explanation(sum(variant.runs for variant in variants), compiled.calls, list(compiled.reasons),
                        [[shown(operation) for operation in variant.program.description] for variant in variants])
@@ -74,7 +139,8 @@ def shown(operation):
         step = operation["step"]
         return f"{type(step.optimizer).__name__}.step({', '.join(f'%{roles[0]}' for _, roles in operation['updates'])})"
     if operation["region"] is not None:
-        text = operation["shown"]
+        slots = dict(zip(operation["text"].__self__.inputs, operation["arguments"], strict=True))
+        text = operation["text"](lambda number: f"%{slots[number]}")
         if operation["kind"] == "sum":
             text = f"sum_to({text}, {operation['meta'].shape})"
     else:

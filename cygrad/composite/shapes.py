@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from cygrad._core.arrays.size import Size
 from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
@@ -124,7 +125,7 @@ def broadcast_shapes(*shapes):
             elif size not in (1, result[position]):
                 raise RuntimeError(f"broadcast_shapes: the shapes {', '.join(str(s) for s in shapes)} do not go "
                                    f"together (got sizes {result[position]} and {size} in dimension {-1 - position}).")
-    return tuple(reversed(result))
+    return Size(reversed(result))
 
 
 def broadcast_tensors(*tensors):

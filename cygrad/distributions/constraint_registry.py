@@ -6,7 +6,7 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Makers of transforms, by the class of the constraint or, where there is one object, by that."""
+    """Makers of transforms, by the class of the constraint."""
 
     def __init__(self):
         self._makers = {}
@@ -19,13 +19,11 @@ class ConstraintRegistry:
                 or (isinstance(constraint, type) and issubclass(constraint, constraints.Constraint))):
             raise TypeError("Expected constraint to be either a Constraint subclass or instance, but got "
                             f"{constraint!r}.")
-        shared = isinstance(constraint, constraints.Constraint) and type(constraint) is not constraints._Checked
-        self._makers[type(constraint) if shared else constraint] = factory
+        self._makers[constraint if isinstance(constraint, type) else type(constraint)] = factory
         return factory
 
     def __call__(self, constraint):
-        maker = self._makers.get(constraint) if isinstance(constraint, constraints._Checked) else next(
-            (self._makers[cls] for cls in type(constraint).__mro__ if cls in self._makers), None)
+        maker = next((self._makers[cls] for cls in type(constraint).__mro__ if cls in self._makers), None)
         if maker is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
         return maker(constraint)

@@ -92,18 +92,13 @@ class _DependentProperty(property, _Dependent):
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
-class _Checked(Constraint):
-    """A set given by a function of the value."""
-
-    def __init__(self, name, check, event_dim=0, is_discrete=False):
-        self.name, self._check, self.event_dim, self.is_discrete = name, check, event_dim, is_discrete
-
-    def check(self, value):
-        """Which of the values are in it."""
-        return self._check(value)
-
-    def __repr__(self):
-        return self.name
+def _checked(name, check, event_dim=0, is_discrete=False):
+    """A set given by a function of the value: the object of a class of its own, which is named with an underscore."""
+    kind = type(f"_{name}", (Constraint,), {
+        "__doc__": f"The class of {name}().", "__module__": __name__, "event_dim": event_dim,
+        "is_discrete": is_discrete, "check": lambda self, value: check(value)})
+    globals()[kind.__name__] = kind
+    return kind()
 
 
 class _Bounded(Constraint):
@@ -288,22 +283,22 @@ def is_dependent(constraint):
 
 dependent = _Dependent()
 dependent_property = _DependentProperty
-boolean = _Checked("Boolean()", lambda value: (value == 0) | (value == 1), is_discrete=True)
-one_hot = _Checked("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), 1, True)
+boolean = _checked("Boolean", lambda value: (value == 0) | (value == 1), is_discrete=True)
+one_hot = _checked("OneHot", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), 1, True)
 nonnegative_integer = _IntegerAbove(0)
 positive_integer = _IntegerAbove(1)
-real = _Checked("Real()", lambda value: value == value)
+real = _checked("Real", lambda value: value == value)
 real_vector = independent(real, 1)
 positive = greater_than(0.0)
 nonnegative = greater_than_eq(0.0)
 unit_interval = interval(0.0, 1.0)
-simplex = _Checked("Simplex()", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), 1)
-lower_triangular = _Checked("LowerTriangular()", _is_lower, 2)
-lower_cholesky = _Checked("LowerCholesky()", lambda v: _is_lower(v) & (v.diagonal(dim1=-2, dim2=-1) > 0).all(-1), 2)
-corr_cholesky = _Checked("CorrCholesky()", lambda v: lower_cholesky.check(v) & _has_unit_rows(v), 2)
-square = _Checked("Square()", lambda v: cygrad.full(v.shape[:-2], v.shape[-2] == v.shape[-1]), 2)
-symmetric = _Checked("Symmetric()", _is_symmetric, 2)
-positive_semidefinite = _Checked(
-    "PositiveSemidefinite()", lambda v: _is_symmetric(v) & (cygrad.linalg.eigvalsh(v) >= 0).all(-1), 2)
-positive_definite = _Checked(
-    "PositiveDefinite()", lambda v: _is_symmetric(v) & (cygrad.linalg.cholesky_ex(v).info == 0), 2)
+simplex = _checked("Simplex", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), 1)
+lower_triangular = _checked("LowerTriangular", _is_lower, 2)
+lower_cholesky = _checked("LowerCholesky", lambda v: _is_lower(v) & (v.diagonal(dim1=-2, dim2=-1) > 0).all(-1), 2)
+corr_cholesky = _checked("CorrCholesky", lambda v: lower_cholesky.check(v) & _has_unit_rows(v), 2)
+square = _checked("Square", lambda v: cygrad.full(v.shape[:-2], v.shape[-2] == v.shape[-1]), 2)
+symmetric = _checked("Symmetric", _is_symmetric, 2)
+positive_semidefinite = _checked(
+    "PositiveSemidefinite", lambda v: _is_symmetric(v) & (cygrad.linalg.eigvalsh(v) >= 0).all(-1), 2)
+positive_definite = _checked(
+    "PositiveDefinite", lambda v: _is_symmetric(v) & (cygrad.linalg.cholesky_ex(v).info == 0), 2)

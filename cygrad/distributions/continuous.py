@@ -344,7 +344,8 @@ class Beta(ExponentialFamily):
     def rsample(self, sample_shape=()):
         """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
-        a, b = (standard_gamma(part.expand(shape)) for part in (self.concentration1, self.concentration0))
+        parts = cygrad.stack([self.concentration1, self.concentration0], -1).expand((*shape, 2))
+        a, b = standard_gamma(parts).unbind(-1)
         value = a / (a + b)
         inside = value.detach().clamp(TINY[value.dtype], 1 - EPS[value.dtype])
         return value + (inside - value.detach())
@@ -392,8 +393,9 @@ class StudentT(Parametric):
     def rsample(self, sample_shape=()):
         """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
+        noise = cygrad.randn(shape, dtype=self.df.dtype)
         chi2 = 2 * standard_gamma(0.5 * self.df.expand(shape))
-        return self.loc + self.scale * cygrad.randn(shape, dtype=self.df.dtype) * (chi2 / self.df).rsqrt()
+        return self.loc + self.scale * noise * (chi2 / self.df).rsqrt()
 
     def log_prob(self, value):
         """Logarithm of the density."""

@@ -1,7 +1,7 @@
 """What all distributions are: shapes, parameters with their constraints, samples and densities."""
 
 import cygrad
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.utils import broadcast_all, lazy_property, sum_last
 
@@ -51,8 +51,8 @@ class Distribution:
             raise ValueError(f"set_default_validate_args: expected a bool (got {value!r}).")
         Distribution._validate_args = value
 
-    batch_shape = property(lambda self: self._batch_shape, doc="How many distributions lie side by side.")
-    event_shape = property(lambda self: self._event_shape, doc="Shape of one value.")
+    batch_shape = property(lambda self: Size(self._batch_shape), doc="How many distributions lie side by side.")
+    event_shape = property(lambda self: Size(self._event_shape), doc="Shape of one value.")
     stddev = property(lambda self: self.variance.sqrt(), doc="Standard deviation.")
 
     @property
@@ -112,7 +112,7 @@ class Distribution:
         return self.entropy().exp()
 
     def _extended_shape(self, sample_shape=()):
-        return tuple(sample_shape) + self._batch_shape + self._event_shape
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _validate_sample(self, value):
         if not isinstance(value, Tensor):
@@ -155,6 +155,10 @@ class Parametric(Distribution):
     """
 
     def __init__(self, *arguments, validate_args=None, **named):
+        if (arguments and isinstance(arguments[0], tuple)) or "batch_shape" in named:
+            # A subclass that holds other parameters calls the base of this class by the method of resolution.
+            Distribution.__init__(self, *arguments, validate_args=validate_args, **named)
+            return
         names = list(self.arg_constraints)
         given = dict(zip(names, arguments, strict=False))
         if len(arguments) == len(names) + 1 and validate_args is None:

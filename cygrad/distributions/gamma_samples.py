@@ -1,14 +1,20 @@
 """Samples of the gamma distribution through which gradients flow to its shape parameter."""
 
+import math
+
+import numpy as np
+
 import cygrad
 from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
 from cygrad.autograd import Function
+from cygrad.distributions.samples import numbers_of
 from cygrad.random.generator import chosen
 
 __all__ = ["standard_gamma"]
 
 WEIGHTS = {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}        # of central differences of sixth order
+FEW = 10_000               # samples up to which those of PyTorch's stream are drawn one by one
 
 
 def _slope(shape, x):
@@ -29,6 +35,29 @@ def _slope(shape, x):
     return -total / step * (-log_density).exp()
 
 
+def _drawn(numbers, alpha):
+    """One sample from PyTorch's stream, by the method of Marsaglia and Tsang (2000), with the draws in its order."""
+    one = np.empty(1)
+
+    def uniform():
+        numbers.uniform(one, 0.0, 1.0)
+        return 1 - one[0]
+
+    if alpha == 0:
+        return 0.0
+    scale = uniform() ** (1 / alpha) if alpha < 1 else 1.0
+    d = (alpha + 1 if alpha < 1 else alpha) - 1 / 3
+    while True:
+        y = 0.0
+        while y <= 0:
+            numbers.normal(one, 0.0, 1.0, False)
+            x = one[0]
+            y = 1 + x / math.sqrt(9 * d)
+        v, u = y**3, uniform()
+        if u < 1 - 0.0331 * x**4 or math.log(u) < 0.5 * x * x + d * (1 - v + math.log(v)):
+            return scale * d * v
+
+
 class StandardGamma(Function):
     """A sample for each shape parameter; the gradient is that of the inverse distribution function."""
 
@@ -37,8 +66,12 @@ class StandardGamma(Function):
         """The samples."""
         generator = chosen(None, "standard_gamma")
         with generator.lock:
-            values = generator.numbers.standard_gamma(numpy_view(shape.detach()).astype("float64"))
-        x = from_numpy(values.reshape(tuple(shape.shape)))
+            shapes = numpy_view(shape.detach()).astype("float64")
+            if generator.algorithm == "pcg64" or shapes.size > FEW:
+                values = numbers_of(generator).standard_gamma(shapes)
+            else:
+                values = np.array([_drawn(generator.numbers, alpha) for alpha in shapes.ravel()])
+        x = from_numpy(np.asarray(values).reshape(tuple(shape.shape)))
         tiny = 2.0**-126 if shape.dtype is cygrad.float32 else 2.0**-1022
         x = x.clamp(tiny).to(shape.dtype)
         ctx.save_for_backward(shape, x)

@@ -33,10 +33,10 @@ class Transform:
     def __init__(self, cache_size=0):
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
-        self._cache_size, self._last, self._inverse = cache_size, (None, None), None
+        self._cache_size, self._last, self._inv = cache_size, (None, None), None
 
     def __getstate__(self):
-        return {**self.__dict__, "_last": (None, None), "_inverse": None}
+        return {**self.__dict__, "_last": (None, None), "_inv": None}
 
     @property
     def event_dim(self):
@@ -48,9 +48,9 @@ class Transform:
     @property
     def inv(self):
         """The inverse transform; its inverse is this one."""
-        if self._inverse is None:
-            self._inverse = _Inverse(self)
-        return self._inverse
+        if self._inv is None:
+            self._inv = _InverseTransform(self)
+        return self._inv
 
     def with_cache(self, cache_size=1):
         """The same with another size of the cache."""
@@ -72,7 +72,7 @@ class Transform:
     def _inv_call(self, y):
         if self._cache_size and y is self._last[1]:
             return self._last[0]
-        x = self._invert(y)
+        x = self._inverse(y)
         if self._cache_size:
             self._last = x, y
         return x
@@ -83,11 +83,11 @@ class Transform:
 
     def forward_shape(self, shape):
         """The shape of the image of a value of this shape."""
-        return tuple(shape)
+        return cygrad.Size(shape)
 
     def inverse_shape(self, shape):
         """The shape of the value with an image of this shape."""
-        return tuple(shape)
+        return cygrad.Size(shape)
 
     def __eq__(self, other):
         return self is other
@@ -98,45 +98,45 @@ class Transform:
         return f"{type(self).__name__}()"
 
 
-class _Inverse(Transform):
+class _InverseTransform(Transform):
     """The inverse of a transform."""
 
     def __init__(self, transform):
         super().__init__(transform._cache_size)
-        self._inverse = transform
+        self._inv = transform
 
-    domain = property(lambda self: self._inverse.codomain)
-    codomain = property(lambda self: self._inverse.domain)
-    bijective = property(lambda self: self._inverse.bijective)
-    sign = property(lambda self: self._inverse.sign)
+    domain = property(lambda self: self._inv.codomain)
+    codomain = property(lambda self: self._inv.domain)
+    bijective = property(lambda self: self._inv.bijective)
+    sign = property(lambda self: self._inv.sign)
 
     def __getstate__(self):
         return self.__dict__
 
     def with_cache(self, cache_size=1):
         """The same with another size of the cache."""
-        return self._inverse.with_cache(cache_size).inv
+        return self._inv.with_cache(cache_size).inv
 
     def __call__(self, x):
-        return self._inverse._inv_call(x)
+        return self._inv._inv_call(x)
 
     def _inv_call(self, y):
-        return self._inverse(y)
+        return self._inv(y)
 
     def log_abs_det_jacobian(self, x, y):
         """At the value `x`, whose image is `y`."""
-        return -self._inverse.log_abs_det_jacobian(y, x)
+        return -self._inv.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape):
         """The shape of the image of a value of this shape."""
-        return self._inverse.inverse_shape(shape)
+        return self._inv.inverse_shape(shape)
 
     def inverse_shape(self, shape):
         """The shape of the value with an image of this shape."""
-        return self._inverse.forward_shape(shape)
+        return self._inv.forward_shape(shape)
 
     def __eq__(self, other):
-        return isinstance(other, _Inverse) and self._inverse == other._inverse
+        return isinstance(other, _InverseTransform) and self._inv == other._inv
 
     __hash__ = object.__hash__
 
@@ -161,7 +161,7 @@ def _without_parameters(name, doc, domain, codomain, call, invert, log_det, bije
     jacobian.__doc__ = Transform.log_abs_det_jacobian.__doc__
     return type(name, (_Plain,), {
         "__doc__": doc, "__module__": __name__, "domain": domain, "codomain": codomain, "bijective": bijective,
-        "sign": sign, "_call": lambda self, x: call(x), "_invert": lambda self, y: invert(y),
+        "sign": sign, "_call": lambda self, x: call(x), "_inverse": lambda self, y: invert(y),
         "log_abs_det_jacobian": jacobian})
 
 
@@ -221,7 +221,7 @@ class AffineTransform(Transform):
     def _call(self, x):
         return self.loc + self.scale * x
 
-    def _invert(self, y):
+    def _inverse(self, y):
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x, y):
@@ -264,7 +264,7 @@ class PowerTransform(Transform):
     def _call(self, x):
         return x.pow(self.exponent)
 
-    def _invert(self, y):
+    def _inverse(self, y):
         return y.pow(1 / self.exponent)
 
     def log_abs_det_jacobian(self, x, y):
@@ -289,7 +289,7 @@ class StickBreakingTransform(_Plain):
         z = (x - left.log()).sigmoid().clamp(TINY[x.dtype], 1 - EPS[x.dtype])
         return pad(z, [0, 1], value=1) * pad((1 - z).cumprod(-1), [1, 0], value=1)
 
-    def _invert(self, y):
+    def _inverse(self, y):
         cut = y[..., :-1]
         left = y.shape[-1] - cygrad.ones(cut.shape[-1], dtype=y.dtype).cumsum(-1)
         rest = (1 - cut.cumsum(-1)).clamp(min=TINY[y.dtype])
@@ -322,7 +322,7 @@ class CorrCholeskyTransform(_Plain):
         r = r + cygrad.eye(r.shape[-1], dtype=r.dtype)
         return r * pad(left[..., :-1], [1, 0], value=1)
 
-    def _invert(self, y):
+    def _inverse(self, y):
         rest = 1 - y.square().cumsum(-1)
         rest = tril_matrix_to_vec(pad(rest[..., :-1], [1, 0]), diag=-1)
         t = tril_matrix_to_vec(y, diag=-1) / rest.sqrt()
@@ -362,7 +362,7 @@ class ReshapeTransform(Transform):
     def _call(self, x):
         return x.reshape(self.forward_shape(x.shape))
 
-    def _invert(self, y):
+    def _inverse(self, y):
         return y.reshape(self.inverse_shape(y.shape))
 
     def log_abs_det_jacobian(self, x, y):
@@ -401,7 +401,7 @@ class IndependentTransform(Transform):
     def _call(self, x):
         return self.base_transform(x)
 
-    def _invert(self, y):
+    def _inverse(self, y):
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x, y):
@@ -449,7 +449,7 @@ class ComposeTransform(Transform):
             x = part(x)
         return x
 
-    def _invert(self, y):
+    def _inverse(self, y):
         for part in reversed(self.parts):
             y = part.inv(y)
         return y
@@ -470,13 +470,13 @@ class ComposeTransform(Transform):
         """The shape of the image of a value of this shape."""
         for part in self.parts:
             shape = part.forward_shape(shape)
-        return tuple(shape)
+        return cygrad.Size(shape)
 
     def inverse_shape(self, shape):
         """The shape of the value with an image of this shape."""
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
-        return tuple(shape)
+        return cygrad.Size(shape)
 
     def __eq__(self, other):
         return isinstance(other, ComposeTransform) and self.parts == other.parts
@@ -499,7 +499,7 @@ class _Pieces(Transform):
     def _call(self, x):
         return self._join([part(v) for part, v in zip(self.transforms, self._cut(x), strict=True)])
 
-    def _invert(self, y):
+    def _inverse(self, y):
         return self._join([part.inv(v) for part, v in zip(self.transforms, self._cut(y), strict=True)])
 
     def log_abs_det_jacobian(self, x, y):
@@ -554,7 +554,7 @@ class CumulativeDistributionTransform(Transform):
     def _call(self, x):
         return self.distribution.cdf(x)
 
-    def _invert(self, y):
+    def _inverse(self, y):
         return self.distribution.icdf(y)
 
     def log_abs_det_jacobian(self, x, y):

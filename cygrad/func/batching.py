@@ -56,8 +56,7 @@ class Operation:
             return elementwise
         if self.name in LEADING:
             return leading
-        if any(name in DIMS or (name in SHAPES and kind == INTS)
-               for name, kind in zip(self.names, self.kinds, strict=True)):
+        if not DIMS.isdisjoint(self.names):
             return along_dims
         return one_by_one
 
@@ -265,7 +264,7 @@ def along_dims(call):
         return NotImplemented
     keeps = "keepdim" in operation.names
     if rank == 0:
-        if not keeps and operation.name not in SCANS:
+        if "shape" in operation.names or not keeps and operation.name not in SCANS:
             return NotImplemented
         lifted, rank = True, 1
     for place, (name, kind) in enumerate(zip(operation.names, operation.kinds, strict=True)):

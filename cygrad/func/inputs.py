@@ -13,11 +13,11 @@ from cygrad._core.engine.plan_inspection import order
 from cygrad._core.graph.accumulate import AccumulateGrad
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
-from cygrad.func.batched import active_levels, restore, strip
+from cygrad.func.batched import active_levels, levels_of, restore, strip
 from cygrad.utils.pytree import tree_flatten, tree_map, tree_unflatten
 
-__all__ = ["Inputs", "as_tensor", "differentiable", "outputs_of", "plain", "pullback_of", "same_tree", "selected",
-           "with_aux"]
+__all__ = ["Inputs", "as_tensor", "differentiable", "gradients_of_entries", "outputs_of", "plain", "pullback_of",
+           "same_tree", "selected", "with_aux"]
 
 
 def as_tensor(operation, what, value):
@@ -101,6 +101,22 @@ class Inputs:
     def answer(self, gradients):
         """The gradients in the form of the inputs."""
         return tree_unflatten([restore(gradient, self.levels) for gradient in gradients], self.spec)
+
+
+def gradients_of_entries(outputs, inputs, vectors, keep, create, allow_unused):
+    """``autograd.grad`` under `vmap`, with results of the batch: for each entry its own gradients."""
+    levels = list(active_levels())
+    needed = [level for level in levels if any(level in levels_of(output) for output in outputs)]
+    for number, place in enumerate(inputs):
+        if not isinstance(place, Tensor) or any(level not in levels_of(place) for level in needed):
+            raise RuntimeError(f"grad: under vmap, input {number} is the same for all entries of the batch while the "
+                               "outputs are not (got a gradient that would mix the entries). Use func.grad.")
+    held = [strip(output, needed) for output in outputs]
+    vectors = [strip(output.new_ones(()), needed) if vector is None else strip(vector, needed)
+               for output, vector in zip(outputs, vectors, strict=True)]
+    found = run_backward("grad", held, vectors, keep, create, [strip(place, needed) for place in inputs], False,
+                         allow_unused)
+    return [None if gradient is None else restore(gradient, needed) for gradient in found]
 
 
 def plain(gradient):

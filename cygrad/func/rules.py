@@ -6,6 +6,7 @@ from cygrad._core.table.operator import functions
 from cygrad.func import rules_of_indices
 from cygrad.func.batched import entry, value_at
 from cygrad.func.batching import RULES, Call, aligned, along_dims, counted, operation_of, padded, refuse_change
+from cygrad.func.custom import apply_to_batch
 
 __all__ = ["BY_NAME"]
 
@@ -31,6 +32,8 @@ def product(call, first, second):
     rank_a, rank_b = call.rank(first), call.rank(second)
     if 0 in (rank_a, rank_b):
         return NotImplemented
+    if rank_a == 2 and rank_b == 1 and not call.batched[first]:         # the vectors as rows of one matrix
+        return op("matmul", b, op("matrix_transpose", a))
     if rank_a == 1:
         a = op("unsqueeze", a, -2)
     if rank_b == 1:
@@ -184,6 +187,11 @@ def _pad(call):
 
 # ------------------------------------------------------------------------------------------------------ masks, operands
 
+@rule("pad_backward")
+def _pad_backward(call):
+    return along_dims(call) if call.args[3] == "constant" else NotImplemented
+
+
 @rule("attention_weights")
 def _attention(call):
     return call.run(aligned(call)) if call.rank(0) >= 2 else NotImplemented
@@ -244,14 +252,14 @@ def unfolded(call, result):
     return op("reshape", result, (call.size, result.shape[0] // max(call.size, 1), *result.shape[1:]))
 
 
-@rule("convolution", "convolution_input")
+@rule("convolution", "convolution_input_backward")
 def _convolution(call):
     """Entries are further images; with a weight for each entry, further groups of channels."""
     images, weight, bias, *options, groups = call.args
     in_images, in_weight, in_bias = call.batched[:3]
     if 0 in (*images.shape, *weight.shape):
         return NotImplemented
-    shape = options.pop(0) if call.operation.name == "convolution_input" else None
+    shape = options.pop(0) if call.operation.name == "convolution_input_backward" else None
     if not in_weight:
         if not in_images:
             return NotImplemented
@@ -272,19 +280,25 @@ def _convolution(call):
     return op("add", result, op("reshape", bias, ((call.size if in_bias else 1), 1, -1, *ones)))
 
 
-@rule("convolution_weight")
+@rule("convolution_weight_backward")
 def _convolution_weight(call):
-    """The channels of the gradients of all entries side by side."""
+    """The channels of all entries side by side: as groups, if there are images of each."""
     grad, images, shape, *options, groups = call.args
-    if call.batched[1] or groups != 1 or call.size == 0:
+    if 0 in (*grad.shape, *images.shape) or (groups != 1 and not call.batched[1]):
         return NotImplemented
+    if call.batched[1]:
+        grad, images = [op("movedim", call.spread(value, batched), 0, 1)
+                        for value, batched in zip((grad, images), call.batched, strict=False)]
+        grad, images = [op("reshape", value, (value.shape[0], -1, *value.shape[3:])) for value in (grad, images)]
+        result = call.run([grad, images, (call.size * shape[0], *shape[1:]), *options, call.size * groups])
+        return op("reshape", result, (call.size, *shape))
     grad = op("movedim", grad, 0, 1)
     grad = op("reshape", grad, (grad.shape[0], -1, *grad.shape[3:]))
     result = call.run([grad, images, (call.size * shape[0], *shape[1:]), *options, groups])
     return op("reshape", result, (call.size, *shape))
 
 
-@rule("unfold_patches", "fold_patches")
+@rule("im2col", "col2im")
 def _patches(call):
     return NotImplemented if 0 in call.args[0].shape else unfolded(call, call.run([folded(call, 0), *call.args[1:]]))
 
@@ -294,7 +308,7 @@ PLANES = {"max_pool": "kernel_size", "avg_pool": "kernel_size", "avg_pool_backwa
           "adaptive_avg_pool_backward": "output_size", "resample": "size", "resample_backward": "size"}
 
 
-@rule(*PLANES, "pool_add", "pool_pick", "max_unpool")
+@rule(*PLANES, "max_pool_backward", "max_pool_gather", "max_unpool")
 def _planes(call):
     """Channel by channel, and all alike: each plane of each entry is an image of one channel."""
     name = call.operation.name
@@ -381,6 +395,19 @@ def _embedding(call):
     return op("embedding", op("reshape", weight, (-1, weight.shape[2])), index, -1)
 
 
+@rule("embedding_backward")
+def _embedding_backward(call):
+    """All tables one below the other."""
+    grad, index, rows, padding = call.args
+    grad, index = call.spread(grad, call.batched[0]), call.spread(index, call.batched[1])
+    offset = op("reshape", arange(call.size), (call.size, *[1] * (index.ndim - 1))) * rows
+    result = op("embedding_backward", grad, index + offset, rows * call.size, -1)
+    result = op("reshape", result, (call.size, rows, -1))
+    if padding < 0:
+        return result
+    return op("where", op("reshape", arange(rows), (rows, 1)) != padding, result, 0.0)
+
+
 @rule("nll_loss", "cross_entropy")
 def _nll_loss(call):
     """The losses of all rows at once, then the sum or mean of each entry."""
@@ -448,5 +475,6 @@ def _filled(function, level, args, kwargs):
 
 BY_NAME = {
     **dict.fromkeys(("zeros_like", "ones_like", "empty_like", "full_like"), _like), "copy_": _assigned,
-    "fill_": _filled, "__getitem__": rules_of_indices.getitem, "__setitem__": rules_of_indices.setitem,
+    "fill_": _filled, "apply": apply_to_batch, "__getitem__": rules_of_indices.getitem,
+    "__setitem__": rules_of_indices.setitem,
 }

@@ -167,8 +167,17 @@ for _module, _names in {
     vars(globals()[_module]).update({_name: globals()[_name] for _name in _names})
 
 
+_LATE = {                                 # loaded when they are first asked for
+    "SyncBatchNorm": "sync_batch_norm",
+    **dict.fromkeys(("Container", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "NLLLoss2d"),
+                    "rare_layers"),
+    "grad": "grad",
+}
+
+
 def __getattr__(name):
-    if name == "SyncBatchNorm":           # what it needs is loaded with it
-        from cygrad.nn.sync_batch_norm import SyncBatchNorm
-        return SyncBatchNorm
+    if name in _LATE:
+        from importlib import import_module
+        module = import_module(f"cygrad.nn.{_LATE[name]}")
+        return module if name == _LATE[name] else getattr(module, name)
     raise AttributeError(f"module 'cygrad.nn' has no attribute {name!r}")

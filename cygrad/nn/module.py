@@ -27,7 +27,9 @@ class Module(Stateful, Attributes):
     --------
     >>> from cygrad import nn
     >>> class Net(nn.Module):
-    ...     def __init__(self):
+    ...     dump_patches = call_super_init = False         # switches of PyTorch's modules, which change nothing here
+
+    def __init__(self):
     ...         super().__init__()
     ...         self.hidden = nn.Linear(4, 8)
     ...         self.out = nn.Linear(8, 2)
@@ -276,7 +278,11 @@ class Module(Stateful, Attributes):
         return self._apply(lambda tensor: cygrad.empty_like(tensor, device=device), recurse)
 
     def share_memory(self):
-        """Nothing to do, threads share all memory; -> self."""
+        """Move parameters and buffers to where other processes see them, too, as threads do anyway; -> self."""
+        for tensor in (*self.parameters(), *self.buffers()):
+            for part in (tensor, tensor.grad if tensor.is_leaf else None):
+                if part is not None:
+                    part.share_memory_()
         return self
 
     def cpu(self):

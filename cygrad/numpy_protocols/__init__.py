@@ -10,8 +10,8 @@ from cygrad._core.graph.tensor import install
 from cygrad.numpy_protocols.dispatch import array_function
 from cygrad.numpy_protocols.ufuncs import UFUNCS, general
 
-__all__ = ["PROTOCOLS"]
+__all__ = ["METHODS"]
 
 connect(UFUNCS, general)
-PROTOCOLS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
-install(PROTOCOLS)      # in the place of those that load this package
+METHODS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
+install(METHODS)      # in the place of those that load this package

@@ -35,7 +35,7 @@ _NAMES = """
     greater_equal:ge heaviside hypot invert:bitwise_not isfinite isinf isnan lcm left_shift less:lt less_equal:le log
     log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul maximum minimum
     multiply:mul negative:neg nextafter not_equal:ne positive:clone power:pow_tensor rad2deg radians:deg2rad remainder
-    right_shift rint:round sign:sgn signbit sin sinh sqrt square subtract:sub tan tanh trunc
+    right_shift rint:round signbit sin sinh sqrt square subtract:sub tan tanh trunc
 """
 
 
@@ -57,6 +57,11 @@ def _reciprocal(x):
         1, x, rounding_mode="trunc")
 
 
+def _sign(x):
+    result = cygrad.sgn(x)
+    return cygrad.where(cygrad.isnan(x), x.detach(), result) if x.is_floating_point() else result
+
+
 def _vecdot(x, y):
     return (cygrad.conj(x) * y).sum(-1)
 
@@ -65,7 +70,7 @@ def _vecdot(x, y):
 UFUNCS = {
     **{getattr(np, theirs): OPERATORS[ours or theirs] for theirs, _, ours in
        (names.partition(":") for names in _NAMES.split())},
-    np.cbrt: _cbrt, np.divmod: _divmod, np.modf: _modf, np.reciprocal: _reciprocal, np.vecdot: _vecdot,
+    np.sign: _sign, np.cbrt: _cbrt, np.divmod: _divmod, np.modf: _modf, np.reciprocal: _reciprocal, np.vecdot: _vecdot,
     np.frexp: composite.FUNCTIONS["frexp"], np.ldexp: composite.FUNCTIONS["ldexp"],
 }
 if hasattr(np, "matvec"):

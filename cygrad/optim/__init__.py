@@ -13,3 +13,12 @@ from cygrad.optim.radam import RAdam
 from cygrad.optim.rmsprop import RMSprop
 from cygrad.optim.rprop import Rprop
 from cygrad.optim.sgd import SGD
+
+_LATE = {"Adafactor": "adafactor", "Muon": "muon", "SparseAdam": "sparse_adam"}
+
+
+def __getattr__(name):
+    if name in _LATE:                            # loaded when they are first asked for
+        from importlib import import_module
+        return getattr(import_module(f"cygrad.optim.{_LATE[name]}"), name)
+    raise AttributeError(f"module 'cygrad.optim' has no attribute {name!r}")

@@ -13,7 +13,7 @@ from cygrad.optim.hooks import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
-from cygrad.optim.parameter_checks import check_execution, names_and_parameters
+from cygrad.optim.parameter_checks import check_execution, names_and_parameters, sparse_gradients
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -136,7 +136,10 @@ class Optimizer:
             with cygrad.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            if group.get("differentiable"):
+            if sparse_gradients:
+                from cygrad.optim.sparse_steps import update_all
+                update_all(self, group)
+            elif group.get("differentiable"):
                 with cygrad.enable_grad():
                     importlib.import_module("cygrad.optim.recorded_steps").recorded_update(self, group)
             else:

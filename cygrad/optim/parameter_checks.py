@@ -3,7 +3,9 @@
 from cygrad import Tensor
 from cygrad._core.graph.user_warnings import warn_user
 
-__all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters"]
+__all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters", "sparse_gradients"]
+
+sparse_gradients = []          # not empty once there has been one; see cygrad.sparse.gradients
 
 
 def names_and_parameters(params, differentiable=False):

@@ -11,7 +11,8 @@ import threading
 import traceback
 import weakref
 
-from cygrad._core.engine.plan_inspection import restricted
+from cygrad._core.dispatch.autocast import Again
+from cygrad._core.engine.plan_inspection import restricted, running
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import PACKAGE, warn_user
@@ -234,10 +235,10 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
 class Holder:
     """Stands in for one saved tensor; has it for a while after it was computed again."""
 
-    __slots__ = ("__weakref__", "tensor")
+    __slots__ = ("__weakref__", "asked_in", "tensor")
 
     def __init__(self):
-        self.tensor = None
+        self.tensor = self.asked_in = None            # the backward that has got the tensor
 
 
 class Enough(BaseException):
@@ -276,6 +277,7 @@ class Frame:
         self.function, self.context, self.early_stop = function, context, early_stop
         self.compare, self.debug = compare, debug
         self.random_state = get_rng_state() if preserve_rng_state else None
+        self.autocast = Again()
         values = [*args, *kwargs.values()]
         self.names, self.count = list(kwargs), len(args)
         self.places = [place for place, value in enumerate(values) if isinstance(value, Tensor)]
@@ -294,12 +296,18 @@ class Frame:
 
     def unpack(self, holder):
         """The tensor, computed again unless that has happened already."""
+        calls = running()
         if holder.tensor is None:
+            if calls and calls[0] == holder.asked_in:
+                raise CheckpointError("checkpoint: Unpack is being triggered for a tensor that was either never "
+                                      "recomputed, or already unpacked once (got a second ctx.saved_tensors in one "
+                                      "backward). Ask once, and keep what it gives in a variable.")
             self.compute_again()
             if holder.tensor is None:
                 raise CheckpointError("checkpoint: fewer tensors were saved when the function was computed again than "
                                       "the first time. It must do the same each time that it is called.")
         tensor, holder.tensor = holder.tensor, None
+        holder.asked_in = calls[0] if calls else None
         return tensor
 
     def compute_again(self):
@@ -327,7 +335,7 @@ class Frame:
         if self.random_state is not None:
             set_rng_state(self.random_state)
         try:
-            with saved_tensors_hooks(give, lambda tensor: tensor), enable_grad(), self.context:
+            with saved_tensors_hooks(give, lambda tensor: tensor), enable_grad(), self.autocast, self.context:
                 self.function(*args, **kwargs)
         except Enough:
             pass
@@ -364,6 +372,7 @@ class Reentrant(Function):
         """The function's result, unrecorded."""
         ctx.function = function
         ctx.random_state = get_rng_state() if preserve_rng_state else None
+        ctx.autocast = Again()
         ctx.places = [place for place, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.values = [None if isinstance(value, Tensor) else value for value in args]
         ctx.save_for_backward(*[args[place] for place in ctx.places])
@@ -383,7 +392,7 @@ class Reentrant(Function):
         try:
             if ctx.random_state is not None:
                 set_rng_state(ctx.random_state)
-            with enable_grad():
+            with enable_grad(), ctx.autocast:
                 results = ctx.function(*values)
         finally:
             set_rng_state(present)

@@ -384,12 +384,37 @@ def test_custom_function_in_place(x):
 
         @staticmethod
         def jvp(ctx, x_t):
-            return x_t * 2
+            return x_t.mul_(2)
     y = x.clone()
     view = y[1:]
     assert Double.apply(y) is y
     assert tangent(y) == [2, 20, 200]
     assert tangent(view) == [20, 200]
+
+
+@pytest.mark.parametrize(("forward", "jvp", "match"), [
+    (lambda x: x.mul_(2), lambda t: t * 2, "not modifying the forward mode gradients inplace"),
+    (lambda x: x[:1], lambda t: t[:1].clone(), "the jvp is not returning a view"),
+    (lambda x: x, lambda t: t, "the jvp is not returning a view"),
+    (lambda x: x, lambda t: t * 1, "the jvp is not returning a view"),
+])
+def test_tangents_share_memory_where_tensors_do(x, forward, jvp, match):
+    class Sharing(cygrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            result = forward(x)
+            if result is x and match.startswith("not"):
+                ctx.mark_dirty(x)
+            return result
+
+        @staticmethod
+        def jvp(ctx, x_t):
+            return Sharing.rule(x_t)
+    Sharing.rule = jvp
+    with pytest.raises(RuntimeError, match=match):
+        Sharing.apply(x.clone())
+    Sharing.rule = {"not": lambda t: t.mul_(2)}.get(match[:3], lambda t: forward(t).view_as(forward(t)))
+    assert tangent(Sharing.apply(x.clone()))
 
 
 @pytest.mark.parametrize(("returned", "error", "match"), [

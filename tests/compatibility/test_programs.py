@@ -31,6 +31,7 @@ RUNS = {
     "style_transfer": ("--output", ".", "--steps", "5"),
     "time_series": ("--output", "."),
     "maml": ("--save", "model.pt"),
+    "lbfgs_fit": ("--save", "fit.pt"),
 }
 OURS = ("-m", "cygrad")
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")

@@ -6,7 +6,7 @@ import pytest
 
 import cygrad
 from cygrad import nn, optim
-from cygrad.compiling import CompileError, explain
+from cygrad.compiling import CompileError, draw, explain
 from tests.tools import in_threads
 
 seen = []
@@ -264,6 +264,35 @@ def test_decorator_module_and_disable():
     assert double(x).tolist() == (x * 2).tolist() and double.__doc__ == "Twice."
     with pytest.raises(ValueError, match="mode"):
         cygrad.compile(double, mode="faster")
+
+
+def test_drawing():
+    w = cygrad.ones(2, requires_grad=True)
+    optimizer = optim.SGD([w], lr=1.0)
+
+    @cygrad.compile
+    def step(x):
+        optimizer.zero_grad()
+        (w * x.view(1, 2)).exp().sum().backward()
+        optimizer.step()
+
+    step(cygrad.ones(2))
+    picture = draw(step)
+    assert picture.startswith("<svg") and "SGD.step" in picture and "exp" in picture
+
+
+def test_results_of_other_threads():
+    """Operations of other threads are not noted: what they give is no constant."""
+    numbers = cygrad.zeros(1)
+
+    def function(x):
+        found = in_threads(1, lambda _: numbers + 1)
+        return x * found[0]
+
+    compiled = cygrad.compile(function)
+    for _ in range(3):
+        numbers.add_(1)
+        assert cygrad.equal(compiled(cygrad.ones(1)), function(cygrad.ones(1)))
 
 
 def test_changed_module_is_noticed():

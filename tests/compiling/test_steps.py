@@ -164,6 +164,22 @@ def test_results_are_new_each_time():
         assert double.tolist() == [2.0 * (1 + number)] * 3 and more.tolist() == [2.0 + number] * 3
 
 
+def test_each_of_many_batches():
+    eager, compiled = Training(OPTIMIZERS["Adam"]), Training(OPTIMIZERS["Adam"])
+    step = cygrad.compile(compiled.step)
+    for _ in range(2):
+        calls = batches(6)
+        expected = [eager.step(*call) for call in calls]
+        found = step.each(calls)
+        assert all(cygrad.equal(a, b) and b.requires_grad for a, b in zip(expected, found, strict=True))
+        assert_alike(eager, compiled)
+    assert explain(step).replays == 10
+    mixed = [*batches(2), *batches(2, rows=3)]
+    expected = [eager.step(*call) for call in mixed]
+    assert all(cygrad.equal(a, b) for a, b in zip(expected, step.each(mixed), strict=True))
+    assert_alike(eager, compiled)
+
+
 def test_memory_after_many_replays():
     training = Training(OPTIMIZERS["Adam"])
     step = cygrad.compile(training.step)

@@ -9,7 +9,7 @@ import pytest
 import cygrad
 from cygrad.func import vmap
 from cygrad.utils.pytree import tree_flatten, tree_unflatten
-from tests.operator_cases import REFUSALS, floating, numpy_dtype
+from tests.operator_cases import REFUSALS, differentiable, floating, numpy_dtype, results, with_gradients
 from tests.samples import COMPLEX, SAMPLES, find
 
 # Whose results, or their shapes, are known only when elements are: refused, in words of their own.
@@ -135,3 +135,38 @@ def test_a_batch_is_its_entries(name, batched):
         compare(name, number, cygrad.float64, batched)
         if name in COMPLEX and number < COMPLEX_SAMPLES:
             compare(name, number, cygrad.complex128, batched)
+
+
+def compare_vectors(name, number, dtype):
+    """Several vectors times the Jacobian of one sample at once, and one after the other."""
+    samples = entries(name, number, dtype, 1)
+    if samples is None:
+        return
+    try:
+        args, kwargs, leaves = with_gradients(samples[0])
+        outputs = differentiable(results(find(name)(*args, **kwargs)))
+    except REFUSALS:
+        return
+    for output in outputs:
+        vectors = [weights(output), weights(output).flip(tuple(range(output.ndim))) * 2 - 1]
+        try:
+            single = [cygrad.autograd.grad(output, leaves, vector, retain_graph=True, allow_unused=True)
+                      for vector in vectors]
+        except REFUSALS:
+            continue
+        batch = cygrad.autograd.grad(output, leaves, cygrad.stack(vectors), retain_graph=True, allow_unused=True,
+                                     is_grads_batched=True)
+        for found, *expected in zip(batch, *single, strict=True):
+            assert (found is None) == (expected[0] is None)
+            if found is not None:
+                same(found, cygrad.stack(expected))
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_several_vectors_at_once_are_those_one_by_one(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(len(SAMPLES[name])):
+            compare_vectors(name, number, cygrad.float64)
+            if name in COMPLEX and number < COMPLEX_SAMPLES:
+                compare_vectors(name, number, cygrad.complex128)

@@ -52,8 +52,8 @@ def written(x, i):
         numbers(t, 2, 3, 2, 4), t.tensor([[2, 0], [1, 1]]), t.tensor([3, 0])),
     "masks": lambda t: t.vmap(lambda x: x[t.tensor([True, False, True])])(numbers(t, 2, 3)),
     "where": lambda t: t.vmap(lambda x: t.where(x > 0, x, 0.0))(numbers(t, 3, 2)),
-    "like": lambda t: t.vmap(
-        lambda x: t.zeros_like(x).copy_(x) + t.ones_like(x) + t.full_like(x, 2.0))(numbers(t, 3, 2)),
+    "like": lambda t: t.vmap(lambda x: t.zeros_like(x).copy_(x) + t.ones_like(x) + t.full_like(x, 2.0))(
+        numbers(t, 3, 2)),
     "stack and cat": lambda t: t.vmap(lambda x: t.cat([t.stack([x, t.ones(2, dtype=x.dtype)]), x[None]]))(
         numbers(t, 3, 2)),
     "einsum": lambda t: t.vmap(lambda x, y: t.einsum("ij,jk->ik", x, y), in_dims=(0, None))(

@@ -216,9 +216,20 @@ def test_F1_same_output_twice():
         y = x * 2
         return y, y
     a, b = make(forward, lambda ctx, a, b: 2 * a + 20 * b).apply(x := leaf(1.0, 2.0))
-    assert a.data_ptr() == b.data_ptr()
-    (a + b).sum().backward()
-    assert x.grad.tolist() == [22, 22]
+    assert a is b
+    (a + 2 * b).sum().backward()
+    assert x.grad.tolist() == [60, 60]            # all that arrives is at the last place
+
+
+def test_F1_same_changed_input_twice():
+    def forward(ctx, x):
+        ctx.mark_dirty(x.mul_(2))
+        return x, x
+    x = leaf(1.0, 2.0)
+    a, b = make(forward, lambda ctx, a, b: 2 * a + 20 * b).apply(changed := x.clone())
+    assert a is b is changed
+    (a + 2 * b).sum().backward()
+    assert x.grad.tolist() == [60, 60]
 
 
 @pytest.mark.parametrize("value", [3, None, "text", (), [1]])

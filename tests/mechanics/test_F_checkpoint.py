@@ -236,3 +236,29 @@ def test_F3_names_of_other_programs():
     assert x.is_leaf and x.requires_grad and y == 3
     with pytest.raises(RuntimeError, match="only a tuple"):
         detach_variable([1])
+
+
+def test_F3_saved_tensors_are_to_be_asked_for_once():
+    class Asking(cygrad.autograd.Function):
+        times = 2
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            for _ in range(Asking.times):
+                (x,) = ctx.saved_tensors
+            return grad * 2 * x / x
+
+    x = leaf(1.0, 2.0)
+    with pytest.raises(CheckpointError, match="already unpacked once"):
+        checkpoint(lambda x: Asking.apply(x * 1), x, use_reentrant=False).sum().backward()
+    Asking.times = 1
+    y = checkpoint(lambda x: Asking.apply(x * 1), x, use_reentrant=False).sum()
+    x.grad = None
+    y.backward(retain_graph=True)
+    y.backward()                             # another backward may ask again
+    assert x.grad.tolist() == [4, 4]

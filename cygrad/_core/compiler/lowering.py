@@ -11,8 +11,11 @@ from cygrad._core.compiler.program import Program, forward_program, primitive_na
 # What an element-wise program has room for.
 MOST_INPUTS = 12
 MOST_REGISTERS = 48
+# What a processor does as fast as it reads memory, and from how many elements on that matters.
+CHEAP = frozenset(("add", "sub", "mul", "neg", "square"))
+LARGE = 4096
 
-__all__ = ["lower"]
+__all__ = ["Lowering"]
 
 
 class Region:
@@ -71,6 +74,15 @@ class Region:
             return None
         return Region(inputs, constants, code, moved(self.result))
 
+    def renamed(self, names):
+        """The same on other arrays, of which some may be one."""
+        inputs = [names.get(number, number) for number in self.inputs]
+        unique = list(dict.fromkeys(inputs))
+        places = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
+        code = [(primitive, [places.get(operand, operand) for operand in operands])
+                for primitive, operands in self.code]
+        return Region(unique, self.constants, code, places.get(self.result, self.result))
+
     def assembled(self, make_constant):
         """As `Program` takes it: number of inputs, constants, instructions, number of registers, the result."""
         first = {"in": 0, "number": len(self.inputs), "made": len(self.inputs) + len(self.constants)}
@@ -97,6 +109,13 @@ class Region:
         return operand(self.result)
 
 
+def renamed(value, names):
+    """An argument with other arrays in the place of some."""
+    if isinstance(value, list):
+        return [renamed(item, names) for item in value]
+    return names.get(value, value) if isinstance(value, int) else value
+
+
 class Operation:
     """One operation while the list of them is worked on; arrays by their numbers in the recording."""
 
@@ -116,6 +135,15 @@ class Operation:
             elif isinstance(argument, int):
                 yield argument
 
+    def rename(self, names):
+        """Read other arrays in the place of these."""
+        if not any(number in names for number in self.reads()):
+            return
+        if self.region is not None:
+            self.region = self.region.renamed(names)
+        else:
+            self.arguments = tuple(renamed(argument, names) for argument in self.arguments)
+
     def writes(self):
         """Numbers of the arrays that it changes in place."""
         if self.kind == "optimize":
@@ -134,12 +162,14 @@ class Lowering:
     recorder : Recorder
     outgoing : set of int
         Numbers of the arrays that leave the program.
+    start, stop : int
+        Which steps it runs; what earlier ones made comes from outside.
     """
 
-    def __init__(self, recorder, outgoing):
+    def __init__(self, recorder, outgoing, start=0, stop=None):
         self.recorder, self.arrays, self.buffers = recorder, recorder.arrays, recorder.buffers
-        self.outgoing = set(outgoing)
-        self.operations = [self.operation(step) for step in recorder.steps]
+        self.outgoing, self.start = set(outgoing), start
+        self.operations = [self.operation(step) for step in recorder.steps[start:stop]]
         self.of_buffer = {}
         for number, held in enumerate(self.arrays):
             self.of_buffer.setdefault(held.buffer, []).append(number)
@@ -170,7 +200,7 @@ class Lowering:
     def copy_constants(self):
         """Constants that are changed, or that leave, are copied in each run."""
         for place, buffer in enumerate(self.buffers):
-            if buffer.kind == "constant" and (buffer.writes or place in self.leaving):
+            if buffer.kind == "constant" and (buffer.writes or place in self.leaving) and self.start == 0:
                 number = buffer.first
                 self.sources[number] = self.recorder.snapshot(place)
                 self.operations.insert(0, Operation("copy", (("source", number),), (number,)))
@@ -191,51 +221,30 @@ class Lowering:
                          } if operation.kind == "optimize" else set()
         self.operations = kept[::-1]
 
+    def is_own(self, buffer):
+        """Is this memory made by the program?"""
+        return buffer.kind == "result" and buffer.maker >= self.start
+
     def alone(self, number):
         """Is the array all there is of a result that never changes and does not leave?"""
         held = self.arrays[number]
         buffer = self.buffers[held.buffer]
-        return (buffer.kind == "result" and not buffer.writes and held.buffer not in self.leaving
+        return (self.is_own(buffer) and not buffer.writes and held.buffer not in self.leaving
                 and self.of_buffer[held.buffer] == [number])
 
     def unchanging(self, number):
         return not self.buffers[self.arrays[number].buffer].writes
 
-    def rename(self, names):
-        """Read other arrays in the place of these."""
-        def new(value):
-            if isinstance(value, list):
-                return [new(item) for item in value]
-            return names.get(value, value) if isinstance(value, int) else value
-
-        for operation in self.operations:
-            if operation.region is not None:
-                region = operation.region
-                inputs = [new(number) for number in region.inputs]
-                if len(set(inputs)) < len(inputs):
-                    unique = list(dict.fromkeys(inputs))
-                    places = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
-                    inputs = unique
-                    code = [(primitive, [places.get(o, o) for o in operands]) for primitive, operands in region.code]
-                    region = Region(inputs, region.constants, code, places.get(region.result, region.result))
-                operation.region = Region(inputs, region.constants, region.code, region.result)
-            elif operation.kind == "optimize":
-                operation.arguments = tuple(new(own) for own in operation.arguments)
-            else:
-                operation.arguments = tuple(new(argument) for argument in operation.arguments)
-        self.outgoing = {names.get(number, number) for number in self.outgoing}
-        return names
-
     def merge_equal(self):
         """Compute equal subexpressions once."""
         known, names, kept = {}, {}, []
         for operation in self.operations:
+            operation.rename(names)
             if operation.kind not in ("evaluate", "kernel"):
                 kept.append(operation)
                 continue
-            self.rename_one(operation, names)
             key = None
-            if all(map(self.unchanging, operation.reads())) and all(
+            if not self.is_cheap(operation) and all(map(self.unchanging, operation.reads())) and all(
                     number < 0 or self.alone(number) for number in operation.results):
                 key = self.key(operation)
             if key is not None and key in known:
@@ -244,14 +253,13 @@ class Lowering:
             if key is not None:
                 known[key] = operation
             kept.append(operation)
-        self.operations = kept
-        self.names = self.rename(names)
+        self.operations, self.names = kept, names
 
-    def rename_one(self, operation, names):
-        operations, self.operations = self.operations, [operation]
-        outgoing = self.outgoing
-        self.rename(names)
-        self.operations, self.outgoing = operations, outgoing
+    def is_cheap(self, operation):
+        """Is it faster to compute it again, where it is read, than to keep it in memory?"""
+        return (operation.region is not None and len(operation.region.code) == 1
+                and primitive_name(operation.region.code[0][0]) in CHEAP
+                and self.arrays[operation.results[0]].numel >= LARGE)
 
     def key(self, operation):
         """What makes two operations equal."""
@@ -267,7 +275,7 @@ class Lowering:
         """A clone of a result that nobody else has is that result."""
         names, kept = {}, []
         for operation in self.operations:
-            self.rename_one(operation, names)
+            operation.rename(names)
             if operation.kind == "kernel" and operation.operator.name == "clone":
                 source, result = operation.arguments[0], operation.results[0]
                 held = self.arrays[result]
@@ -279,7 +287,8 @@ class Lowering:
                     continue
             kept.append(operation)
         self.operations = kept
-        self.names |= self.rename(names)
+        self.names |= names
+        self.outgoing = {names.get(number, number) for number in self.outgoing}
 
     def fuse(self):
         """Compute element-wise what only one element-wise operation or sum reads where it is read."""
@@ -366,7 +375,7 @@ class Lowering:
                 slots[first] = fresh(self.arrays[first])
                 if buffer.kind == "constant" and first not in self.sources:
                     inputs.append((slots[first], 2, 0))
-                elif buffer.kind in ("tensor", "gradient"):
+                elif buffer.kind != "constant" and not self.is_own(buffer):
                     inputs.append((slots[first], int(buffer.kind == "gradient"), places[first]))
             return first
 
@@ -397,7 +406,7 @@ class Lowering:
                 made["region"] = operation.region.assembled(make_constant)
                 made["arguments"] = [slot(number) for number in operation.region.inputs]
                 touched = list(operation.region.inputs)
-                made["shown"] = operation.region.text(lambda number: f"%{slots[number]}")
+                made["text"] = operation.region.text
             else:
                 made["arguments"] = [argument(value) for value in operation.arguments]
                 touched = list(operation.reads())
@@ -411,7 +420,8 @@ class Lowering:
             operations.append(made)
         outgoing = {number: slot(number) for number in sorted(self.outgoing)}
         for buffer, place in last.items():
-            if self.buffers[buffer].kind == "result" and buffer not in self.leaving:
+            if (self.is_own(self.buffers[buffer]) or self.buffers[buffer].first in self.sources) and (
+                    buffer not in self.leaving):
                 operations[place]["dead"].append(slots[self.buffers[buffer].first])
         self.note_reuse(operations, slots)
         n_outer = self.arrange_views(operations, views, inputs)
@@ -441,29 +451,20 @@ class Lowering:
         maker = {slot: operation for operation in operations for slot in operation["results"] if slot >= 0}
         first = [view for view in views if view[1] in outer]
         rest = []
+        for view in views:
+            if view[1] not in outer:
+                maker[view[1]]["views"].append(view)
         for operation in operations:
-            operation["views"] = [view for view in views if view[1] not in outer and maker[view[1]] is operation]
             rest += operation["views"]
         return first + rest, len(first)
 
 
-def lower(recorder, outgoing, places, make_constant):
-    """
-    The program of a recording.
-
-    Parameters
-    ----------
-    recorder : Recorder
-    outgoing : iterable of int
-        Numbers of arrays that leave it: results and gradients.
-    places : dict
-        Number of an array from outside -> number of the tensor by which it comes.
-    make_constant : callable
-        Boxes a number.
-
-    Returns
-    -------
-    (Program, dict)
-        And the slot of each array that leaves.
-    """
-    return Lowering(recorder, outgoing).program(places, make_constant)
+    def outer(self):
+        """Numbers of the first arrays of the memory that it reads from outside."""
+        found = {}
+        for operation in self.operations:
+            for number in (*operation.reads(), *operation.writes()):
+                buffer = self.buffers[self.arrays[number].buffer]
+                if buffer.kind != "constant" and not self.is_own(buffer):
+                    found[buffer.first] = None
+        return list(found)

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport kernel_t, value_t
 from cygrad._core.elementwise.program cimport program_t
+from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.optimizers.update_batch cimport rule_t, update_t
 
@@ -58,6 +59,7 @@ ctypedef struct frame_t:
     array_t **entries         # of lists among the arguments
     update_t *updates
     void **tensors            # Tensors from outside, borrowed
+    gradient_t **targets      # where new gradients of tensors go
     frame_t *next
 
 cdef class Program:
@@ -78,15 +80,22 @@ cdef class Program:
     cdef input_t *inputs
     cdef int n_inputs, n_tensors
     cdef readonly list held           # slot -> Held: layouts
+    cdef array_t **layouts            # the same, borrowed
     cdef list is_view
     cdef readonly list groups                  # (operation, optimizer, group, options) of optimizers
     cdef readonly int64_t work        # elements that all operations touch
     cdef frame_t *take_frame(self) except NULL
     cdef void give_frame(self, frame_t *frame) noexcept
     cdef int run(self, frame_t *frame) noexcept nogil
+    # Fill the slots that come from outside from frame.tensors; run, with or without the GIL; empty the slots.
+    cdef void begin(self, frame_t *frame) noexcept
+    cdef array_t *source(self, const input_t *input, frame_t *frame) noexcept
+    cdef int run_all(self, frame_t *frame) except -1
+    cdef void empty(self, frame_t *frame) noexcept nogil
+    cdef void end(self, frame_t *frame) noexcept
     cdef void fill_list(self, frame_t *frame, int argument) noexcept nogil
     cdef int step(self, const operation_t *operation, frame_t *frame) noexcept nogil
     cdef int keep_results(self, const operation_t *operation, frame_t *frame, value_t *results) noexcept nogil
     cdef int optimize(self, const operation_t *operation, frame_t *frame) noexcept nogil
-    # A slot's array as one of its own that may leave; NULL with an exception.
-    cdef array_t *leave(self, frame_t *frame, int slot) except NULL
+    # A slot's array as one of its own that may leave; NULL with a message if memory is exhausted.
+    cdef array_t *leave(self, frame_t *frame, int slot) noexcept nogil

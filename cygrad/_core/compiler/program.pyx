@@ -19,9 +19,11 @@ from cygrad._core.compiler.recorder cimport Constant, Held, Step
 from cygrad._core.elementwise.elementwise cimport copy_into, evaluate, forget, instruction_t, program_t
 from cygrad._core.kernels.reduction.fused_reduction cimport evaluate_summed
 from cygrad._core.graph.boxing cimport plain_object
+from cygrad._core.graph.node cimport gradient_t
+from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.graph.version_errors cimport forget_place
 from cygrad._core.memory.atomic cimport atomic_increment
-from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.storage cimport storage_t, version_t
 from cygrad._core.optimizers.optimize cimport adam_factors
 from cygrad._core.optimizers.update_batch cimport ADAM_RULE, ROLES, release_work, run_updates
@@ -30,6 +32,9 @@ from cygrad._core.primitives.primitive_table cimport primitives
 from cygrad._core.table.operator cimport MAX_RESULTS, Operator
 
 cdef kernel_t _sum_to = find_kernel("sum_to")
+
+cdef enum:
+    LARGE = 1 << 14           # elements from which a run gives the GIL up: to get it back takes a while
 
 KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize")
 
@@ -201,8 +206,12 @@ cdef class Program:
         for i, (slot, base, offset) in enumerate(patches):
             self.patches[i] = patch_t(slot, base, offset)
             self.is_view[slot] = True
+        self.layouts = <array_t **>calloc(len(held) + 1, sizeof(array_t *))
+        if self.layouts == NULL:
+            raise MemoryError("compile: no memory for a program")
         for k in range(self.n_slots):
-            self.work += (<Held>held[k]).array.size
+            self.layouts[k] = (<Held>held[k]).array
+            self.work += self.layouts[k].size
 
     def __dealloc__(self):
         cdef frame_t *frame = self.free_frames
@@ -213,6 +222,7 @@ cdef class Program:
             frame = next
         free(self.operations)
         free(self.inputs)
+        free(self.layouts)
         free(self.slots)
         free(self.entry_slots)
         free(self.result_slots)
@@ -239,8 +249,9 @@ cdef class Program:
             frame.entries = <array_t **>calloc(self.n_entries + 1, sizeof(array_t *))
             frame.updates = <update_t *>calloc(self.n_updates + 1, sizeof(update_t))
             frame.tensors = <void **>calloc(self.n_tensors + 1, sizeof(void *))
+            frame.targets = <gradient_t **>calloc(self.n_tensors + 1, sizeof(gradient_t *))
         if frame == NULL or not (frame.table and frame.views and frame.arguments and frame.entries and frame.updates
-                                 and frame.tensors):
+                                 and frame.tensors and frame.targets):
             if frame != NULL:
                 free_frame(self, frame)
             raise MemoryError("compile: no memory for the arrays of a program")
@@ -262,7 +273,7 @@ cdef class Program:
         frame.next = self.free_frames
         self.free_frames = frame
 
-    cdef array_t *leave(self, frame_t *frame, int slot) except NULL:
+    cdef array_t *leave(self, frame_t *frame, int slot) noexcept nogil:
         cdef array_t *array = frame.table[slot]
         cdef array_t *base
         cdef int i
@@ -273,9 +284,56 @@ cdef class Program:
             if frame.views[i] == NULL and base != NULL and base.storage == array.storage:
                 return array_view(base, array.dtype, array.ndim, array.shape, array.strides,
                                   (array.data - base.data) // itemsize(array.dtype))
-        raise RuntimeError("compile: a view has lost its base")
+        snprintf(message(), MESSAGE, b"compile: a view has lost its base")
+        return NULL
 
     # ----------------------------------------------------------------------------------------------------------- a run
+
+    cdef array_t *source(self, const input_t *input, frame_t *frame) noexcept:
+        """What the slot of an input is filled with, borrowed."""
+        if input.kind == CONSTANT_INPUT:
+            return self.layouts[input.slot]
+        if input.kind == TENSOR_INPUT:
+            return (<Tensor>frame.tensors[input.number]).array
+        return (<Tensor>frame.tensors[input.number]).gradient.value
+
+    cdef void begin(self, frame_t *frame) noexcept:
+        cdef int i
+        for i in range(self.n_inputs):
+            frame.table[self.inputs[i].slot] = retain(self.source(&self.inputs[i], frame))
+
+    cdef int run_all(self, frame_t *frame) except -1:
+        cdef int status
+        if self.work < LARGE:
+            status = self.run(frame)
+        else:
+            with nogil:
+                status = self.run(frame)
+        return check(status)
+
+    cdef void empty(self, frame_t *frame) noexcept nogil:
+        cdef int i
+        for i in range(self.n_slots):
+            if frame.views[i] == NULL and frame.table[i] != NULL:
+                release(frame.table[i])
+                frame.table[i] = NULL
+
+    cdef void end(self, frame_t *frame) noexcept:
+        self.empty(frame)
+        self.give_frame(frame)
+
+    def call(self, list tensors not None, list slots not None):
+        """Run it on tensors from outside, by their numbers; -> a new Tensor for each slot."""
+        cdef frame_t *frame = self.take_frame()
+        cdef int i
+        try:
+            for i in range(self.n_tensors):
+                frame.tensors[i] = <void *>tensors[i]
+            self.begin(frame)
+            self.run_all(frame)
+            return [None if slot is None else wrap(self.leave(frame, slot)) for slot in slots]
+        finally:
+            self.end(frame)
 
     cdef int run(self, frame_t *frame) noexcept nogil:
         """Run all operations; what is left in the table belongs to the caller, views apart."""
@@ -370,7 +428,7 @@ cdef class Program:
                 release(array)
                 continue
             frame.table[slot] = array
-            if not _fits(array, (<Held><void *>(<_List *>self.held).ob_item[slot]).array):
+            if not _fits(array, self.layouts[slot]):
                 snprintf(message(), MESSAGE, b"%s: the result has another layout than when the function was compiled "
                          b"(got shape %s). Pass fullgraph=False and disable=True for this function.",
                          operation.name, shape_text(array))
@@ -397,11 +455,6 @@ cdef class Program:
         status = run_updates(updates, operation.n_updates, &operation.rule)
         release_work(updates, operation.n_updates)
         return status
-
-
-cdef extern from "Python.h":
-    ctypedef struct _List "PyListObject":
-        void **ob_item
 
 
 cdef double _count(array_t *counter) noexcept nogil:
@@ -452,4 +505,5 @@ cdef void free_frame(Program program, frame_t *frame) noexcept:
     free(frame.entries)
     free(frame.updates)
     free(frame.tensors)
+    free(frame.targets)
     free(frame)

@@ -8,13 +8,14 @@ Arrays are told apart by their address. The recording holds each array that it h
 nothing is computed in the memory of anything else: each buffer is written once, but for changes in place.
 
 Memory is known if it was made by a noted operation, or if it was named before the recording began. Other memory is a
-constant if it is younger than the recording (its elements came from Python objects: all other ways for elements lead
-through NumPy, where a door tells of it). If it is older, nobody can say where it will come from next time.
+constant if this thread has made it since (its elements came from Python objects: all other ways for elements lead
+through NumPy, where a door tells of it). If it is older, or another thread has made it, nobody can say where it will
+come from next time.
 """
 
 cimport cython
 from cygrad._core.arrays.array cimport array_empty_like, array_t, release, retain
-from cygrad._core.arrays.dtype cimport BOOL, dtype_object
+from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object
 from cygrad._core.arrays.interop cimport set_door
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
 from cygrad._core.dispatch.tangents cimport RECORDING, InplaceStep, set_listener
@@ -29,7 +30,7 @@ from cygrad._core.optimizers.update_batch cimport ADAM_RULE, SGD_RULE, rule_t, s
 from cygrad._core.table.operator cimport Operator
 
 from cygrad._core.graph.saved import set_guard
-from cygrad._core.memory.storage import new_generation, youngest
+from cygrad._core.memory.storage import begin_generation, end_generation, generation_of
 from sys import _getframe
 from threading import get_ident
 
@@ -79,6 +80,11 @@ cdef class Held:
     def contiguous(self):
         """Is it row-major without gaps?"""
         return bool(self.array.contiguous)
+
+    @property
+    def numel(self):
+        """How many elements it has."""
+        return self.array.size
 
     @property
     def dtype(self):
@@ -160,7 +166,7 @@ cdef class Recorder:
 
     def begin(self):
         """Record from now on what this thread does."""
-        self.generation = new_generation()
+        self.generation = begin_generation()
         _recorders[get_ident()] = self
         thread_state().dual_level = RECORDING
         set_guard(self.about_to_change)
@@ -171,6 +177,7 @@ cdef class Recorder:
         _recorders.pop(get_ident(), None)
         thread_state().dual_level = 0
         set_guard(None)
+        end_generation()
         if self.pending:
             self.lose("a tensor was changed in place in a way that is not recorded")
         for buffer in self.buffers:
@@ -203,6 +210,8 @@ cdef class Recorder:
         found = self.by_array.get(<size_t>array)
         if found is not None:
             return found
+        if array.dtype >= FLOAT16:
+            self.lose(f"a tensor of {dtype_name(array.dtype).decode()}, which kernels do not compute in")
         held = Held()
         held.array = retain(array)
         number = len(self.arrays)
@@ -232,7 +241,7 @@ cdef class Recorder:
             return -1
         place = self.by_storage.get(<size_t>array.storage)
         if place is None:
-            if youngest(<size_t>array.storage) < self.generation:
+            if generation_of(<size_t>array.storage) != self.generation:
                 self.lose("it reads a tensor that is neither an argument nor in a variable, module or container that "
                           "it names")
                 return -1
@@ -395,8 +404,12 @@ cdef class Recorder:
 
     # --------------------------------------------------------------------------------------------------------- the rest
 
-    def kept_elsewhere(self, outputs):
-        """Does something else than the outputs and .grad of known leaves hold on to what was computed?"""
+    def kept_elsewhere(self, outputs, bint graph):
+        """
+        Does something else than the outputs and .grad of known leaves hold on to what was computed?
+
+        If there is a graph, its nodes may hold arrays, but no Tensors.
+        """
         cdef Held held
         cdef Tensor tensor
         cdef dict arrays = {}, storages = {}
@@ -411,7 +424,9 @@ cdef class Recorder:
             storages[held.buffer] = storages.get(held.buffer, 0) + 1
         for held in self.arrays:
             if (<Buffer>self.buffers[held.buffer]).kind == "result":
-                if held.array.count > 1 + arrays.get(<size_t>held.array, 0):
+                if graph and arrays.get(<size_t>held.array, 0) == 0 and held.array.tensor != NULL:
+                    return True
+                if not graph and held.array.count > 1 + arrays.get(<size_t>held.array, 0):
                     return True
                 if held.array.storage.count > storages[held.buffer]:
                     return True
@@ -448,6 +463,10 @@ cdef class Recorder:
                 if node.c.edges[i].node != NULL:
                     stack.append(<object>node.c.edges[i].node.object)
         return leaves
+
+    def foresee(self, Tensor tensor not None):
+        """A tensor that will come from outside in a later part: the gradient of an output."""
+        self.meet(tensor.array, "tensor", tensor, -1)
 
     def gradient_number(self, Tensor leaf not None):
         """The number of the array in .grad; None if there is none, -1 if the recording has not met it."""

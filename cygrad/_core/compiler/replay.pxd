@@ -4,6 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.compiler.program cimport Program, frame_t
+from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
 
 # What a tensor from outside has to look like.
@@ -54,6 +55,7 @@ cdef class Variant:
     cdef readonly Program program
     cdef int n_arguments, n_tensors, n_own, n_guards, n_options, n_commits
     cdef bint any_written
+    cdef readonly bint sees_gradients     # what is in .grad when it begins matters
     cdef layout_t *layouts
     cdef guard_t *guards
     cdef option_t *options
@@ -63,7 +65,7 @@ cdef class Variant:
     cdef tuple constants          # tensors that are no arguments
     cdef object structure
     cdef list outputs, keep, optimizers
-    cdef object rebuild
+    cdef object rebuild, graph
     cdef int grad_disabled, inference, dtype
     cdef readonly int64_t runs
     cdef bint fits(self, const layout_t *layout, Tensor tensor) noexcept
@@ -73,4 +75,7 @@ cdef class Variant:
     cdef int read_options(self) except -1
     cdef object run(self, frame_t *frame)
     cdef object output(self, frame_t *frame, tuple given)
-    cdef int commit(self, frame_t *frame, Tensor leaf, int slot) except -1
+    cdef object like_model(self, Tensor made, Tensor model, object node)
+    cdef int find_targets(self, frame_t *frame, gradient_t **targets) except -1
+    cdef int commit(self, frame_t *frame, gradient_t **targets) noexcept nogil
+    cdef object run_each(self, list calls, frame_t *frame)

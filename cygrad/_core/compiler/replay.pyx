@@ -13,15 +13,15 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.arrays.dtype cimport default_float
-from cygrad._core.compiler.program cimport CONSTANT_INPUT, TENSOR_INPUT, Program, frame_t, input_t
+from cygrad._core.compiler.program cimport Program, frame_t
 from cygrad._core.compiler.recorder cimport Held, read_rule
 from cygrad._core.graph.gradients cimport slot_of
 from cygrad._core.graph.meta cimport is_meta
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
-from cygrad._core.graph.node cimport Node
-from cygrad._core.graph.tensor cimport Tensor, wrap, wrap_view
+from cygrad._core.graph.node cimport Node, gradient_t
+from cygrad._core.graph.tensor cimport Tensor, requires_grad, wrap, wrap_view
 from cygrad._core.memory.atomic cimport lock_patiently, unlock
-from cygrad._core.memory.errors cimport check
+from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 
 cdef extern from "Python.h":
     PyObject *PyDict_GetItem(PyObject *, PyObject *)
@@ -44,9 +44,6 @@ cdef extern from *:
     #endif
     """
     uint64_t dict_version(void *dict)
-
-cdef enum:
-    LARGE = 1 << 14           # elements from which a run gives the GIL up: to get it back takes a while
 
 
 cdef bint same(object a, object b) except -1:
@@ -90,16 +87,18 @@ cdef class Variant:
         Number of a leaf, slot of its new gradient or -1.
     rebuild : callable or None
         Makes the result from the outputs; None for a single tensor.
+    graph : callable or None
+        Gives outputs a history: called with those, and with the tensors from outside.
     """
 
     def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
-                  list guards, list options, list outputs, list commits, rebuild):
+                  list guards, list options, list outputs, list commits, rebuild, graph):
         cdef Tensor tensor
         cdef layout_t *layout
         cdef thread_state_t *state = thread_state()
         cdef int i
         self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
-        self.outputs, self.rebuild, self.optimizers = outputs, rebuild, options
+        self.outputs, self.rebuild, self.graph, self.optimizers = outputs, rebuild, graph, options
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
         program.n_tensors = self.n_tensors
@@ -119,7 +118,7 @@ cdef class Variant:
             layout = &self.layouts[i]
             tensor = tensors[i]
             layout.array, layout.exact = retain(tensor.array), i >= self.n_own
-            layout.requires_grad = tensor.leaf_requires_grad
+            layout.requires_grad = requires_grad(tensor)
             self.keep.append(type(tensor))
             layout.type = Py_TYPE(tensor)
             layout.is_view, layout.normal = tensor.base is not None, tensor.array.version != NULL
@@ -127,6 +126,7 @@ cdef class Variant:
             if gradient == 1:
                 layout.gradient_array = retain((<Held>gradient_array).array)
             self.any_written = self.any_written or written
+            self.sees_gradients = self.sees_gradients or gradient >= 0
         self.add_guards(guards)
         self.note_options()
         self.grad_disabled, self.inference, self.dtype = state.grad_disabled, state.inference, default_float()
@@ -176,8 +176,10 @@ cdef class Variant:
     cdef bint fits(self, const layout_t *layout, Tensor tensor) noexcept:
         cdef array_t *array = tensor.array
         cdef array_t *gradient
-        if (tensor.leaf_requires_grad != layout.requires_grad or tensor.node is not None
-                or tensor.leaf_hooks is not None or Py_TYPE(tensor) != layout.type):
+        if requires_grad(tensor) != layout.requires_grad or Py_TYPE(tensor) != layout.type:
+            return False
+        if not (self.grad_disabled or self.graph is not None) and (
+                tensor.node is not None or tensor.leaf_hooks is not None):
             return False
         if array != layout.array and (layout.exact or array.storage == NULL or is_meta(array)
                                       or not lies_alike(array, layout.array)):
@@ -203,6 +205,9 @@ cdef class Variant:
             if layout.same_as >= 0:
                 other = (<Tensor>frame.tensors[layout.same_as]).array
                 if other.storage != array.storage or array.data - other.data != layout.offset:
+                    return False
+                if (layout.array == self.layouts[layout.same_as].array) != (
+                        frame.tensors[i] == frame.tensors[layout.same_as]):
                     return False
             if not self.any_written:
                 continue
@@ -286,39 +291,22 @@ cdef class Variant:
         return 0
 
     cdef object run(self, frame_t *frame):
-        cdef Program program = self.program
-        cdef const input_t *input
-        cdef Tensor tensor
-        cdef int i, status
+        cdef int i
         if self.n_options:
             self.read_options()
-        for i in range(program.n_inputs):
-            input = &program.inputs[i]
-            if input.kind == CONSTANT_INPUT:
-                frame.table[input.slot] = retain((<Held>program.held[input.slot]).array)
-                continue
-            tensor = <Tensor>frame.tensors[input.number]
-            frame.table[input.slot] = retain(tensor.array if input.kind == TENSOR_INPUT else tensor.gradient.value)
-        try:
-            if program.work < LARGE:
-                status = program.run(frame)
-            else:
-                with nogil:
-                    status = program.run(frame)
-            check(status)
-            self.runs += 1
-            if self.rebuild is None:
-                result = self.output(frame, <tuple>self.outputs[0])
-            else:
-                result = self.rebuild([self.output(frame, <tuple>given) for given in self.outputs])
-            for i in range(self.n_commits):
-                self.commit(frame, <Tensor>frame.tensors[self.commits[i].leaf], self.commits[i].slot)
-        finally:
-            for i in range(program.n_slots):
-                if frame.views[i] == NULL and frame.table[i] != NULL:
-                    release(frame.table[i])
-                    frame.table[i] = NULL
-        return result
+        self.program.begin(frame)
+        self.program.run_all(frame)
+        self.runs += 1
+        self.find_targets(frame, frame.targets)
+        check(self.commit(frame, frame.targets))
+        for i in range(self.n_commits):
+            (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor = None
+        if self.rebuild is None:
+            return self.output(frame, <tuple>self.outputs[0])
+        results = [self.output(frame, <tuple>given) for given in self.outputs]
+        if self.graph is None:
+            return self.rebuild(results)
+        return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)]))
 
     cdef object output(self, frame_t *frame, tuple given):
         cdef Tensor made, model
@@ -329,24 +317,99 @@ cdef class Variant:
             made = wrap(self.program.leave(frame, slot))
         else:
             made = wrap_view(self.program.leave(frame, slot), <Tensor>frame.tensors[<int>base])
+        return self.like_model(made, model, node)
+
+    cdef object like_model(self, Tensor made, Tensor model, object node):
+        """A result with the marks and the node of that of the recording."""
         made.view_kind = model.view_kind
         made.leaf_requires_grad = model.leaf_requires_grad
         if node is not None:
             made.node, made.output_nr = <Node>node, model.output_nr
         return made
 
-    cdef int commit(self, frame_t *frame, Tensor leaf, int slot) except -1:
-        """A leaf gets the gradient that is in a slot, or none."""
-        cdef array_t *array = NULL if slot < 0 else self.program.leave(frame, slot)
-        cdef array_t *replaced
-        slot_of(leaf, b"backward")
-        lock_patiently(&leaf.gradient.lock)
-        replaced = leaf.gradient.value
-        leaf.gradient.value = array
-        unlock(&leaf.gradient.lock)
-        leaf.grad_tensor = None
-        release(replaced)
+    cdef int find_targets(self, frame_t *frame, gradient_t **targets) except -1:
+        """Where new gradients go."""
+        cdef int i
+        for i in range(self.n_commits):
+            targets[i] = slot_of(<Tensor>frame.tensors[self.commits[i].leaf], b"backward")
         return 0
+
+    cdef int commit(self, frame_t *frame, gradient_t **targets) noexcept nogil:
+        """Leaves get the gradients that are in slots, or none."""
+        cdef array_t *array
+        cdef array_t *replaced
+        cdef int i
+        for i in range(self.n_commits):
+            array = NULL
+            if self.commits[i].slot >= 0:
+                array = self.program.leave(frame, self.commits[i].slot)
+                if array == NULL:
+                    return MEMORY_ERROR
+            lock_patiently(&targets[i].lock)
+            replaced = targets[i].value
+            targets[i].value = array
+            unlock(&targets[i].lock)
+            release(replaced)
+        return OK
+
+    cdef object run_each(self, list calls, frame_t *frame):
+        """Replay it on one tuple of arguments after the other, without the GIL between them; None: one does not fit."""
+        cdef Program program = self.program
+        cdef int i, status = OK, place, n_calls = len(calls), n_inputs = program.n_inputs
+        cdef list results = []
+        cdef array_t **sources
+        cdef array_t **arrays
+        cdef gradient_t **targets
+        cdef int slot
+        if self.graph is not None or len(self.outputs) > 1 or self.n_options and self.read_options():
+            return None
+        slot = self.outputs[0][1] if self.outputs and self.outputs[0][0] == 1 and self.outputs[0][2] is None else -1
+        if self.outputs and slot < 0:
+            return None
+        sources = <array_t **>calloc(n_calls * n_inputs + 1, sizeof(array_t *))
+        targets = <gradient_t **>calloc(n_calls * self.n_commits + 1, sizeof(gradient_t *))
+        arrays = <array_t **>calloc(n_calls + 1, sizeof(array_t *))
+        try:
+            if sources == NULL or targets == NULL or arrays == NULL:
+                raise MemoryError("compile: no memory for the arguments of all calls")
+            for place in range(n_calls):
+                if len(<tuple>calls[place]) != self.n_arguments or not self.holds(<tuple>calls[place], frame):
+                    return None
+                for i in range(n_inputs):
+                    sources[place * n_inputs + i] = retain(program.source(&program.inputs[i], frame))
+                self.find_targets(frame, targets + place * self.n_commits)
+            with nogil:
+                for place in range(n_calls):
+                    for i in range(n_inputs):
+                        frame.table[program.inputs[i].slot] = retain(sources[place * n_inputs + i])
+                    status = program.run(frame)
+                    if status == OK:
+                        status = self.commit(frame, targets + place * self.n_commits)
+                    if status == OK and slot >= 0:
+                        arrays[place] = program.leave(frame, slot)
+                        status = OK if arrays[place] != NULL else MEMORY_ERROR
+                    program.empty(frame)
+                    if status != OK:
+                        break
+            check(status)
+            self.runs += n_calls
+            for place in range(n_calls):
+                result = None
+                if slot >= 0:
+                    result = self.like_model(wrap(arrays[place]), self.outputs[0][3], self.outputs[0][4])
+                    arrays[place] = NULL
+                results.append(result if self.rebuild is None else self.rebuild([] if slot < 0 else [result]))
+            return results
+        finally:
+            if arrays != NULL:
+                for place in range(n_calls):
+                    release(arrays[place])
+            if sources != NULL:
+                for i in range(n_calls * n_inputs):
+                    release(sources[i])
+            free(arrays)
+            free(sources)
+            free(targets)
 
 
 cdef inline int first_of(const layout_t *layout, int number) noexcept:
@@ -384,6 +447,40 @@ cdef class Replayer:
     def __cinit__(self, *args, **kwargs):
         self.variants = []
 
+    def each(self, calls):
+        """
+        Call the function with one tuple of arguments after the other.
+
+        If all of them fit one recording and no state but that of optimizers is read, the interpreter's lock is given up
+        once for all calls: threads that each train a small model of their own do not wait for each other.
+
+        Parameters
+        ----------
+        calls : iterable of tuple
+            Arguments by position, none of them in containers.
+
+        Returns
+        -------
+        list
+            What each call returned.
+        """
+        cdef Variant variant
+        cdef frame_t *frame
+        cdef list waiting = [tuple(call) for call in calls]
+        results = []
+        while waiting:
+            for variant in self.variants:
+                if variant.structure is None and not variant.sees_gradients:
+                    frame = variant.program.take_frame()
+                    try:
+                        found = variant.run_each(waiting, frame)
+                    finally:
+                        variant.program.end(frame)
+                    if found is not None:
+                        return results + found
+            results.append(self(*waiting.pop(0)))
+        return results
+
     def __call__(self, *args, **kwargs):
         cdef Variant variant
         cdef tuple leaves = args
@@ -399,5 +496,5 @@ cdef class Replayer:
                     if variant.holds(leaves, frame):
                         return variant.run(frame)
                 finally:
-                    variant.program.give_frame(frame)
+                    variant.program.end(frame)
         return self.call_in_python(args, kwargs)

@@ -413,6 +413,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
             obj = np.from_dlpack(obj)
         elif isinstance(obj, (bytes, bytearray, memoryview)):
             obj = np.frombuffer(obj, dtype=dtype_object_of(code))
+        elif hasattr(obj, "__array_interface__"):
+            obj = np.asarray(obj)
     if isinstance(obj, np.ndarray) and not copy and _shareable(obj) and (
             code < 0 or dtype_code(obj.dtype, "asarray") == code):
         result = wrap(array_from_numpy(obj, False))
@@ -429,14 +431,34 @@ cdef object dtype_object_of(int code):
     return np.dtype(dtype_name(default_float() if code < 0 else code).decode())
 
 
-def from_dlpack(ext_tensor):
+class _Offer:
+    """A capsule that was asked for already, as an object that offers it."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack__(self, **options):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+def from_dlpack(ext_tensor, *, device=None, copy=None):
     """
-    A tensor over the memory of any object that offers DLPack.
+    A tensor over the memory of any object that offers DLPack, of version 1 or before.
+
+    Memory that its owner calls read-only is shared, too; in-place operations on the tensor are refused then. So they
+    are where the owner cannot say, as its DLPack is older than version 1.
 
     Parameters
     ----------
-    ext_tensor : object with ``__dlpack__`` and ``__dlpack_device__``
-        On the CPU.
+    ext_tensor : object with ``__dlpack__`` and ``__dlpack_device__``, or a capsule
+        On the CPU, or willing to copy itself there.
+    device : device or str, optional
+        Only the CPU.
+    copy : bool, optional
+        True: always copy. False: never. None: only if the owner has to.
 
     Returns
     -------
@@ -447,6 +469,10 @@ def from_dlpack(ext_tensor):
     ------
     TypeError
         If the object does not offer DLPack, or its dtype is not supported.
+    ValueError
+        If its elements are not aligned, or cannot be had without the copy that is forbidden.
+    BufferError
+        If it is on another device.
 
     Examples
     --------
@@ -454,10 +480,22 @@ def from_dlpack(ext_tensor):
     >>> cygrad.from_dlpack(numpy.array([1., 2.]))
     tensor([1., 2.], dtype=cygrad.float64)
     """
-    if not hasattr(ext_tensor, "__dlpack__"):
+    cdef bint meta = check_place(device, None, False, "from_dlpack")
+    if type(ext_tensor).__name__ == "PyCapsule":
+        ext_tensor = _Offer(ext_tensor)
+    elif not hasattr(ext_tensor, "__dlpack__"):
         raise TypeError(f"from_dlpack: the object does not offer DLPack (got {type(ext_tensor).__name__}, expected an "
                         "array with __dlpack__). Use asarray() for other data.")
-    return wrap(array_from_numpy(np.from_dlpack(ext_tensor), False))
+    options = {} if device is None else {"device": "cpu"}
+    if copy is not None and not isinstance(ext_tensor, _Offer):
+        options["copy"] = bool(copy)
+    shared = np.from_dlpack(ext_tensor, **options)
+    try:
+        result = wrap(array_from_numpy(shared, False))
+    except BaseException:
+        shared = None                 # given back here: code of its owner must not run while an exception is on its way
+        raise
+    return finish(result.clone() if copy and isinstance(ext_tensor, _Offer) else result, False, meta)
 
 
 cdef Tensor convert(object value, str operation):

@@ -13,9 +13,11 @@ from cygrad._core.arrays.value cimport set_array
 from cygrad._core.custom.function_node cimport CONSTANT, OBJECT, OUTPUT, FunctionNode
 from cygrad._core.custom.function_tangents cimport push_custom
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
+from cygrad._core.graph.meta cimport any_meta
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.native cimport set_meta
 from cygrad._core.graph.node cimport HAS_PYTHON_BACKWARD, Node, kept_t, node_new, node_t, set_edge
+from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.saved cimport SavedHooks, alias, pack_tensor, saved_hooks
 from cygrad._core.graph.tensor cimport (
     CUSTOM_VIEW, DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, Tensor, describe, grad_fn_of, gradient_edge, requires_grad,
@@ -27,6 +29,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.memory.storage cimport allocate, deallocate
 from cygrad._core.graph.user_warnings import warn_user
 
+from cygrad._core.graph.override import call_override
 
 cdef tuple _nothing = ()
 cdef object _default_setup_context = None
@@ -56,6 +59,10 @@ def apply(cls, arguments):
     cdef thread_state_t *state = thread_state()
     cdef int disabled = state.grad_disabled, dual_level = state.dual_level
     cdef tuple saved
+    if any_meta:
+        for argument in <tuple>arguments:
+            if is_entry(argument):
+                return call_override(cls.apply, arguments, arguments, {})
     cdef FunctionNode node = <FunctionNode>_node(cls._backward_cls, <tuple>arguments)
     cdef bint recorded = not disabled and True in node.needs_input_grad
     if recorded:
@@ -138,6 +145,7 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
     cdef tuple constants = node.constants if node.constants is not None else _nothing
     cdef Tensor tensor
     cdef bint flows
+    cdef dict first = {}               # the first output that a Tensor is, where there are several
     node.c.n_outputs = <int32_t>n
     if dirty:
         _check_dirty(node, arguments, outputs)
@@ -145,6 +153,11 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
         if not isinstance(outputs[i], Tensor):
             continue
         tensor = <Tensor>outputs[i]
+        if n > 1 and (_holds(dirty, tensor) or not _holds(arguments, tensor)):
+            if first.setdefault(id(tensor), i) != i:
+                outputs[i] = outputs[<Py_ssize_t>first[id(tensor)]]
+                _returned_again(node, <Tensor>outputs[i], i)
+                continue
         flows = recorded and is_differentiable(tensor.array.dtype) and not (constants and _holds(constants, tensor))
         differentiable += flows
         if dirty and _holds(dirty, tensor):
@@ -166,6 +179,13 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
     node.dirty = None
     node.constants = None
     return outputs[0] if single else tuple(outputs)
+
+
+cdef int _returned_again(FunctionNode node, Tensor output, Py_ssize_t output_nr) except -1:
+    """An output that is another one, too: all gradients arrive at the last of its places."""
+    if output.node is node:
+        output.output_nr = <int32_t>output_nr
+    return 0
 
 
 cdef bint _holds(tuple items, object wanted):
@@ -195,9 +215,6 @@ cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py
     cdef str name = node.name()
     cdef Py_ssize_t i
     cdef int32_t edge = 0
-    if tensor.node is node:
-        raise RuntimeError(f"{name}: an input marked as dirty is returned more than once (got a {describe(tensor)} as "
-                           f"output {output_nr} again). Return it once.")
     bump_version(tensor)
     check_inplace(tensor, name, flows)
     if not flows:

@@ -22,9 +22,14 @@ cdef int push_custom(FunctionNode node, object function, tuple arguments, object
     if not any_tangent(tangents):
         return 0
     known = [tangent_of(<Tensor>item) if isinstance(item, Tensor) else None for item in saved or ()]
+    cdef list given = _given(node, arguments, tangents)
     with paused():
-        pushed = function.jvp(node, *_given(node, arguments, tangents))
+        pushed = function.jvp(node, *given)
     pushed = _checked(node, pushed, results)
+    for output, tangent in zip(results, pushed):
+        for argument, own_tangent, handed in zip(arguments, tangents, given):
+            if own_tangent is not None and tangent is not None:
+                _check_memory(node, <Tensor>output, <Tensor>tangent, <Tensor>argument, <Tensor>handed)
     for output, tangent in zip(results, pushed):
         if tangent is None:
             continue
@@ -42,6 +47,21 @@ cdef int push_custom(FunctionNode node, object function, tuple arguments, object
                 known[i] = tangent_of(<Tensor>after)
     if any_tangent(known):
         node.payload = (thread_state().dual_level, known)
+    return 0
+
+
+cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor argument, Tensor given) except -1:
+    """What shares the memory of an argument has a tangent that shares the memory of the argument's."""
+    if output is argument:
+        if tangent is not given:
+            raise RuntimeError(f"{node.name()}: An inplace custom Function is not modifying the forward mode gradients "
+                               "inplace (got a new tangent from jvp). If the forward is modifying an input inplace, then "
+                               "the jvp function must modify the corresponding gradient inplace, and return it.")
+    elif (output.base is not None and output.base is (argument if argument.base is None else argument.base)
+            and (tangent.base is None or tangent.base is not (given if given.base is None else given.base))):
+        raise RuntimeError(f"{node.name()}: A custom Function's forward is returning a view (or an input as-is) but the "
+                           "jvp is not returning a view (got a tangent with memory of its own). Return a view of the "
+                           "tangent that jvp is given, such as tangent.view_as(tangent).")
     return 0
 
 

@@ -53,6 +53,19 @@ def leave(tuple before not None):
         forget()
 
 
+class Again:
+    """The block of the thread that makes it, to be entered later or by another thread."""
+
+    def __init__(self):
+        self.dtype = current()
+
+    def __enter__(self):
+        self.before = exchange(self.dtype, False)
+
+    def __exit__(self, *error):
+        leave(self.before)
+
+
 def forget():
     """Forget the casts of parameters that this thread has kept."""
     _kept.__dict__.clear()

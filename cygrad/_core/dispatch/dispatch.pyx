@@ -24,6 +24,7 @@ from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.graph.override cimport is_plain, override
+from cygrad._core.graph.profiling cimport PROFILED, begin_event, end_event, profiled
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport (
     DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, Tensor, grad_fn_of, gradient_edge, requires_grad, wrap, wrap_view,
@@ -216,6 +217,18 @@ cdef int _run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *r
     return check(status)
 
 
+cdef object _watched(Operator operator, PyObject **arguments, object out, bint inplace):
+    """An operation of a thread that is profiled."""
+    event = begin_event(operator.name + "_" if inplace else operator.name, "operator",
+                        [<object>arguments[i] for i in range(operator.descriptor.n_arguments)])
+    thread_state().anomaly &= ~PROFILED
+    try:
+        return call_inplace(operator, arguments) if inplace else call(operator, arguments, out)
+    finally:
+        thread_state().anomaly |= PROFILED
+        end_event(event)
+
+
 cdef object call(Operator operator, PyObject **arguments, object out):
     cdef frame_t frame
     cdef value_t[MAX_RESULTS] results
@@ -225,6 +238,8 @@ cdef object call(Operator operator, PyObject **arguments, object out):
     cdef NativeNode node = None
     cdef bint without_memory
     cdef int i
+    if profiled():
+        return _watched(operator, arguments, out, False)
     if op.flags & AUTOCASTS and autocasting() and out is None:
         return call_autocast(operator, arguments)
     _keep_alive = box(operator, arguments, &frame)
@@ -330,6 +345,8 @@ cdef object _result_type(Operator operator):
 
 cdef object call_inplace(Operator operator, PyObject **arguments):
     cdef Tensor tensor
+    if profiled():
+        return _watched(operator, arguments, None, True)
     if not isinstance(<object>arguments[0], Tensor):
         raise TypeError(f"{operator.name}_: can only change a Tensor in place (got "
                         f"{type(<object>arguments[0]).__name__}).")
@@ -571,7 +588,7 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
 cdef object unary(Operator operator, object input, object out):
     cdef PyObject *argument = <PyObject *>input
     cdef array_t *result
-    if (out is None and is_plain(input) and not thread_state().dual_level
+    if (out is None and is_plain(input) and not thread_state().dual_level and not profiled()
             and not is_meta((<Tensor>input).array)):
         result = _small_unary(_program(operator), (<Tensor>input).array)
         if result != NULL:
@@ -582,7 +599,7 @@ cdef object unary(Operator operator, object input, object out):
 cdef object binary(Operator operator, object input, object other, object out):
     cdef PyObject *arguments[2]
     cdef array_t *result
-    if (out is None and is_plain(input) and is_plain(other) and not thread_state().dual_level
+    if (out is None and is_plain(input) and is_plain(other) and not thread_state().dual_level and not profiled()
             and not is_meta((<Tensor>input).array) and not is_meta((<Tensor>other).array)):
         result = _small_binary(_program(operator), (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:

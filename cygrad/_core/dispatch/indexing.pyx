@@ -129,9 +129,6 @@ cdef Py_ssize_t slice_bounds(object key, int64_t size, Py_ssize_t *start, Py_ssi
                              Py_ssize_t *step) except -1:
     """Start, stop and step inside 0..size; -> how many elements."""
     PySlice_Unpack(key, start, stop, step)
-    if step[0] < 0:
-        raise ValueError(f"slice: step must be greater than zero (got {step[0]}). Use flip(x, dims) to reverse a "
-                         "dimension.")
     return PySlice_AdjustIndices(size, start, stop, step[0])
 
 
@@ -351,6 +348,39 @@ cdef tuple as_entries(object key):
     return <tuple>key if plain else tuple([plain_entry(item) for item in key])
 
 
+cdef inline bint is_backward(object item) except -1:
+    """Is it a slice that runs from the end to the beginning?"""
+    return PySlice_Check(item) and item.step is not None and item.step < 0
+
+
+cdef bint any_backward(tuple entries) except -1:
+    for item in entries:
+        if is_backward(item):
+            return True
+    return False
+
+
+cdef tuple forward(Tensor self, tuple entries, list dims):
+    """The entries with all slices forward, for the tensor flipped in the dimensions that `dims` receives."""
+    cdef int dim = 0, consumed = 0
+    cdef list found = []
+    for item in entries:
+        consumed += consumed_by(item)
+    for item in entries:
+        if item is Ellipsis:
+            dim += self.array.ndim - consumed
+        elif is_backward(item) and dim < self.array.ndim:
+            size = self.array.shape[dim]
+            start, stop, step = item.indices(size)
+            item = slice(size - 1 - start, size - 1 - stop, -step)
+            dims.append(dim)
+        elif is_backward(item):
+            item = slice(None)               # there are too many entries, as will be found
+        dim += consumed_by(item)
+        found.append(item)
+    return tuple(found)
+
+
 cdef inline bint is_recorded(Tensor self) except -1:
     """Are its views made by operators: recorded, or with tangents?"""
     if thread_state().dual_level:
@@ -387,6 +417,7 @@ cdef bint any_entry(object key) except -1:
 cdef object getitem(Tensor self, object key):
     cdef Py_ssize_t start = 0, stop = 0, step = 0
     cdef list indices
+    cdef tuple entries
     cdef Tensor view
     cdef bint recorded
     if type(self) is not Tensor and overrides(self):
@@ -397,7 +428,7 @@ cdef object getitem(Tensor self, object key):
         return wrap_view(array_view(
             self.array, self.array.dtype, self.array.ndim - 1, self.array.shape + 1, self.array.strides + 1,
             wrapped_index(key, self.array.shape[0], 0) * self.array.strides[0]), self)
-    if PySlice_Check(key) and is_basic(key) and self.array.ndim > 0:
+    if PySlice_Check(key) and is_basic(key) and self.array.ndim > 0 and not is_backward(key):
         recorded = is_recorded(self)
         stop = slice_bounds(key, self.array.shape[0], &start, &stop, &step)
         if recorded:
@@ -406,7 +437,12 @@ cdef object getitem(Tensor self, object key):
     if any_meta and any_entry(key):
         return call_override(Tensor.__getitem__, as_tuple(key), (self, key), {})
     indices = []
-    view = basic_view(self, as_entries(key), indices)
+    entries = as_entries(key)
+    if any_backward(entries):                # a view could not be given: no Tensor that operators make runs backward
+        dims = []
+        entries = forward(self, entries, dims)
+        return getitem(self.flip(tuple(dims)), entries)
+    view = basic_view(self, entries, indices)
     if indices:
         return gather(view, indices)
     return alias(self) if view is self else view
@@ -432,8 +468,17 @@ cdef int setitem(Tensor self, object key, object value) except -1:
         call_override(Tensor.__setitem__, as_tuple(key), (self, key, value), {})
         return 0
     cdef Tensor source = assigned_value(self, value)
-    cdef Tensor target = basic_view(self, as_entries(key), indices)
+    cdef Tensor target
+    cdef tuple entries = as_entries(key)
     cdef int i
+    if any_backward(entries):
+        dims = []
+        entries = forward(self, entries, dims)
+        target = self.flip(tuple(dims))
+        setitem(target, entries, source)
+        self.copy_(target.flip(tuple(dims)))
+        return 0
+    target = basic_view(self, entries, indices)
     if indices:
         # An assignment converts the elements, like copy_ does; but imaginary parts do not get lost here.
         if is_complex(source.array.dtype) and not is_complex(self.array.dtype) and self.array.dtype != BOOL \

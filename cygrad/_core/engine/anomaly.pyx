@@ -9,6 +9,8 @@ from cygrad._core.graph.user_warnings import warn_user
 
 cdef object explain(Node node, object error):
     stack = None if node.notes is None else node.notes.get("traceback_")
+    if not thread_state().anomaly & ANOMALY_ON:      # only a profiler is there
+        return None
     if stack is None:
         text = (f"Error detected in {node.name()}. No forward pass information is available: switch anomaly mode on "
                 "during the forward too.")
@@ -63,4 +65,5 @@ def set_anomaly_state(mode, check_nan):
     check_nan : bool
         Look for nan in every gradient.
     """
-    thread_state().anomaly = (ANOMALY_ON | (ANOMALY_NAN if check_nan else 0)) if mode else 0
+    cdef int flags = thread_state().anomaly & ~(ANOMALY_ON | ANOMALY_NAN)
+    thread_state().anomaly = flags | ((ANOMALY_ON | (ANOMALY_NAN if check_nan else 0)) if mode else 0)

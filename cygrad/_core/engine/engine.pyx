@@ -28,6 +28,7 @@ from cygrad._core.graph.hook_calls cimport (
 from cygrad._core.graph.modes cimport ANOMALY_NAN, grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.node cimport ALL_ARGUMENTS, HAS_PACKED_TENSORS, Hooks, Node, node_t
 from cygrad._core.graph.override cimport is_entry
+from cygrad._core.graph.profiling cimport begin_event, end_event
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
@@ -98,7 +99,7 @@ cdef class GraphTask:
                 check(status)
 
     cdef int run_watched(self) except -1:
-        """Anomaly mode: every node on the calling thread, with a word about the one that fails."""
+        """Anomaly mode, or a profiler: every node on the calling thread, with a word about the one that fails."""
         cdef int64_t place
         cdef int status, nan_in
         cdef bint look = thread_state().anomaly & ANOMALY_NAN != 0
@@ -109,6 +110,7 @@ cdef class GraphTask:
                 continue
             PyErr_CheckSignals()
             outer = set_evaluating(<Node>item.node.object)
+            event = begin_event((<Node>item.node.object).name(), "node", [])
             try:
                 if self.recorded or item.python or item.node.python:
                     clean = False                # Python code may have done anything
@@ -124,6 +126,7 @@ cdef class GraphTask:
                 raise
             finally:
                 set_evaluating(outer)
+                end_event(event)
         return 0
 
     cdef bint is_clean(self) noexcept:

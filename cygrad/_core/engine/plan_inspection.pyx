@@ -5,7 +5,7 @@ What a backward is going to run: asked beforehand, from a plan of its own, or fr
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from cygrad._core.engine.plan cimport item_t, plan_build, plan_find, plan_free, plan_restrict, plan_t, plans_of_thread
-from cygrad._core.graph.node cimport Node, node_t
+from cygrad._core.graph.node cimport Hooks, Node, node_t
 from cygrad._core.memory.errors cimport check
 
 cdef enum:
@@ -101,6 +101,30 @@ def reaches(Node node not None):
         return False
     item = plan_find(plan, node.c)
     return item != NULL and item.needed != 0
+
+
+def accumulates(Node node not None):
+    """
+    Whether the innermost backward of this thread adds what arrives at `node` to the gradient of a leaf, and no hook is
+    to see it before or after that.
+
+    Parameters
+    ----------
+    node : Node
+
+    Returns
+    -------
+    bool
+        False outside of backward.
+    """
+    cdef plan_t *plan
+    cdef item_t *item
+    cdef Hooks hooks = node.hooks
+    if node.c.gradient == NULL or plans_of_thread(&plan, 1) == 0 or (hooks is not None and (
+            any(hooks.tensor.values()) or hooks.retained or hooks.before or hooks.after or hooks.accumulated)):
+        return False
+    item = plan_find(plan, node.c)
+    return item != NULL and item.needed != 0 and item.executed != 0 and item.captured == 0
 
 
 def restricted():

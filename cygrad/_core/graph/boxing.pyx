@@ -7,9 +7,9 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from cygrad._core.arrays.dtype cimport category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
+from cygrad._core.arrays.dtype cimport FLOAT16, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
 from cygrad._core.arrays.value cimport (
-    ARRAY, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
     value_t)
 from cygrad._core.graph.override cimport is_plain, overrides
 from cygrad._core.graph.tensor cimport Tensor, as_tensor
@@ -80,12 +80,16 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
     Note whether there are dtypes that kernels do not compute in, and refuse tensors whose common dtype is of a kind
     that the operator does not compute for.
     """
-    cdef int i, highest = -1
-    frame.stored = any_stored(frame.values, frame.n)
+    cdef int i, dtype, highest = -1
     for i in range(frame.n):
-        if frame.values[i].kind == ARRAY and (
-                highest < 0 or category(frame.values[i].of.array.dtype) > category(highest)):
-            highest = frame.values[i].of.array.dtype
+        if frame.values[i].kind == ARRAY:
+            dtype = frame.values[i].of.array.dtype
+            if dtype >= FLOAT16:
+                frame.stored = True
+            if highest < 0 or dtype != highest and category(dtype) > category(highest):
+                highest = dtype
+        elif (frame.values[i].kind == ARRAYS or frame.values[i].kind == DTYPE) and any_stored(&frame.values[i], 1):
+            frame.stored = True
     if highest < 0 or not op.flags & _refusals[category(highest)]:
         return 0
     if category(highest) == 0 and op.name in _no_differences:

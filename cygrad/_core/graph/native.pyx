@@ -497,6 +497,10 @@ cdef class NativeNode(Node):
                     return saved_tensor(self, i) if raw else self.unpack(i)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
+    def _operator(self):
+        """The `Operator` that made it."""
+        return <object>self.c.op.object
+
     def _unpack(self, int position):
         """What is saved at `position`."""
         return self.unpack(position)

@@ -15,7 +15,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_t, release
 from cygrad._core.arrays.value cimport clear
-from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.modes cimport ANOMALY_ON, thread_state
 from cygrad._core.memory.atomic cimport atomic_add, atomic_decrement, lock, unlock
 from cygrad._core.memory.storage cimport allocate, deallocate
 
@@ -84,7 +84,7 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved):
     c.nbytes = nbytes
     c.sequence_nr = next_sequence_nr()
     node.c = c
-    if thread_state().anomaly:
+    if thread_state().anomaly & ANOMALY_ON:
         import traceback                     # here: it takes a while, and few programs need it
         node.notes = {"traceback_": traceback.format_stack()}
         if _evaluating.node is not None:

@@ -33,10 +33,10 @@ def disabled_torch_function(func, types, args=(), kwargs=None):
     return NotImplemented
 
 
-cdef type _kept = None           # holds the reference that `plain_subclass` borrows
+cdef object _kept = None           # holds the reference that `plain_subclass` borrows
 
 
-def set_plain_subclass(type cls not None):
+def set_plain_subclass(cls):
     """Say which subclass, whose results are plain Tensors, is so common that no attribute shall be looked up for it."""
     global plain_subclass, _kept
     _kept = cls
@@ -122,7 +122,7 @@ cdef object override(Operator operator, PyObject **arguments, object out, bint i
     return call_override((changing_functions if inplace else functions)[operator.name], values, tuple(args), kwargs)
 
 
-def become(value, type cls):
+def become(value, cls):
     """A result, and what is in it, as a Tensor of the class `cls`; what is no plain Tensor stays what it is."""
     cdef Tensor tensor, made
     if type(value) is tuple or type(value) is list:

@@ -13,8 +13,8 @@ cdef extern from "Python.h":
     void PyType_Modified(_Type *)
 
 
-def look_up_plainly(type cls not None, method):
+def look_up_plainly(cls, method):
     """Look up attributes of instances as if `cls` had no ``__getattr__``, provided that it is `method`."""
-    if cls.__getattr__ is method and cls.__getattribute__ is object.__getattribute__:
+    if isinstance(cls, type) and cls.__getattr__ is method and cls.__getattribute__ is object.__getattribute__:
         (<_Type *>cls).tp_getattro = PyObject_GenericGetAttr
         PyType_Modified(<_Type *>cls)

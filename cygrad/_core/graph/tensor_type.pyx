@@ -100,14 +100,15 @@ cdef object _new(_Type *cls, object arguments, PyObject *options):
     return tensor
 
 
-def make_subclass(type cls not None, Tensor data not None, requires_grad=False):
+def make_subclass(cls, Tensor data not None, requires_grad=False):
     """A tensor of the subclass `cls` over the memory of `data`, a leaf."""
     cdef Tensor tensor
-    if not issubclass(cls, Tensor):
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError(f"make_subclass: expected a subclass of Tensor (got {cls!r}).")
     tensor = <Tensor>_bare_new(<_Type *>cls, (), NULL)
     adopt(tensor, data, False)
-    tensor.requires_grad = requires_grad
+    if requires_grad:
+        tensor.requires_grad = True
     return tensor
 
 

@@ -26,6 +26,7 @@ cdef extern from * nogil:
     #include <stdlib.h>
     #include "memory/thread_variable.h"
     THREAD_VARIABLE void *thread_cache;
+    THREAD_VARIABLE int generation = 1;     /* what `writable` of new storages says: not zero */
 
     /* In builds for looking for errors each small block is one of malloc's, as long as was asked for: what writes
        behind it is seen there, where a slab would hide it. */
@@ -55,6 +56,7 @@ cdef extern from * nogil:
     static void watch_this_thread(void *cache) { pthread_setspecific(thread_end, cache); }
     """
     void *thread_cache
+    int generation
     bint EACH_APART
     long long until_failure
     bint fails_now()
@@ -230,17 +232,24 @@ cdef void deallocate(void *block, int64_t nbytes) noexcept nogil:
 
 # ---- storages
 
-cdef int32_t generation = 1       # what `writable` of new storages says: not zero, and larger for younger ones
+cdef int last_generation = 1
 
 
-def new_generation():
-    """Begin a new generation of storages; -> its number."""
-    global generation
-    generation += 1
+def begin_generation():
+    """From now on storages that this thread makes are of a generation of their own; -> its number."""
+    global last_generation, generation
+    last_generation += 1
+    generation = last_generation
     return generation
 
 
-def youngest(size_t storage):
+def end_generation():
+    """They are like all others again."""
+    global generation
+    generation = 1
+
+
+def generation_of(size_t storage):
     """The generation of the storage at an address."""
     return (<storage_t *>storage).writable
 

@@ -123,9 +123,9 @@ cdef inline void convert(const source_t *source, target_t *out) noexcept nogil:
 cdef inline bint is_set(const source_t *source) noexcept nogil:
     """Is the number not zero?"""
     if source_t is half_t or source_t is bfloat_t:
-        return source[0].bits & 0x7fff
+        return source[0].bits & 0x7fff != 0
     elif source_t is complex_half_t:
-        return (source[0].real.bits | source[0].imag.bits) & 0x7fff
+        return (source[0].real.bits | source[0].imag.bits) & 0x7fff != 0
     else:
         return source[0] != 0
 

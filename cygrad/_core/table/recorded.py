@@ -33,15 +33,16 @@ def attribute(value, name):
     return found() if callable(found) else found
 
 
-def on_operands(tensor, function, *values):
-    """Apply an operator to operands that may all be Python numbers; then the result is one. `tensor` makes tensors.
+def on_operands(functions, function, *values):
+    """Apply an operator to operands that may all be Python numbers; then the result is one.
 
     Unlike Python's own arithmetic it gives inf and nan where the element-wise operator does.
     """
     if not all(isinstance(value, (bool, int, float, complex)) for value in values):
         return function(*values)
     widest = complex if any(isinstance(value, complex) for value in values) else float
-    return function(*[tensor(np.asarray(value, widest)) for value in values]).item()
+    with functions["unnoted"]():
+        return function(*[functions["tensor"](np.asarray(value, widest)) for value in values]).item()
 
 
 def sizes(tensors, dim):
@@ -58,12 +59,12 @@ NAMES |= {PREFIX + "sizes": sizes, "attribute of": attribute}
 
 
 def namespace(names, functions: dict) -> dict:
-    """What the names in a formula's code mean; `functions` are those of operators, and `tensor`."""
+    """What the names in a formula's code mean; `functions` are those of operators, `tensor` and `unnoted`."""
     found = {name: functions[name.removeprefix(PREFIX)] for name in names
              if name.startswith(PREFIX) and name not in NAMES}
     if PREFIX + "conj" in found:
         found[PREFIX + "conj"] = partial(conj, functions["conj"])
-    return {**NAMES, "on operands": partial(on_operands, functions["tensor"]), **found}
+    return {**NAMES, "on operands": partial(on_operands, functions), **found}
 
 
 class Renamer(ast.NodeTransformer):

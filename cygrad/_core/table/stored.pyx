@@ -8,7 +8,7 @@ elements.
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from cygrad._core.arrays.array cimport array_meta, array_t, release
+from cygrad._core.arrays.array cimport MAX_DIMS, array_meta, array_t, array_view, release, retain
 from cygrad._core.arrays.dtype cimport (
     COMPLEX64, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, complex_of, computed_in, dtype_name, is_differentiable,
     is_short, itemsize, promote, real_of)
@@ -48,14 +48,37 @@ cdef bint any_stored(const value_t *values, int n) noexcept nogil:
 
 
 cdef array_t *_cast(array_t *array, int dtype) noexcept nogil:
-    """The array in a dtype; one without memory says that it has it."""
+    """The array in a dtype; one without memory says that it has it. What an expanded one repeats is cast once."""
     cdef array_t *made
-    if array.storage != NULL:
+    cdef array_t *once
+    cdef int64_t[MAX_DIMS] sizes
+    cdef int64_t[MAX_DIMS] strides
+    cdef int d
+    cdef bint repeats = False
+    if array.dtype == dtype:
+        return retain(array)
+    if array.storage == NULL:
+        made = array_meta(array)
+        if made != NULL:
+            made.dtype = dtype
+            made.data = NULL + <size_t>array.data // itemsize(array.dtype) * itemsize(dtype)
+        return made
+    for d in range(array.ndim):
+        sizes[d] = 1 if array.strides[d] == 0 and array.shape[d] > 1 else array.shape[d]
+        repeats = repeats or sizes[d] != array.shape[d]
+    if not repeats:
         return as_dtype(array, dtype)
-    made = array_meta(array)
-    if made != NULL:
-        made.dtype = dtype
-        made.data = NULL + <size_t>array.data // itemsize(array.dtype) * itemsize(dtype)
+    made = array_view(array, array.dtype, array.ndim, sizes, array.strides, 0)
+    if made == NULL:
+        return NULL
+    once = as_dtype(made, dtype)
+    release(made)
+    if once == NULL:
+        return NULL
+    for d in range(array.ndim):
+        strides[d] = once.strides[d] if sizes[d] == array.shape[d] else 0
+    made = array_view(once, dtype, array.ndim, array.shape, strides, 0)
+    release(once)
     return made
 
 
@@ -183,8 +206,8 @@ cdef int _check_range(const operator_t *op, const value_t *arguments, const valu
     for i in range(op.n_arguments):
         if arguments[i].kind != ARRAY or arguments[i].of.array.dtype != UINT64:
             continue
-        elements = <const int64_t *>made[i].of.array.data           # contiguous, as it was cast
-        for k in range(made[i].of.array.size if made[i].of.array.storage != NULL else 0):
+        elements = <const int64_t *>made[i].of.array.data           # contiguous, or one for many, as it was cast
+        for k in range(made[i].of.array.size if made[i].of.array.contiguous else 1):
             if elements[k] < 0:
                 snprintf(message(), MESSAGE, b"%s: computed in int64, which does not hold all elements of a uint64 "
                          b"tensor (got %llu). Convert with to() first.", op.name, <unsigned long long>elements[k])

@@ -129,3 +129,11 @@ from cygrad.nn.functional.resampling import (
     upsample_bilinear,
     upsample_nearest,
 )
+
+
+def __getattr__(name):
+    if name.startswith("fractional_max_pool"):       # loaded when one of them is first asked for
+        from cygrad.nn.functional import fractional_pooling
+        if name in fractional_pooling.__all__:
+            return getattr(fractional_pooling, name)
+    raise AttributeError(f"module 'cygrad.nn.functional' has no attribute {name!r}")

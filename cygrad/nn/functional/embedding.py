@@ -44,6 +44,14 @@ def _share_gradients(rows, index):
     return rows
 
 
+def _looked_up(weight, index, padding, sparse):
+    """Rows of a table."""
+    if sparse and weight.requires_grad and cygrad.is_grad_enabled():
+        from cygrad.sparse.gradients import look_up
+        return look_up(weight, index, padding)
+    return _embedding(weight, index, padding)
+
+
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """
     Rows of `weight`, looked up by index.
@@ -62,7 +70,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     scale_grad_by_freq : bool, default False
         Whether the gradient of a row is divided by how often it was looked up.
     sparse : bool, default False
-        Accepted; gradients are dense.
+        Whether the gradient that a leaf gets is a sparse tensor, with the rows that were looked up.
 
     Returns
     -------
@@ -87,7 +95,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     padding = _check_padding("embedding", padding_idx, weight.size(0))
     if max_norm is not None:
         _limit_norms("embedding", weight, input, max_norm, norm_type)
-    rows = _embedding(weight, input, padding)
+    rows = _looked_up(weight, input, padding, sparse)
     return _share_gradients(rows, input) if scale_grad_by_freq else rows
 
 
@@ -156,7 +164,7 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
         _limit_norms("embedding_bag", weight, input, max_norm, norm_type)
     index = input.flatten()
     try:
-        rows = _embedding(weight, index, padding)
+        rows = _looked_up(weight, index, padding, sparse)
     except IndexError as error:
         raise RuntimeError(str(error).replace("embedding:", "embedding_bag:", 1)) from None
     if scale_grad_by_freq:

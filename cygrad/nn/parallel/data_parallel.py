@@ -17,8 +17,8 @@ class DataParallel(Module):
     runs on a thread of its own. It pays for modules made of many small operations; single large operations use all
     threads already.
 
-    Settings that are local to a thread do not reach the replicas, except grad mode and inference mode. In particular,
-    hooks for saved tensors that are to hold inside have to be set inside: in the ``forward`` of the module.
+    Settings that are local to a thread do not reach the replicas, except grad mode, inference mode and `autocast`. In
+    particular, hooks for saved tensors that are to hold inside have to be set inside: in the ``forward`` of the module.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 import threading
 
 import cygrad
+from cygrad._core.dispatch.autocast import Again
 from cygrad.random.generator import own_generator
 
 __all__ = ["parallel_apply"]
@@ -12,8 +13,9 @@ def parallel_apply(modules, inputs, kwargs_tup=None):
     """
     Call each module with its arguments, each on a thread of its own.
 
-    Grad mode and inference mode are those of the caller; other settings of the calling thread, such as hooks for saved
-    tensors, are not there. Each thread draws random numbers from a generator of its own, seeded by the default one.
+    Grad mode, inference mode and `autocast` are those of the caller; other settings of the calling thread, such as
+    hooks for saved tensors, are not there. Each thread draws random numbers from a generator of its own, seeded by the
+    default one.
 
     Parameters
     ----------
@@ -40,6 +42,7 @@ def parallel_apply(modules, inputs, kwargs_tup=None):
     if n == 1:
         return [modules[0](*_arguments(inputs[0]), **kwargs_tup[0])]
     recording, inference = cygrad.is_grad_enabled(), cygrad.is_inference_mode_enabled()
+    blocks = [Again() for _ in modules]
     seeds = cygrad.empty((n,), dtype=cygrad.int64).random_().tolist()
     limit = max(1, cygrad.get_num_threads() // n)
     results, errors = [None] * n, [None] * n
@@ -48,7 +51,7 @@ def parallel_apply(modules, inputs, kwargs_tup=None):
         try:
             generator = cygrad.Generator().manual_seed(seeds[number])
             with (cygrad.inference_mode(inference), cygrad.set_grad_enabled(recording), cygrad.threads(limit),
-                  own_generator(generator)):
+                  own_generator(generator), blocks[number]):
                 results[number] = modules[number](*_arguments(inputs[number]), **kwargs_tup[number])
         except BaseException as error:
             errors[number] = error

@@ -136,3 +136,9 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
         for parameter in parameters:
             if parameter.grad is not None:
                 parameter.grad.clamp_(-bound, bound)
+
+
+def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """`clip_grad_norm_`, as it was once called."""
+    warnings.warn("clip_grad_norm: deprecated. Use clip_grad_norm_.", FutureWarning, stacklevel=2)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)

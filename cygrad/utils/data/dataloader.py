@@ -1,12 +1,14 @@
-"""Batches of a data set, made here or ahead by threads."""
+"""Batches of a data set, made here or ahead by threads or processes."""
 
 import contextlib
+import functools
 import itertools
 import math
 import warnings
 import weakref
 
 import cygrad
+from cygrad._core.arrays.dtype import library_name
 from cygrad.random.generator import current
 from cygrad.utils.data.collate import default_collate, default_convert
 from cygrad.utils.data.dataset import IterableDataset, TensorDataset, samples_of
@@ -20,9 +22,10 @@ class DataLoader:
     """
     Go through a data set in batches.
 
-    Workers are threads, not processes: they share the data set, and batches are not copied. They pay if making a sample
-    waits for files, or computes without Python's lock, as NumPy and cygrad do. Batches come in the same order, and
-    random numbers drawn from cygrad while making them are the same, for any number of workers.
+    Workers are threads unless processes are asked for: they share the data set, and batches are not copied. They pay if
+    making a sample waits for files, or computes without Python's lock, as NumPy and cygrad do. Batches come in the same
+    order, and random numbers drawn from cygrad while making them are the same, for any number of workers. Processes pay
+    if samples are made by Python code. Each has its own random numbers, those of Python and NumPy included.
 
     Parameters
     ----------
@@ -39,20 +42,22 @@ class DataLoader:
         How many threads; with 0 batches are made when they are asked for.
     collate_fn : callable, optional
         From a list of samples to a batch; `default_collate`, or for single samples `default_convert`.
-    pin_memory, pin_memory_device, multiprocessing_context : optional
-        Accepted; without meaning on a CPU and with threads.
+    pin_memory, pin_memory_device : optional
+        Accepted; without meaning on a CPU.
     drop_last : bool, default False
         Leave out a last batch that is smaller.
     timeout : float, default 0
         Seconds to wait for a batch; 0 for any time.
     worker_init_fn : callable, optional
-        Called with the number of each worker, on its thread.
+        Called with the number of each worker, on its thread or in its process.
+    multiprocessing_context : {"fork", "spawn", "forkserver"} or context of multiprocessing, optional
+        Workers are processes, started so. Without it they are threads; where cygrad stands in for PyTorch, processes.
     generator : Generator, optional
         For the order, and the seeds of batches.
     prefetch_factor : int, optional
         How many batches each worker makes ahead; 2 if None.
     persistent_workers : bool, default False
-        Keep the threads for the next pass.
+        Keep the workers for the next pass.
     in_order : bool, default True
         Whether batches come in the order of the sampler, or as they are ready.
 
@@ -181,8 +186,16 @@ def _fetcher(dataset, collate, batches, drop_last):
 
 
 def _make_fetch(loader):
-    parts = loader.dataset, loader.collate_fn, loader._auto_collation, loader.drop_last
-    return lambda: _fetcher(*parts)
+    return functools.partial(_fetcher, loader.dataset, loader.collate_fn, loader._auto_collation, loader.drop_last)
+
+
+def _shop(loader, streams, seed):
+    """The workers of a loader."""
+    parts = loader.num_workers, _make_fetch(loader), streams, loader.worker_init_fn, loader.dataset, seed
+    if loader.multiprocessing_context is None and library_name() != "torch":
+        return Shop(*parts)
+    from cygrad.utils.data.processes import ProcessShop
+    return ProcessShop(*parts, context=loader.multiprocessing_context)
 
 
 def _base_seed(loader):
@@ -240,22 +253,21 @@ def _warn_if_too_many(loader, n, expected):
 
 
 class _Ahead:
-    """Batches made ahead by threads."""
+    """Batches made ahead by workers."""
 
     def __init__(self, loader):
         streams = isinstance(loader.dataset, IterableDataset)
         self._seed = _base_seed(loader)
-        self._shop = Shop(loader.num_workers, _make_fetch(loader), streams, loader.worker_init_fn, loader.dataset,
-                          self._seed)
+        self._shop = _shop(loader, streams, self._seed)
         self._streams = streams
-        self._end = weakref.finalize(self, Shop.close, self._shop)
+        self._end = weakref.finalize(self, type(self._shop).close, self._shop)
         self._end.atexit = False                           # all threads are ended together then
         self._first = True
         self.begin(loader)
 
     def begin(self, loader):
         """A new pass."""
-        if not self._first:
+        if not self._first and self._shop.kind == "thread":      # processes go on with the numbers that they have
             self._seed = _base_seed(loader)
         self._first = False
         self._loader = loader if not loader.persistent_workers else weakref.proxy(loader)
@@ -323,7 +335,7 @@ class _Ahead:
                     self._send()
                     continue
                 self._send()
-                error = _with_note(batch)
+                error = _with_note(batch, self._shop.kind)
                 # Whoever keeps the error keeps this frame; that must not keep the threads.
                 del self, batch, found
                 try:
@@ -342,14 +354,14 @@ class _Ahead:
         return len(self._loader)
 
 
-def _with_note(failure):
+def _with_note(failure, kind):
     """The error of a worker, which keeps its traceback, with a note of where it comes from."""
     error = failure.error
     if isinstance(error, StopIteration):                   # would look like the end of the loop
         replaced = RuntimeError("DataLoader: the data set raised StopIteration.")
         replaced.__cause__ = error
         error = replaced
-    note = f"Caught in DataLoader worker thread {failure.worker}."
+    note = f"Caught in DataLoader worker {kind} {failure.worker}."
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)
     return error

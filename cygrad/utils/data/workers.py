@@ -55,6 +55,11 @@ def get_worker_info():
     return getattr(_this_thread, "info", None)
 
 
+def set_worker_info(info):
+    """Say which worker this thread, or the only one of a process, is."""
+    _this_thread.info = info
+
+
 @contextmanager
 def seeded(seed, number):
     """Random numbers that depend on the seed of the pass and the number of the batch alone."""
@@ -95,6 +100,8 @@ class Shop:
     seed : int
         Of the workers; each batch has its own.
     """
+
+    kind = "thread"
 
     def __init__(self, n_workers, make_fetch, own_queues, worker_init_fn, dataset, seed):
         self.make_fetch = make_fetch
@@ -145,7 +152,7 @@ class Shop:
 
 def work(shop, info, worker_init_fn):
     """What a worker thread does."""
-    _this_thread.info = info
+    set_worker_info(info)
     tasks, broken, epoch, fetch = shop.queues[info.id], None, 0, None
     with cygrad.threads(1):                                # the workers are the threads
         if worker_init_fn is not None:

@@ -1,0 +1,109 @@
+"""
+The Python array API standard on Tensors: what ``tensor.__array_namespace__()`` returns.
+
+Names, parameters, promotion and results are those of the standard, version 2025.12, where functions of `cygrad` itself
+have other ones. Gradients flow as everywhere. Most functions are those that NumPy's functions are on Tensors.
+"""
+
+from math import e, inf, nan, pi
+
+from cygrad.array_api import creation, dtypes, elementwise, fft, linalg, manipulation, searching, statistics
+from cygrad.array_api.dtypes import (
+    bool,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from cygrad.array_api.inspection import __array_namespace_info__
+
+__array_api_version__ = "2025.12"
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+newaxis = None
+
+_MODULES = (creation, dtypes, elementwise, manipulation, searching, statistics)
+__all__ = [
+    "__array_api_version__",
+    "__array_namespace_info__",
+    "bool",
+    "complex64",
+    "complex128",
+    "e",
+    "fft",
+    "float32",
+    "float64",
+    "inf",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "linalg",
+    "nan",
+    "newaxis",
+    "pi",
+    "uint8",
+]
+for _name in ("uint16", "uint32", "uint64"):
+    if hasattr(dtypes, _name):
+        globals()[_name] = getattr(dtypes, _name)
+        __all__ += [_name]
+for _module in _MODULES:
+    globals().update(_module.FUNCTIONS)
+    __all__ += list(_module.FUNCTIONS)
+for _name in ("matmul", "matrix_transpose", "tensordot", "vecdot"):
+    globals()[_name] = linalg.FUNCTIONS[_name]
+    __all__ += [_name]
+
+
+def namespace_of(self, /, *, api_version=None):
+    """
+    The functions that take this tensor, by the array API standard.
+
+    Parameters
+    ----------
+    api_version : str, optional
+        The version of the standard that is expected, such as ``"2024.12"``.
+
+    Returns
+    -------
+    module
+        `cygrad.array_api`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such version here.
+    """
+    import cygrad
+
+    if api_version is not None and api_version not in VERSIONS:
+        raise ValueError(f"__array_namespace__: no such version (got {api_version!r}, expected one of "
+                         f"{', '.join(VERSIONS)}).")
+    return cygrad.array_api
+
+
+def to_device(self, device, /, *, stream=None):
+    """
+    The tensor on a device, of which there is one: the CPU.
+
+    Parameters
+    ----------
+    device : device or str
+    stream : None
+        There are none.
+
+    Returns
+    -------
+    Tensor
+    """
+    if stream is not None:
+        raise ValueError(f"to_device: the CPU has no streams (got {stream!r}).")
+    return self.to(device)
+
+
+METHODS = {"__array_namespace__": namespace_of, "to_device": to_device}

@@ -1,0 +1,51 @@
+"""The standard's element-wise functions: NumPy's ufuncs, on Tensors and numbers."""
+
+import numpy as np
+
+import cygrad
+from cygrad import Tensor
+from cygrad.array_api.naming import finished
+from cygrad.numpy_protocols import numerics
+from cygrad.numpy_protocols.arrays import as_tensor, cast
+from cygrad.numpy_protocols.ufuncs import call
+
+__all__ = ["FUNCTIONS"]
+
+UNARY = """
+    abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor isfinite isinf isnan log
+    log10 log1p log2 logical_not negative positive reciprocal sign signbit sin sinh sqrt square tan tanh trunc
+"""
+BINARY = """
+    add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal
+    floor_divide greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum
+    minimum multiply nextafter not_equal pow remainder subtract
+"""
+
+
+def _unary(name):
+    ufunc = getattr(np, name)
+    return lambda x, /: call(ufunc, x)
+
+
+def _binary(name):
+    ufunc = getattr(np, name)
+
+    def function(x1, x2, /):
+        if not isinstance(x1, Tensor) and not isinstance(x2, Tensor):
+            raise TypeError(f"{name}: one operand must be a Tensor (got {type(x1).__name__} and {type(x2).__name__}).")
+        return call(ufunc, x1, x2)
+    return function
+
+
+def _round(x, /):
+    return numerics.round(x) if x.is_floating_point() or x.is_complex() else x.clone()
+
+
+def _clip(x, /, min=None, max=None):
+    return cast(numerics.clip(as_tensor(x), min, max), x.dtype) if min is not None or max is not None else x.clone()
+
+
+FUNCTIONS = finished("cygrad.array_api", {
+    **{name: _unary(name) for name in UNARY.split()}, **{name: _binary(name) for name in BINARY.split()},
+    "round": _round, "clip": _clip, "real": lambda x, /: x.real if x.is_complex() else x.clone(),
+    "imag": lambda x, /: x.imag if x.is_complex() else cygrad.zeros_like(x)})

@@ -1,0 +1,45 @@
+"""The standard's functions that search, sort, choose, and compare sets."""
+
+import cygrad as c
+from cygrad.array_api.naming import finished
+from cygrad.numpy_protocols import reductions, selection
+from cygrad.numpy_protocols.arrays import axes, promoted
+
+__all__ = ["FUNCTIONS"]
+
+_reductions, _selection = reductions.rows, selection.rows
+
+
+def _sorted(part):
+    return lambda x, /, *, axis=-1, descending=False, stable=True: c.sort(x, axes(x, axis)[0], descending, stable)[part]
+
+
+def _unique(name):
+    row = _selection[name]
+    return lambda x, /: row(x)
+
+
+def take(x, indices, /, *, axis=None):
+    """Elements along an axis."""
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"take: axis must be given for more than one dimension (got {x.ndim}).")
+    return selection.take(x, indices, axis or 0)
+
+
+def nonzero(x, /):
+    """Where elements are not zero, an array for each axis."""
+    if not x.ndim:
+        raise ValueError("nonzero: a 0-dimensional array has no places.")
+    return selection.nonzero(x)
+
+
+FUNCTIONS = finished("cygrad.array_api", {
+    "argmax": lambda x, /, *, axis=None, keepdims=False: reductions.argmax(x, axis, keepdims=keepdims),
+    "argmin": lambda x, /, *, axis=None, keepdims=False: reductions.argmin(x, axis, keepdims=keepdims),
+    "argsort": _sorted(1), "sort": _sorted(0), "take": take, "nonzero": nonzero,
+    "count_nonzero": lambda x, /, *, axis=None, keepdims=False: reductions.count_nonzero(x, axis, keepdims=keepdims),
+    "searchsorted": lambda x1, x2, /, *, side="left", sorter=None: selection.searchsorted(x1, x2, side, sorter),
+    "where": lambda condition, x1, x2, /: c.where(condition, *promoted(x1, x2)),
+    "take_along_axis": lambda x, indices, /, *, axis=-1: selection.take_along_axis(x, indices, axis),
+    "isin": lambda x1, x2, /, *, invert=False: _selection["isin"](x1, x2, invert=invert),
+    **{name: _unique(name) for name in ("unique_all", "unique_counts", "unique_inverse", "unique_values")}})

@@ -1,0 +1,21 @@
+"""``__config__``: how the library was built, as a text."""
+
+import io
+from contextlib import redirect_stdout
+
+import cygrad
+
+__all__ = ["parallel_info", "show"]
+
+
+def show():
+    """Everything about the build."""
+    text = io.StringIO()
+    with redirect_stdout(text):
+        cygrad.show_config()
+    return text.getvalue()
+
+
+def parallel_info():
+    """The threads."""
+    return f"threads: {cygrad.get_num_threads()}\n"

@@ -1,0 +1,89 @@
+"""``futures``: results that come later, with callbacks."""
+
+import concurrent.futures
+
+__all__ = ["Future", "collect_all", "wait_all"]
+
+
+class Future:
+    """
+    A result that comes later.
+
+    Examples
+    --------
+    >>> from cygrad.compatibility.futures import Future
+    >>> later = Future()
+    >>> doubled = later.then(lambda future: 2 * future.wait())
+    >>> later.set_result(21)
+    >>> doubled.wait()
+    42
+    """
+
+    def __init__(self, *, devices=None):
+        self._future = concurrent.futures.Future()
+
+    @classmethod
+    def __class_getitem__(cls, item):
+        return cls
+
+    def done(self):
+        """Whether the result, or an error, is there."""
+        return self._future.done()
+
+    def wait(self):
+        """The result, when it is there; raises the error that there is instead."""
+        return self._future.result()
+
+    def value(self):
+        """The result, which must be there."""
+        if not self.done():
+            raise RuntimeError("Future: there is no result yet. Use wait().")
+        return self.wait()
+
+    def set_result(self, result):
+        """Say what the result is, and call what waits for it."""
+        self._future.set_result(result)
+
+    def set_exception(self, result):
+        """Say that there is an error instead."""
+        self._future.set_exception(result)
+
+    def then(self, callback):
+        """A Future of ``callback(future)``, called when the result is there."""
+        following = Future()
+
+        def go_on(_):
+            try:
+                following.set_result(callback(self))
+            except Exception as error:
+                following.set_exception(error)
+
+        self._future.add_done_callback(go_on)
+        return following
+
+    def add_done_callback(self, callback):
+        """Call ``callback(future)`` when the result is there."""
+        self._future.add_done_callback(lambda _: callback(self))
+
+
+def collect_all(futures):
+    """A Future of all the futures, when each of them has its result."""
+    futures = list(futures)
+    collected = Future()
+    left = [len(futures)]
+
+    def count(_):
+        left[0] -= 1
+        if left[0] == 0:
+            collected.set_result(futures)
+
+    for future in futures:
+        future.add_done_callback(count)
+    if not futures:
+        collected.set_result([])
+    return collected
+
+
+def wait_all(futures):
+    """The results of all, when they are there."""
+    return [future.wait() for future in collect_all(futures).wait()]

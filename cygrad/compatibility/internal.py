@@ -1,0 +1,260 @@
+"""Further functions of PyTorch's namespaces, some of them private, that libraries on top of it call."""
+
+import contextlib
+import traceback
+
+import cygrad
+from cygrad import Tensor
+from cygrad.conversion import _rebuild as _rebuild_tensor  # noqa: F401
+from cygrad.nn import Parameter
+from cygrad.printing import tensor_repr
+
+has_lapack = has_openmp = has_spectral = True
+has_mkl = False
+legacy_contiguous_format = cygrad.contiguous_format
+
+
+# ---------------------------------------------------------------------------------------- questions and assertions
+
+def _check(cond, message=None):
+    """Raise RuntimeError unless `cond` holds."""
+    if not cond:
+        raise RuntimeError("_check: the condition does not hold." if message is None else str(message()))
+
+
+def _assert(condition, message):
+    """Raise AssertionError unless `condition` holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _assert_async(condition, assert_msg=""):
+    """Raise RuntimeError unless the only element of a tensor is true."""
+    if not condition:
+        raise RuntimeError(f"_assert_async: the element is zero. {assert_msg}".strip())
+
+
+def _shape_as_tensor(input):
+    """The sizes as a tensor."""
+    return cygrad.tensor(tuple(input.shape), dtype=cygrad.int64)
+
+
+def sym_ite(b, t, f):
+    """`t` or `f`, by a truth value."""
+    return t if b else f
+
+
+def sym_sum(args):
+    """The sum of numbers."""
+    return sum(args)
+
+
+def init_num_threads():
+    """Nothing to do: there is a team of threads from the beginning."""
+
+
+@contextlib.contextmanager
+def DisableTorchFunctionSubclass():
+    """A block in which subclasses of Tensor do not take over functions."""
+    from cygrad._core.graph.override import Disabled
+    with Disabled():
+        yield
+
+
+DisableTorchFunction = DisableTorchFunctionSubclass
+
+
+# ------------------------------------------------------------------------------------------------- control flow
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """One of two functions of the operands, by a truth value."""
+    return (true_fn if pred else false_fn)(*operands)
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """Apply a function to its results as long as another one holds for them."""
+    values = tuple(carried_inputs)
+    while cond_fn(*values):
+        found = body_fn(*values)
+        values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    return values
+
+
+# ---------------------------------------------------------------------------------------- counts that are drawn
+
+def poisson(input, generator=None):
+    """Counts that are drawn, each with its own mean."""
+    return _drawn(generator, "poisson", input.dtype, input.shape, input)
+
+
+def binomial(count, prob, generator=None):
+    """Numbers of successes that are drawn."""
+    count, prob = cygrad.broadcast_tensors(count, prob)
+    return _drawn(generator, "binomial", prob.dtype, prob.shape, count, prob)
+
+
+def _drawn(generator, *arguments):
+    from cygrad.distributions.samples import drawn
+    from cygrad.random.generator import own_generator
+    with contextlib.nullcontext() if generator is None else own_generator(generator):
+        return drawn(*arguments)
+
+
+# --------------------------------------------------------------------------------------- some of the singular values
+
+def _range_basis(A, q, niter, M):
+    """An orthonormal basis that comes close to the range of a matrix (Halko et al., 2011)."""
+    A = A if M is None else A - M
+    Q = cygrad.linalg.qr(A @ cygrad.randn(*A.shape[:-2], A.shape[-1], q, dtype=A.dtype)).Q
+    for _ in range(niter):
+        Q = cygrad.linalg.qr(A.mH @ Q).Q
+        Q = cygrad.linalg.qr(A @ Q).Q
+    return A, Q
+
+
+def svd_lowrank(A, q=6, niter=2, M=None):
+    """The largest singular values of a matrix and their vectors, by random projections: (U, S, V)."""
+    A, Q = _range_basis(A, min(q, *A.shape[-2:]), niter, M)
+    U, S, Vh = cygrad.linalg.svd(Q.mH @ A, full_matrices=False)
+    return Q @ U, S, Vh.mH
+
+
+def pca_lowrank(A, q=None, center=True, niter=2):
+    """The same of a matrix whose columns have mean zero, or are given it: principal components."""
+    q = min(6, *A.shape[-2:]) if q is None else q
+    return svd_lowrank(A, q, niter, A.mean(-2, keepdim=True) if center else None)
+
+
+def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
+           ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
+    """The largest or smallest eigenvalues of a symmetric matrix and their vectors; all are computed here."""
+    k = k or (1 if X is None else X.shape[-1])
+    if B is not None:
+        L = cygrad.linalg.cholesky(B)
+        A = cygrad.linalg.solve_triangular(L, cygrad.linalg.solve_triangular(L, A, upper=False).mT, upper=False)
+    values, vectors = cygrad.linalg.eigh(A)
+    if B is not None:
+        vectors = cygrad.linalg.solve_triangular(L.mT, vectors, upper=True)
+    if largest is None or largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    return values[..., :k], vectors[..., :k]
+
+
+# ------------------------------------------------------------------------------------- of the module torch._utils
+
+class ExceptionWrapper:
+    """An exception with its traceback, to be raised again elsewhere."""
+
+    def __init__(self, exc_info=None, where="in background"):
+        import sys
+        kind, error, trace = exc_info or sys.exc_info()
+        self.exc_type, self.where = kind, where
+        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
+
+    def reraise(self):
+        """Raise one of the same type that tells of this one."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\n{self.exc_msg}"
+        try:
+            error = self.exc_type(message)
+        except Exception:
+            error = RuntimeError(message)
+        raise error
+
+
+def _flatten_dense_tensors(tensors):
+    """All elements of several tensors as one vector."""
+    return cygrad.cat([tensor.contiguous().view(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """The parts of a vector, in the shapes of other tensors."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return tuple(part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True))
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """The number of a device; that of the CPU is -1."""
+    device = cygrad.device(device)
+    return -1 if device.type == "cpu" else device.index
+
+
+def _get_available_device_type():
+    """The kind of accelerator: none."""
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    """A parameter of its data."""
+    return Parameter(data, requires_grad)
+
+
+def _str(self, *, tensor_contents=None):
+    """How a tensor prints."""
+    return tensor_repr(self) if isinstance(self, Tensor) else repr(self)
+
+
+def classproperty(function):
+    """A property of a class."""
+    return type("classproperty", (), {"__get__": lambda self, instance, owner: function(owner)})()
+
+
+class thread_safe_generator:
+    """What wraps an iterator; nothing is needed here."""
+
+    def __init__(self, iterable):
+        self.iterable = iterable
+
+    def __iter__(self):
+        return iter(self.iterable)
+
+
+# ----------------------------------------------------------------------------- of the module torch._jit_internal
+
+def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
+    """One of two functions, by the truth of an argument."""
+    def dispatched(*args, **options):
+        chosen = options.get(arg_name, args[arg_index] if len(args) > arg_index else default)
+        return (if_true if chosen else if_false)(*args, **options)
+    return dispatched
+
+
+def _copy_to_script_wrapper(function):
+    """The function."""
+    return function
+
+
+_overload = _overload_method = ignore = export = unused = _copy_to_script_wrapper
+
+
+# ---------------------------------------------------------------------------------------- of the module torch._C
+
+def _get_tracing_state():
+    """What is being traced: nothing."""
+
+
+def _log_api_usage_once(*args):
+    """Nothing is logged."""
+
+
+def _are_functorch_transforms_active():
+    """Whether functions are being transformed that run Python code once for many samples."""
+    return False
+
+
+def _get_default_device():
+    """The name of the default device."""
+    return cygrad.get_default_device().type
+
+
+def _disabled_torch_function_impl(func, types, args=(), kwargs=None):
+    """The ``__torch_function__`` of classes whose results are plain Tensors."""
+    from cygrad._core.graph.override import disabled_torch_function
+    return disabled_torch_function(func, types, args, kwargs)
+
+
+_TensorMeta = type(Tensor)
+
+
+def __getattr__(name):
+    if name.startswith("_jit_"):                 # switches of the compiler
+        return lambda *args: False
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

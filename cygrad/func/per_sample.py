@@ -1,0 +1,174 @@
+"""Gradients of each sample of a batch in plain backward: from what the nodes that use the parameters have saved."""
+
+from cygrad._core.creation.factories import ones_like, zeros
+from cygrad._core.dispatch.tangents import fitted
+from cygrad._core.engine.engine import run_backward
+from cygrad._core.engine.plan_inspection import order
+from cygrad._core.graph.accumulate import AccumulateGrad
+from cygrad._core.graph.edges import GradientEdge
+from cygrad._core.graph.modes import no_grad
+from cygrad._core.graph.native import NativeNode
+from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.layout import saved_layout
+from cygrad._core.table.operator import functions
+from cygrad._core.table.signature import OPERAND, TENSOR, TENSORS
+from cygrad.func.vmap import vmap
+
+__all__ = ["per_sample_grad"]
+
+# Arguments that are the same for all samples, whatever their shapes.
+SHARED = {"weight", "bias", "panels", "back"}
+
+
+def per_sample_grad(losses, parameters):
+    """
+    The gradients of the loss of each sample, after one call of a model for the whole batch.
+
+    One backward gives the gradients of the outputs of all layers; from these and what the layers have saved, the gradients of
+    their parameters are computed for each sample, not summed. So it knows what `func.vmap` of `func.grad` finds, for layers
+    whose samples do not meet each other: linear, convolution, layer and group normalization, embedding, recurrent ones,
+    and products and sums with parameters.
+
+    Parameters
+    ----------
+    losses : Tensor of shape (n,)
+        The loss of each sample.
+    parameters : iterable of Tensor
+        Leaves that the losses depend on, each used by layers whose outputs count the samples in their first dimension (in the
+        second one, for sequences before batches).
+
+    Returns
+    -------
+    tuple of Tensor
+        For each parameter one of shape (n, ...).
+
+    Raises
+    ------
+    RuntimeError
+        If a parameter is used by something else, or it cannot be told which dimension counts the samples.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x, w = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]), cygrad.ones(1, 2, requires_grad=True)
+    >>> losses = cygrad.nn.functional.linear(x, w).squeeze(1)
+    >>> cygrad.autograd.per_sample_grad(losses, [w])
+    (tensor([[[1., 2.]],
+    <BLANKLINE>
+            [[3., 4.]]]),)
+    """
+    parameters = list(parameters)
+    if not isinstance(losses, Tensor) or losses.ndim != 1 or losses.grad_fn is None:
+        raise RuntimeError("per_sample_grad: losses must be a Tensor of shape (n,) with a graph (got "
+                           f"{tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__}). Use "
+                           "reduction='none'.")
+    with no_grad():
+        uses = _Uses(losses, parameters)
+        found = [uses.gradient(("leaf", number), parameter) for number, parameter in enumerate(parameters)]
+        return tuple(zeros((losses.shape[0], *parameter.shape), dtype=parameter.dtype) if gradient is None else gradient
+                     for gradient, parameter in zip(found, parameters, strict=True))
+
+
+class _Uses:
+    """Which nodes use the parameters, and what is made of parameters alone; with the gradients of their outputs."""
+
+    def __init__(self, losses, parameters):
+        self.count = losses.shape[0]
+        places = {id(parameter): ("leaf", number) for number, parameter in enumerate(parameters)}
+        self.users, self.shared = {}, set()
+        for node in reversed(order([losses.grad_fn])):
+            edges = [None if target is None else places.get(id(target.variable), "other")
+                     if type(target) is AccumulateGrad else target for target, _ in node.next_functions]
+            known = [edge for edge, target in enumerate(edges)
+                     if target is not None and target != "other" and (type(target) is tuple or target in self.shared)]
+            for edge in known:
+                self.users.setdefault(edges[edge], []).append((node, edge))
+            if known and len(known) == len(edges) and _of_parameters_only(node):
+                self.shared.add(node)
+        nodes = list({node: None for users in self.users.values() for node, _ in users})
+        found = run_backward("per_sample_grad", [losses], [ones_like(losses)], True, False,
+                             [GradientEdge(node, 0, None) for node in nodes], False, True) if nodes else []
+        self.gradients = dict(zip(nodes, found, strict=True))
+
+    def gradient(self, target, like):
+        """The gradients of each sample that arrive at a parameter, or at what was made of parameters."""
+        total = None
+        for node, edge in self.users.get(target, ()):
+            gradient = self.gradients[node]
+            if gradient is None:
+                continue
+            if node in self.shared:
+                gradient = self.gradient(node, gradient)
+                part = None if gradient is None else _pulled(node, edge, gradient, like)
+            else:
+                part = _parts(node, edge, gradient, like, self.count)
+            total = part if total is None else total if part is None else total + part
+        return total
+
+
+def _row(node):
+    """The operator of a node, if it knows gradients of single samples."""
+    operator = node._operator() if isinstance(node, NativeNode) else None
+    if operator is None or "batch_norm" in operator.name or operator.row["list"] or TENSORS in [
+            kind for name, kind, *_ in operator.row["arguments"] if name in operator.formulas]:
+        raise RuntimeError(f"per_sample_grad: {node.name()} has no gradients of single samples (got a parameter that it "
+                           "uses). Use vmap(grad(...)) of cygrad.func.")
+    return operator
+
+
+def _of_parameters_only(node):
+    """Has the operator of a node no tensors but those that its edges come from?"""
+    return isinstance(node, NativeNode) and all(
+        name in node._operator().formulas for name, kind, *_ in node._operator().row["arguments"]
+        if kind in (TENSOR, TENSORS, OPERAND))
+
+
+def _formula(node, edge):
+    """The formula of the argument of an edge as a function of the gradient and of what is saved; and its number."""
+    operator = _row(node)
+    argument = [number for number, name in enumerate(operator.arguments) if name in operator.formulas][edge]
+    formula, others = operator.derivative(argument), (None,) * (len(operator.row["results"]) - 1)
+    return operator, argument, lambda gradient, saved: formula((gradient, *others), tuple(saved))
+
+
+def _pulled(node, edge, gradient, like):
+    """The gradients of each sample, through a node that has parameters only."""
+    operator, _, formula = _formula(node, edge)
+    saved = [getattr(node, f"_saved_{entry.name}") for entry in saved_layout(operator.row)]
+    return vmap(lambda gradient: fitted(formula(gradient, saved), like))(gradient)
+
+
+def _parts(node, edge, gradient, like, count):
+    """What one use of a parameter adds to its gradient, for each sample."""
+    operator, argument, formula = _formula(node, edge)
+    dim = _dimension(node, operator, gradient, count)
+
+    def entries(tensor):
+        """Batches of one sample, which the first dimension counts."""
+        return functions["unsqueeze"](functions["movedim"](tensor, dim, 0), dim + 1)
+
+    layout = saved_layout(operator.row)
+    saved = [getattr(node, f"_saved_{entry.name}") for entry in layout]
+    places = [number for number, (entry, value) in enumerate(zip(layout, saved, strict=True))
+              if isinstance(value, Tensor) and entry.name not in SHARED and value.ndim > dim
+              and value.shape[dim] == count and (entry.from_result or entry.index != argument)]
+
+    def of_sample(gradient, *values):
+        own = list(saved)
+        for place, value in zip(places, values, strict=True):
+            own[place] = value
+        return fitted(formula(gradient, own), like)
+
+    return vmap(of_sample)(entries(gradient), *[entries(saved[place].detach()) for place in places])
+
+
+def _dimension(node, operator, gradient, count):
+    """Which dimension of an output counts the samples."""
+    sequences = operator.name in ("linear", "matmul") and gradient.ndim == 3
+    first = gradient.ndim > 0 and gradient.shape[0] == count
+    second = sequences and gradient.shape[1] == count
+    if first == second:
+        what = "either of the first two dimensions may count" if first else "no dimension counts"
+        raise RuntimeError(f"per_sample_grad: {node.name()}: {what} the {count} samples (got an output of shape "
+                           f"{tuple(gradient.shape)}). Use vmap(grad(...)) of cygrad.func.")
+    return 0 if first else 1

@@ -1,0 +1,54 @@
+"""
+Python's `multiprocessing`, with tensors that are not copied on their way to another process.
+
+All names of Python's module are here. A tensor that is sent to a process, by the arguments of a `Process` or through a
+`Queue`, is moved to memory that both see, and what one writes the other reads; `Tensor.share_memory_` does so at once,
+and ``Module.share_memory`` for parameters that several processes train together (Hogwild training). Processes may be
+forked or spawned.
+"""
+
+import multiprocessing
+from multiprocessing import *  # noqa: F403
+
+from cygrad.multiprocessing import memory, reductions
+from cygrad.multiprocessing.spawn import (
+    ProcessContext,
+    ProcessException,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
+
+__all__ = [
+    *multiprocessing.__all__, "ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException",
+    "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn",
+    "start_processes",
+]
+
+
+def get_all_sharing_strategies():
+    """The ways of sharing memory: by the descriptor of a file without a name."""
+    return {"file_descriptor"}
+
+
+def get_sharing_strategy():
+    """The way in which memory is shared."""
+    return "file_descriptor"
+
+
+def set_sharing_strategy(new_strategy):
+    """
+    Choose a way of sharing memory, of which there is one.
+
+    Parameters
+    ----------
+    new_strategy : {"file_descriptor", "file_system"}
+        Both are taken; descriptors are passed on in any case, so nothing is left in the file system.
+    """
+    if new_strategy not in ("file_descriptor", "file_system"):
+        raise ValueError(f"set_sharing_strategy: expected 'file_descriptor' or 'file_system' (got {new_strategy!r}).")
+
+
+reductions.register()

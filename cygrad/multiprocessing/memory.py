@@ -1,0 +1,106 @@
+"""
+Memory that several processes see: a file without a name, mapped by each of them and passed on by its descriptor.
+
+It lives as long as a tensor lies in it, in whatever process.
+"""
+
+import mmap
+import os
+import weakref
+
+import numpy as np
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = ["Region", "is_shared", "placed", "region_of", "share"]
+
+_by_file = weakref.WeakValueDictionary()         # (device, inode) -> Region
+_by_address = weakref.WeakValueDictionary()      # of its first byte -> Region
+
+
+class Region(mmap.mmap):
+    """
+    A piece of shared memory.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of the file; from now on it belongs to the region.
+    size : int
+        Bytes.
+    """
+
+    def __new__(cls, descriptor, size):
+        made = super().__new__(cls, descriptor, size)
+        made.descriptor = descriptor
+        weakref.finalize(made, os.close, descriptor).atexit = False
+        _by_file[_identity(descriptor)] = made
+        _by_address[made.bytes().ctypes.data] = made
+        return made
+
+    @classmethod
+    def new(cls, size):
+        """One of so many bytes, all zero."""
+        descriptor = os.memfd_create("cygrad")
+        try:
+            os.ftruncate(descriptor, max(size, 1))
+            return cls(descriptor, max(size, 1))
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    @classmethod
+    def opened(cls, descriptor, size):
+        """The one of a descriptor that another process has sent; mapped once, however often it is sent."""
+        known = _by_file.get(_identity(descriptor))
+        if known is None:
+            return cls(descriptor, size)
+        if known.descriptor != descriptor:
+            os.close(descriptor)
+        return known
+
+    def bytes(self):
+        """The memory as an array."""
+        return np.frombuffer(self, np.uint8)
+
+
+def _identity(descriptor):
+    """What tells files apart, whatever the descriptor."""
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def region_of(tensor):
+    """The region that a tensor lies in, or None."""
+    if tensor.is_meta:
+        return None
+    return _by_address.get(tensor.data_ptr() - tensor.storage_offset() * tensor.element_size())
+
+
+def is_shared(tensor):
+    """Whether other processes may see the memory of a tensor."""
+    return region_of(tensor) is not None
+
+
+def placed(region, dtype, size, stride, offset):
+    """A tensor over a region; `offset` in elements."""
+    flat = cygrad.from_numpy(region.bytes()[:len(region) // dtype.itemsize * dtype.itemsize].view(dtype.numpy_dtype))
+    return flat.as_strided(tuple(size), tuple(stride), offset).detach()
+
+
+def share(tensor):
+    """
+    Move the memory of a tensor to where other processes can see it; -> the tensor.
+
+    All of the memory that it is a view of moves along. Other views of that stay where they are.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"share_memory_: expected a Tensor (got {type(tensor).__name__}).")
+    if tensor.is_meta or is_shared(tensor):
+        return tensor
+    whole = tensor.detach().untyped_storage()._elements.numpy()
+    region = Region.new(whole.nbytes)
+    region.bytes()[:whole.nbytes] = whole
+    tensor.data = placed(region, tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset())
+    return tensor

@@ -1,0 +1,50 @@
+"""How tensors are pickled for another process: by what describes them, and the descriptor of their shared memory."""
+
+from multiprocessing import context, reduction
+
+from cygrad import Tensor
+from cygrad._core.graph.tensor_type import make_subclass
+from cygrad.multiprocessing.memory import Region, placed, region_of, share
+from cygrad.nn import Parameter
+
+__all__ = ["reduce_tensor", "register"]
+
+
+def reduce_tensor(tensor):
+    """What a process sends of a tensor, after moving it to shared memory."""
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError("multiprocessing: a tensor that an operation made and that requires grad cannot be sent to "
+                           f"another process, its graph would be lost (got one made by {tensor.grad_fn.name()}). Use "
+                           "detach() first.")
+    if tensor.is_meta:
+        return tensor.__reduce_ex__(2)
+    share(tensor)
+    region = region_of(tensor)
+    return _rebuild, (type(tensor), _passed_on(region.descriptor), len(region), tensor.dtype, tuple(tensor.shape),
+                      tensor.stride(), tensor.storage_offset(), tensor.requires_grad, dict(tensor.__dict__))
+
+
+def _passed_on(descriptor):
+    """Something that, pickled, gives the other process a descriptor of the same file."""
+    starting = context.get_spawning_popen()
+    if starting is not None and starting.method == "spawn" and descriptor in starting._fds:
+        return starting.DupFd(descriptor)        # a second tensor in the same memory; to list it twice is an error
+    return reduction.DupFd(descriptor)
+
+
+def _rebuild(cls, descriptor, length, dtype, size, stride, offset, requires_grad, attributes):
+    """The tensor in the other process."""
+    tensor = placed(Region.opened(descriptor.detach(), length), dtype, size, stride, offset)
+    if cls is Tensor:
+        tensor.requires_grad = requires_grad
+    else:
+        tensor = make_subclass(cls, tensor, requires_grad)
+    if attributes:
+        tensor.__dict__.update(attributes)
+    return tensor
+
+
+def register():
+    """Let Python's module send tensors so, from now on."""
+    for cls in (Tensor, Parameter):
+        reduction.ForkingPickler.register(cls, reduce_tensor)

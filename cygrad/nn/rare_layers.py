@@ -1,0 +1,105 @@
+"""Layers that few networks have; loaded when they are first asked for."""
+
+from cygrad.nn import functional as F
+from cygrad.nn.functional import fractional_pooling
+from cygrad.nn.functional.convolution import spread
+from cygrad.nn.loss import NLLLoss
+from cygrad.nn.module import Module
+
+__all__ = ["Container", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "NLLLoss2d"]
+
+
+class _FractionalMaxPool(Module):
+    dimensions = 0
+
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        super().__init__()
+        name, n = type(self).__name__, self.dimensions
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(f"{name}: exactly one of output_size and output_ratio is needed (got {output_size} and "
+                             f"{output_ratio}).")
+        self.kernel_size = spread(kernel_size, n, name, "kernel_size")
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else spread(output_size, n, name, "output_size")
+        ratios = (output_ratio,) * n if isinstance(output_ratio, float) else output_ratio
+        if ratios is not None and not all(0 < ratio < 1 for ratio in ratios):
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1 (got {output_ratio}).")
+        self.output_ratio = ratios
+
+    def forward(self, input):
+        """Shape (batch, channels, ...), or without the batch -> as many windows as asked for."""
+        function = getattr(fractional_pooling, f"fractional_max_pool{self.dimensions}d")
+        return function(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+                        self._random_samples)
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """
+    The largest elements of overlapping windows of images, at places that are drawn (Graham, 2014).
+
+    Parameters
+    ----------
+    kernel_size : int or tuple
+    output_size : int or tuple, optional
+    output_ratio : float or tuple, optional
+        One of both: how many windows there are along each dimension, or as a part of its size.
+    return_indices : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.FractionalMaxPool2d(3, output_size=(5, 4))(cygrad.ones(1, 2, 12, 9)).shape
+    (1, 2, 5, 4)
+    """
+
+    dimensions = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """The same of volumes; parameters as for `FractionalMaxPool2d`."""
+
+    dimensions = 3
+
+
+class CrossMapLRN2d(Module):
+    """
+    Normalization across channels by the squares of neighboring ones, of images.
+
+    Parameters
+    ----------
+    size : int
+        Channels that count.
+    alpha, beta, k : float, default 1e-4, 0.75 and 1
+    """
+
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input):
+        """Shape (batch, channels, height, width) -> the same."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self):
+        """The options."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class NLLLoss2d(NLLLoss):
+    """`NLLLoss`, as it was once called for images."""
+
+
+class Container(Module):
+    """
+    A module with the children that are given, as programs made it before `Sequential` and `ModuleDict`.
+
+    Parameters
+    ----------
+    **children : Module
+    """
+
+    def __init__(self, **children):
+        super().__init__()
+        for name, child in children.items():
+            self.add_module(name, child)

@@ -1,0 +1,29 @@
+"""Weights of convolutions in another order of dimensions in memory."""
+
+from cygrad.nn.convolution import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
+
+__all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
+
+
+def convert_conv2d_weight_memory_format(module, memory_format):
+    """
+    Give the weights of all convolutions of images within a module a memory format; -> the module.
+
+    Parameters
+    ----------
+    module : Module
+    memory_format : memory_format
+    """
+    return _convert(module, memory_format, (Conv2d, ConvTranspose2d))
+
+
+def convert_conv3d_weight_memory_format(module, memory_format):
+    """The same of volumes."""
+    return _convert(module, memory_format, (Conv3d, ConvTranspose3d))
+
+
+def _convert(module, memory_format, kinds):
+    for part in module.modules():
+        if isinstance(part, kinds):
+            part.weight.data = part.weight.detach().clone(memory_format=memory_format)
+    return module

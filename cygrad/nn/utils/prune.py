@@ -1,0 +1,410 @@
+"""
+Pruning: parameters with masks over them.
+
+A pruned parameter ``weight`` becomes the parameter ``weight_orig`` and the buffer ``weight_mask``; before each call of
+the module ``weight`` is computed as their product. Further prunings act on what is left, and `remove` makes it final.
+"""
+
+import numbers
+
+import cygrad
+
+__all__ = [
+    "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
+    "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
+    "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove",
+]
+
+
+class BasePruningMethod:
+    """
+    The base of all ways of pruning, and the hook that computes the parameter before each call.
+
+    A subclass defines ``compute_mask(t, default_mask)`` and has a ``PRUNING_TYPE``: "unstructured" masks see only the
+    elements that are left, "structured" ones only channels that are not all pruned, "global" ones everything.
+    """
+
+    _tensor_name = None
+    PRUNING_TYPE = "unstructured"
+
+    def __call__(self, module, inputs):
+        """Compute the parameter anew."""
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    def compute_mask(self, t, default_mask):
+        """The mask for scores `t`, zero where `default_mask` is; every subclass defines it."""
+        raise NotImplementedError(f"compute_mask: {type(self).__name__} does not define it.")
+
+    def apply_mask(self, module):
+        """The product of the parameter and its mask."""
+        if self._tensor_name is None:
+            raise AssertionError(f"{type(self).__name__}: the module has to be pruned first. Call apply().")
+        original = getattr(module, f"{self._tensor_name}_orig")
+        return getattr(module, f"{self._tensor_name}_mask").to(original.dtype) * original
+
+    @classmethod
+    def apply(cls, module, name, *args, importance_scores=None, **kwargs):
+        """
+        Prune a parameter of a module.
+
+        Parameters
+        ----------
+        module : Module
+        name : str
+            Of the parameter.
+        *args, **kwargs
+            As for the class.
+        importance_scores : Tensor, optional
+            What counts instead of the values of the parameter.
+
+        Returns
+        -------
+        BasePruningMethod
+        """
+        method, former = cls(*args, **kwargs), _found(module, name)
+        method._tensor_name = name
+        value = getattr(module, name)
+        if importance_scores is not None and importance_scores.shape != value.shape:
+            raise AssertionError(f"{cls.__name__}: importance_scores must have the shape of the parameter (got "
+                                 f"{tuple(importance_scores.shape)}, expected {tuple(value.shape)}).")
+        scores = value if importance_scores is None else importance_scores
+        if former is None:
+            mask = method.compute_mask(scores.detach(), cygrad.ones_like(scores).detach())
+            del module._parameters[name]
+            module.register_parameter(f"{name}_orig", value)
+        else:
+            key, before = former
+            container = before if isinstance(before, PruningContainer) else PruningContainer(before)
+            container.add_pruning_method(method)
+            mask = container.compute_mask(scores.detach(), getattr(module, f"{name}_mask").detach())
+            del module._forward_pre_hooks[key]
+            method = container
+        module.register_buffer(f"{name}_mask", mask)
+        setattr(module, name, method.apply_mask(module))
+        module.register_forward_pre_hook(method)
+        return method
+
+    def prune(self, t, default_mask=None, importance_scores=None):
+        """A tensor times its mask."""
+        scores = t if importance_scores is None else importance_scores
+        return t * self.compute_mask(scores, cygrad.ones_like(t) if default_mask is None else default_mask)
+
+    def remove(self, module):
+        """Make the pruning final: the parameter is what is left, without a mask."""
+        name = self._tensor_name
+        if name is None:
+            raise AssertionError(f"{type(self).__name__}: the module has to be pruned first. Call apply().")
+        pruned = self.apply_mask(module)
+        parameter = module._parameters.pop(f"{name}_orig")
+        parameter.data = pruned.detach()
+        del module._buffers[f"{name}_mask"]
+        if hasattr(module, name):
+            delattr(module, name)
+        setattr(module, name, parameter)
+
+
+class PruningContainer(BasePruningMethod):
+    """
+    Prunings of one parameter, one after the other.
+
+    Parameters
+    ----------
+    *methods : BasePruningMethod
+    """
+
+    def __init__(self, *methods):
+        self._pruning_methods = ()
+        for method in methods:
+            self.add_pruning_method(method)
+
+    def add_pruning_method(self, method):
+        """Add one, of the same parameter."""
+        if not isinstance(method, BasePruningMethod):
+            raise TypeError(f"PruningContainer: expected a BasePruningMethod (got {type(method).__name__}).")
+        if self._pruning_methods and method._tensor_name != self._tensor_name:
+            raise ValueError("PruningContainer: all methods must prune one parameter (got one for "
+                             f"{method._tensor_name!r}, expected {self._tensor_name!r}).")
+        self._tensor_name = method._tensor_name
+        self._pruning_methods += (method,)
+
+    def __len__(self):
+        return len(self._pruning_methods)
+
+    def __iter__(self):
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, index):
+        return self._pruning_methods[index]
+
+    def compute_mask(self, t, default_mask):
+        """The mask so far, and that of the last method for what it leaves."""
+        method, mask = self._pruning_methods[-1], default_mask.to(t.dtype)
+        if method.PRUNING_TYPE == "unstructured":
+            left = mask == 1
+        elif method.PRUNING_TYPE == "structured":
+            dim = method.dim % t.ndim
+            others = [other for other in range(t.ndim) if other != dim]
+            left = [slice(None)] * t.ndim
+            left[dim] = mask.sum(others) != 0
+            left = tuple(left)
+        elif method.PRUNING_TYPE == "global":
+            left = (slice(None),) * t.ndim
+        else:
+            raise ValueError(f"PruningContainer: unknown PRUNING_TYPE {method.PRUNING_TYPE!r} of "
+                             f"{type(method).__name__}.")
+        mask = mask.clone()
+        mask[left] = method.compute_mask(t[left], mask[left])
+        return mask
+
+
+class Identity(BasePruningMethod):
+    """Prunes nothing, and makes the mask."""
+
+    def compute_mask(self, t, default_mask):
+        """The mask as it is."""
+        return default_mask
+
+
+class _Amount(BasePruningMethod):
+    """Prunes so many elements or channels: a number, or a part of all."""
+
+    def __init__(self, amount):
+        if not isinstance(amount, numbers.Real) or (
+                not 0 <= amount <= 1 if not isinstance(amount, numbers.Integral) else amount < 0):
+            raise ValueError(f"{type(self).__name__}: amount must be a number of elements or a part from 0.0 to 1.0 "
+                             f"(got {amount!r}).")
+        self.amount = amount
+
+    def count(self, size):
+        """How many of so many are pruned."""
+        if not isinstance(self.amount, numbers.Integral):
+            return round(self.amount * size)
+        if self.amount > size:
+            raise ValueError(f"{type(self).__name__}: amount must not be larger than what there is to prune (got "
+                             f"{self.amount}, expected at most {size}).")
+        return self.amount
+
+
+class RandomUnstructured(_Amount):
+    """
+    Prunes elements by chance.
+
+    Parameters
+    ----------
+    amount : int or float
+        How many, or which part of them.
+    """
+
+    def compute_mask(self, t, default_mask):
+        """The mask with elements drawn."""
+        mask, count = default_mask.clone(), self.count(t.numel())
+        if count:
+            mask.view(-1)[cygrad.topk(cygrad.rand_like(t).view(-1), count).indices] = 0
+        return mask
+
+
+class L1Unstructured(_Amount):
+    """
+    Prunes the elements that are smallest.
+
+    Parameters
+    ----------
+    amount : int or float
+        How many, or which part of them.
+    """
+
+    def compute_mask(self, t, default_mask):
+        """The mask without the smallest elements."""
+        mask, count = default_mask.clone(), self.count(t.numel())
+        if count:
+            mask.view(-1)[cygrad.topk(cygrad.abs(t).reshape(-1), count, largest=False).indices] = 0
+        return mask
+
+
+class _Structured(_Amount):
+    """Prunes channels along a dimension, by a score of each."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount, dim=-1):
+        super().__init__(amount)
+        self.dim = dim
+
+    def compute_mask(self, t, default_mask):
+        """The mask without some channels."""
+        if t.ndim < 2:
+            raise ValueError(f"{type(self).__name__}: a parameter of several dimensions is needed (got shape "
+                             f"{tuple(t.shape)}). Use an unstructured method.")
+        if not -t.ndim <= self.dim < t.ndim:
+            raise IndexError(f"{type(self).__name__}: there is no dimension {self.dim} (got shape {tuple(t.shape)}).")
+        count = self.count(t.shape[self.dim])
+        if not count:
+            return default_mask
+        shape = [1] * t.ndim
+        shape[self.dim] = -1
+        return default_mask * self.kept(t, count).to(default_mask.dtype).reshape(shape)
+
+
+class RandomStructured(_Structured):
+    """
+    Prunes channels by chance.
+
+    Parameters
+    ----------
+    amount : int or float
+        How many, or which part of them.
+    dim : int, default -1
+        Along which channels lie.
+    """
+
+    def kept(self, t, count):
+        """Which channels stay."""
+        draws = cygrad.rand(t.shape[self.dim])
+        return draws > draws.kthvalue(count).values
+
+
+class LnStructured(_Structured):
+    """
+    Prunes the channels of the smallest norm.
+
+    Parameters
+    ----------
+    amount : int or float
+        How many, or which part of them.
+    n : int, float, "fro" or "nuc"
+        Which norm.
+    dim : int, default -1
+        Along which channels lie.
+    """
+
+    def __init__(self, amount, n, dim=-1):
+        super().__init__(amount, dim)
+        self.n = n
+
+    def kept(self, t, count):
+        """Which channels stay."""
+        others = [dim for dim in range(t.ndim) if dim != self.dim % t.ndim]
+        norms = cygrad.norm(t, p=self.n, dim=others)
+        kept = cygrad.zeros(t.shape[self.dim])
+        kept[cygrad.topk(norms, t.shape[self.dim] - count).indices] = 1
+        return kept
+
+
+class CustomFromMask(BasePruningMethod):
+    """
+    Prunes by a mask that is given.
+
+    Parameters
+    ----------
+    mask : Tensor
+    """
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask):
+        self.mask = mask
+
+    def compute_mask(self, t, default_mask):
+        """Both masks together."""
+        return default_mask * self.mask.to(default_mask.dtype)
+
+
+def identity(module, name):
+    """Make the mask of a parameter, and prune nothing; -> the module."""
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module, name, amount):
+    """Prune elements of a parameter by chance, see `RandomUnstructured`; -> the module."""
+    RandomUnstructured.apply(module, name, amount)
+    return module
+
+
+def l1_unstructured(module, name, amount, importance_scores=None):
+    """
+    Prune the smallest elements of a parameter, see `L1Unstructured`; -> the module.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn.utils import prune
+    >>> prune.l1_unstructured(cygrad.nn.Linear(2, 3), "weight", 0.5).weight_mask.sum()
+    tensor(3.)
+    """
+    L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
+    return module
+
+
+def random_structured(module, name, amount, dim):
+    """Prune channels of a parameter by chance, see `RandomStructured`; -> the module."""
+    RandomStructured.apply(module, name, amount, dim)
+    return module
+
+
+def ln_structured(module, name, amount, n, dim, importance_scores=None):
+    """Prune the channels of the smallest norm, see `LnStructured`; -> the module."""
+    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
+    return module
+
+
+def custom_from_mask(module, name, mask):
+    """Prune a parameter by a mask; -> the module."""
+    CustomFromMask.apply(module, name, mask)
+    return module
+
+
+def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
+    """
+    Prune several parameters as if they were one.
+
+    Parameters
+    ----------
+    parameters : iterable of (Module, str)
+    pruning_method : type
+        An unstructured `BasePruningMethod`.
+    importance_scores : dict, optional
+        (module, name) -> Tensor.
+    **kwargs
+        As for the class.
+    """
+    parameters, scores = list(parameters), importance_scores or {}
+    flat = cygrad.cat([scores.get((module, name), getattr(module, name)).detach().reshape(-1)
+                       for module, name in parameters])
+    masks = cygrad.cat([getattr(module, f"{name}_mask", cygrad.ones_like(getattr(module, name))).detach().reshape(-1)
+                        for module, name in parameters])
+    container, method = PruningContainer(), pruning_method(**kwargs)
+    method._tensor_name = "parameters"
+    if method.PRUNING_TYPE != "unstructured":
+        raise TypeError(f"global_unstructured: only unstructured methods are possible (got {pruning_method.__name__}, "
+                        f"which is {method.PRUNING_TYPE}).")
+    container.add_pruning_method(method)
+    mask, begin = container.compute_mask(flat, masks), 0
+    for module, name in parameters:
+        value = getattr(module, name)
+        custom_from_mask(module, name, mask[begin:begin + value.numel()].view_as(value))
+        begin += value.numel()
+
+
+def _found(module, name):
+    """The number of the hook that prunes a parameter, and the hook; None if it is not pruned."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
+            return key, hook
+    return None
+
+
+def remove(module, name):
+    """Make the pruning of a parameter final; -> the module."""
+    found = _found(module, name)
+    if found is None:
+        raise ValueError(f"remove: the parameter {name!r} of this {type(module).__name__} is not pruned.")
+    found[1].remove(module)
+    del module._forward_pre_hooks[found[0]]
+    return module
+
+
+def is_pruned(module):
+    """Whether a parameter of the module, or of one within it, is pruned."""
+    return any(isinstance(hook, BasePruningMethod)
+               for part in module.modules() for hook in part._forward_pre_hooks.values())

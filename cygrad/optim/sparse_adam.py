@@ -1,0 +1,73 @@
+"""Adam for sparse gradients: means change in the rows that have one."""
+
+import cygrad
+from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.parameter_checks import check_betas, check_not_negative
+
+__all__ = ["SparseAdam"]
+
+
+class SparseAdam(Optimizer):
+    """
+    Adam for sparse gradients, of which only the rows count that are there; the means of all others stay.
+
+    Parameters
+    ----------
+    params : iterable of Tensor or of dict
+        See `Optimizer`.
+    lr : float, default 1e-3
+    betas : (float, float), default (0.9, 0.999)
+    eps : float, default 1e-8
+    maximize : bool, default False
+        Go uphill.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> table = cygrad.nn.Embedding(3, 1, sparse=True)
+    >>> optimizer = cygrad.optim.SparseAdam(table.parameters(), lr=0.1)
+    >>> before = table.weight.detach().clone()
+    >>> table(cygrad.tensor([1])).sum().backward()
+    >>> optimizer.step()
+    >>> (before - table.weight.detach()).flatten()
+    tensor([0.0000, 0.1000, 0.0000])
+    """
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+
+    def check_options(self, group):
+        """Raise ValueError for options that make no sense."""
+        check_not_negative(self, group, "lr", "eps")
+        check_betas(self, group)
+
+    @cygrad.no_grad()
+    def step(self, closure=None):
+        """Change all parameters that have a gradient; see `Optimizer.step`."""
+        loss = None
+        if closure is not None:
+            with cygrad.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is not None:
+                    self._change(param, group)
+        return loss
+
+    def _change(self, param, group):
+        if not isinstance(param.grad, cygrad.sparse.SparseTensor):
+            raise RuntimeError("SparseAdam: gradients must be sparse (got a dense one). Use Adam, or sparse=True of "
+                               "the layer.")
+        state, (beta1, beta2) = self.state[param], group["betas"]
+        if not state:
+            state.update(step=0, exp_avg=cygrad.zeros_like(param), exp_avg_sq=cygrad.zeros_like(param))
+        state["step"] += 1
+        grad = param.grad.coalesce()
+        rows, values = grad._indices()[0], -grad._values() if group["maximize"] else grad._values()
+        if not len(rows):
+            return
+        mean = state["exp_avg"][rows].lerp(values, 1 - beta1)
+        square = state["exp_avg_sq"][rows].lerp(values * values, 1 - beta2)
+        state["exp_avg"][rows], state["exp_avg_sq"][rows] = mean, square
+        rate = group["lr"] * (1 - beta2 ** state["step"]) ** 0.5 / (1 - beta1 ** state["step"])
+        param.index_add_(0, rows, mean / (square.sqrt() + group["eps"]), alpha=-float(rate))

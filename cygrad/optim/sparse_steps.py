@@ -1,0 +1,58 @@
+"""Steps along sparse gradients, which change some rows of a parameter only."""
+
+import cygrad
+from cygrad.optim.adagrad import Adagrad
+from cygrad.optim.sgd import SGD
+
+__all__ = ["update_all"]
+
+
+def update_all(optimizer, group):
+    """The step of an optimizer for a group of which some gradients may be sparse."""
+    sparse = [param for param in group["params"] if _is_sparse(param.grad)]
+    if not sparse:
+        return optimizer.update(group)
+    rule = next((rule for kind, rule in RULES.items() if isinstance(optimizer, kind)), None)
+    if rule is None:
+        raise RuntimeError(f"{type(optimizer).__name__}: sparse gradients are not supported. Use SparseAdam, SGD or "
+                           "Adagrad, or sparse=False.")
+    optimizer.update({**group, "params": [param for param in group["params"] if not _is_sparse(param.grad)]})
+    if group["weight_decay"]:
+        raise RuntimeError(f"{type(optimizer).__name__}: weight_decay is not compatible with sparse gradients (got "
+                           f"{group['weight_decay']}).")
+    with cygrad.no_grad():
+        for param in sparse:
+            grad = param.grad.coalesce()
+            rule(param, grad._indices()[0], -grad._values() if group["maximize"] else grad._values(),
+                 optimizer.state[param], group)
+
+
+def _is_sparse(gradient):
+    from cygrad.sparse import SparseTensor
+    return isinstance(gradient, SparseTensor)
+
+
+def _sgd(param, rows, values, state, group):
+    """Rows without a gradient stay, unless they have momentum."""
+    if not group["momentum"]:
+        param.index_add_(0, rows, values, alpha=-float(group["lr"]))
+        return
+    velocity = state.get("momentum_buffer")
+    if velocity is None:
+        velocity = state["momentum_buffer"] = cygrad.zeros_like(param).index_add_(0, rows, values)
+    else:
+        velocity.mul_(group["momentum"]).index_add_(0, rows, values, alpha=1 - group["dampening"])
+    param.add_(velocity, alpha=-float(group["lr"]) * (group["momentum"] if group["nesterov"] else 1))
+    if group["nesterov"]:
+        param.index_add_(0, rows, values, alpha=-float(group["lr"]))
+
+
+def _adagrad(param, rows, values, state, group):
+    """Sums of squares grow for rows with a gradient."""
+    state["step"] += 1
+    rate = float(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
+    state["sum"].index_add_(0, rows, values * values)
+    param.index_add_(0, rows, values / (state["sum"][rows].sqrt() + group["eps"]), alpha=-rate)
+
+
+RULES = {SGD: _sgd, Adagrad: _adagrad}

@@ -1,0 +1,5 @@
+"""Processing of signals: `windows`."""
+
+from cygrad.signal import windows
+
+__all__ = ["windows"]

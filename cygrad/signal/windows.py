@@ -1,0 +1,128 @@
+"""
+Windows for the analysis of signals: of length `M`, symmetric, or for repetition the one of ``M + 1`` without its last.
+"""
+
+from math import pi
+
+import cygrad
+
+__all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
+           "hann", "kaiser", "nuttall"]
+
+_PARAMETERS = """
+
+    Parameters
+    ----------
+    M : int
+        How many elements.
+{own}    sym : bool, default True
+        Whether the window is symmetric; else it is one to be repeated.
+    dtype : dtype, optional
+        Floating.
+    layout, device : optional
+        Accepted and without effect.
+    requires_grad : bool, default False
+
+    Returns
+    -------
+    Tensor
+        A vector, the largest element of which is about 1.
+    """
+
+
+def _window(function, own="", **defaults):
+    """A window from ``function(positions, last position of the symmetric one, whether symmetric, **options)``."""
+    def window(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False, **options):
+        name = function.__name__
+        dtype = cygrad.get_default_dtype() if dtype is None else dtype
+        if M < 0 or not dtype.is_floating_point:
+            raise ValueError(f"{name}: the length must not be negative and the dtype floating (got {M} and {dtype}).")
+        unknown = set(options) - set(defaults)
+        if unknown:
+            raise TypeError(f"{name}: unexpected arguments (got {sorted(unknown)}).")
+        k = cygrad.arange(M, dtype=cygrad.float64)
+        last = M - 1 if sym and M > 1 else M
+        values = function(k, last, sym, **defaults | options) if M > 1 else cygrad.ones(M, dtype=cygrad.float64)
+        return values.to(dtype).requires_grad_(requires_grad)
+
+    window.__name__ = window.__qualname__ = function.__name__
+    window.__doc__ = f"{function.__doc__.strip()}{_PARAMETERS.format(own=own)}"
+    return window
+
+
+def bartlett(k, last, sym):
+    """Bartlett's window: a triangle."""
+    return 1 - (2 * k / last - 1).abs()
+
+
+def _cosines(k, last, a):
+    return sum((-1) ** i * coefficient * (2 * pi * i * k / last).cos() for i, coefficient in enumerate(a))
+
+
+def general_cosine(k, last, sym, a):
+    """A sum of cosines, with the coefficients `a` and signs that alternate."""
+    return _cosines(k, last, a)
+
+
+def general_hamming(k, last, sym, alpha):
+    """A constant and a cosine: ``alpha - (1 - alpha) cos``."""
+    return _cosines(k, last, (alpha, 1 - alpha))
+
+
+def hamming(k, last, sym):
+    """Hamming's window: ``0.54 - 0.46 cos``."""
+    return _cosines(k, last, (0.54, 0.46))
+
+
+def hann(k, last, sym):
+    """Hann's window: ``0.5 - 0.5 cos``."""
+    return _cosines(k, last, (0.5, 0.5))
+
+
+def blackman(k, last, sym):
+    """Blackman's window: a sum of three cosines."""
+    return _cosines(k, last, (0.42, 0.5, 0.08))
+
+
+def nuttall(k, last, sym):
+    """Nuttall's window: a sum of four cosines."""
+    return _cosines(k, last, (0.3635819, 0.4891775, 0.1365995, 0.0106411))
+
+
+def cosine(k, last, sym):
+    """Half a wave of a sine."""
+    return (pi * (k + 0.5) / (len(k) if sym else len(k) + 1)).sin()
+
+
+def exponential(k, last, sym, center=None, tau=1.0):
+    """What falls off exponentially on both sides of the center."""
+    if tau <= 0 or (sym and center is not None):
+        raise ValueError("exponential: tau must be positive, and a symmetric window has its own center (got tau="
+                         f"{tau}, center={center}).")
+    center = (len(k) - 1 if sym or len(k) == 1 else len(k)) / 2 if center is None else center
+    return (-(k - center).abs() / tau).exp()
+
+
+def gaussian(k, last, sym, std=1.0):
+    """Gauss's curve with a deviation of `std` elements."""
+    if std <= 0:
+        raise ValueError(f"gaussian: std must be positive (got {std}).")
+    return (-0.5 * ((k - last / 2) / std) ** 2).exp()
+
+
+def kaiser(k, last, sym, beta=12.0):
+    """Kaiser's window, made of a Bessel function."""
+    if beta < 0:
+        raise ValueError(f"kaiser: beta must not be negative (got {beta}).")
+    inside = (1 - (2 * k / last - 1) ** 2).clamp(min=0).sqrt()
+    return cygrad.special.i0e(beta * inside) * (beta * (inside - 1)).exp() / cygrad.special.i0e(
+        cygrad.tensor(beta, dtype=cygrad.float64))
+
+
+bartlett, hamming, hann, blackman, nuttall, cosine = map(
+    _window, (bartlett, hamming, hann, blackman, nuttall, cosine))
+general_cosine = _window(general_cosine, "    a : sequence of float\n        Coefficients.\n", a=())
+general_hamming = _window(general_hamming, "    alpha : float, default 0.54\n", alpha=0.54)
+exponential = _window(exponential, "    center : float, optional\n    tau : float, default 1.0\n", center=None, tau=1.0)
+gaussian = _window(gaussian, "    std : float, default 1.0\n", std=1.0)
+kaiser = _window(kaiser, "    beta : float, default 12.0\n", beta=12.0)

@@ -1,0 +1,42 @@
+"""
+Sparse tensors: the elements that are not zero, and where they are.
+
+A sparse tensor holds two dense ones, indices and values, and is computed with by operations on these. Gradients flow
+through the values, so they need no rules of their own. What has no sparse form is refused; `to_dense` is always there.
+
+Examples
+--------
+>>> import cygrad
+>>> a = cygrad.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
+>>> (a @ cygrad.ones(3, 1)).tolist()
+[[3.0], [9.0]]
+"""
+
+from cygrad.sparse.factories import (
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+    spdiags,
+)
+from cygrad.sparse.functions import addmm, log_softmax, mm, sampled_addmm, softmax, sum
+from cygrad.sparse.legacy import (
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+    check_sparse_tensor_invariants,
+)
+from cygrad.sparse.tensor import SparseTensor
+
+__all__ = [
+    "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "IntTensor", "LongTensor", "ShortTensor",
+    "SparseTensor", "addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax",
+    "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
+    "sparse_csr_tensor", "spdiags", "sum",
+]

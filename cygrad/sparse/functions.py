@@ -1,0 +1,344 @@
+"""Operations with sparse tensors: each is made of operations on indices and values."""
+
+from numbers import Number
+
+import cygrad
+from cygrad import Tensor
+from cygrad.sparse.tensor import COO, CSC, CSR, SparseTensor, made
+
+__all__ = ["OPERATIONS", "addmm", "elementwise", "log_softmax", "mm", "sampled_addmm", "select", "softmax", "sum"]
+
+# Functions of single elements that are zero at zero.
+KEEP_ZERO = {
+    "abs", "angle", "asin", "asinh", "atan", "atanh", "ceil", "conj", "deg2rad", "erf", "erfinv", "expm1", "floor",
+    "frac", "isinf", "isnan", "isneginf", "isposinf", "log1p", "nan_to_num", "neg", "negative", "positive", "pow",
+    "rad2deg", "relu", "round", "sgn", "sign", "signbit", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+    "leaky_relu", "dropout",
+}
+
+
+def _is_sparse(value):
+    return isinstance(value, SparseTensor)
+
+
+def elementwise(function, name, *args, **options):
+    """A function of single elements, if it is zero at zero; others are refused."""
+    input = args[0] if args else None
+    if not _is_sparse(input) or name.rstrip("_") not in KEEP_ZERO or any(map(_is_sparse, args[1:])):
+        raise NotImplementedError(f"{name}: it is not there for sparse tensors. Use to_dense() first.")
+    input = input if name in ("neg", "negative", "positive", "conj") else input.coalesce()
+    found = input.with_values(function(input._values().clone() if name.endswith("_") else input._values(),
+                                       *args[1:], **options))
+    return _become(args[0], found) if name.endswith("_") else found
+
+
+def _become(tensor, found):
+    """In place: the tensor gets what another one holds."""
+    tensor.__dict__.update(found.__dict__)
+    return tensor
+
+
+# -------------------------------------------------------------------------------------------------------- products
+
+def mm(input, mat2, reduce="sum"):
+    """
+    The product of two matrices, one of them or both sparse.
+
+    Parameters
+    ----------
+    input, mat2 : Tensor
+    reduce : {"sum"}
+
+    Returns
+    -------
+    Tensor
+        Sparse if both are.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> a = cygrad.sparse_coo_tensor([[0, 1], [1, 1]], [2.0, 3.0], (2, 2), requires_grad=True)
+    >>> cygrad.sparse.mm(a, cygrad.tensor([[1.0], [4.0]])).sum().backward()
+    >>> a.grad.to_dense()
+    tensor([[0., 4.],
+            [0., 4.]])
+    """
+    if reduce != "sum":
+        raise NotImplementedError(f"sparse.mm: only sums are there (got reduce={reduce!r}).")
+    return matmul(input, mat2)
+
+
+def matmul(input, other, *, out=None):
+    """The product of a matrix and a matrix or vector."""
+    if 2 not in (input.ndim, other.ndim) or min(input.ndim, other.ndim) < 1 or max(input.ndim, other.ndim) > 2 or any(
+            _is_sparse(part) and part.sparse_dim() != 2 for part in (input, other)):
+        raise RuntimeError("matmul: expected sparse matrices, and matrices or a vector (got shapes "
+                           f"{tuple(input.shape)} and {tuple(other.shape)}).")
+    if input.shape[-1] != other.shape[0]:
+        raise RuntimeError(f"matmul: the shapes do not fit (got {tuple(input.shape)} and {tuple(other.shape)}).")
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"matmul: both must have one dtype (got {input.dtype} and {other.dtype}).")
+    if _is_sparse(input) and _is_sparse(other):
+        return _sparse_product(input, other)
+    if not _is_sparse(input):
+        swapped = input.t() if input.ndim == 2 else input
+        result = matmul(transpose(other, 0, 1), swapped)
+        return result.t() if input.ndim == 2 else result
+    rows, columns = input._indices()
+    values = input._values() if other.ndim == 1 else input._values().unsqueeze(1)
+    result = other.new_zeros((input.shape[0], *other.shape[1:])).index_add(
+        0, rows, other.index_select(0, columns) * values)
+    return result if out is None else out.copy_(result)
+
+
+def _sparse_product(input, other):
+    """Every element of one, with the elements of its row in the other."""
+    other = other.to_sparse_csr()
+    counts = other.crow_indices().diff()
+    rows, columns = input._indices()
+    times = counts[columns]
+    which = cygrad.repeat_interleave(cygrad.arange(len(columns)), times)          # of the first
+    before = cygrad.repeat_interleave(times.cumsum(0) - times, times)
+    place = other.crow_indices()[columns][which] + cygrad.arange(len(which)) - before
+    indices = cygrad.stack([rows[which], other.col_indices()[place]])
+    found = made(indices, input._values()[which] * other._values()[place], (input.shape[0], other.shape[1]))
+    found = found.coalesce()
+    return found if input.layout is COO else found.to_sparse(layout=input.layout)
+
+
+def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
+    """``beta * mat + alpha * mat1 @ mat2``, of which the factors may be sparse."""
+    product = matmul(mat1, mat2)
+    mat, product = mat * beta if beta != 1 else mat, product * alpha if alpha != 1 else product
+    return add(mat, product) if _is_sparse(product) else mat + product
+
+
+def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
+    return addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
+    """``alpha * mat1 @ mat2`` at the places where a sparse matrix has elements, and `beta` times these."""
+    rows, columns = input._indices()
+    products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
+    return input.with_values(input._values() * beta + products * alpha)
+
+
+# ------------------------------------------------------------------------------------------------------ arithmetic
+
+def add(input, other, *, alpha=1, out=None):
+    """The sum of tensors of one shape; sparse if both are."""
+    if not _is_sparse(other):
+        if not isinstance(other, Tensor) or other.shape != input.shape:
+            raise RuntimeError("add: to a sparse tensor only one of the same shape can be added (got "
+                               f"{tuple(getattr(other, 'shape', ()))}, expected {tuple(input.shape)}).")
+        return _into_dense(other * alpha if alpha != 1 else other, input, 1)
+    if input.shape != other.shape:
+        raise RuntimeError(f"add: the shapes must be the same (got {tuple(input.shape)} and {tuple(other.shape)}).")
+    if not _is_sparse(input):
+        return _into_dense(input, other, alpha)
+    if input._indices() is other._indices():
+        return input.with_values(input._values() + alpha * other._values())
+    values = other._values() * alpha if alpha != 1 else other._values()
+    found = made(cygrad.cat([input._indices(), other._indices()], 1), cygrad.cat([input._values(), values]),
+                 input.shape, layout=input.layout)
+    return found if input.layout is COO else found.coalesce()
+
+
+def _into_dense(dense, sparse, alpha, in_place=False):
+    count = sparse.sparse_dim()
+    flat = dense.view(-1, *dense.shape[count:]) if in_place else dense.reshape(-1, *dense.shape[count:])
+    added = (flat.index_add_ if in_place else flat.index_add)(0, sparse._flat_indices(), sparse._values(), alpha=alpha)
+    return dense if in_place else added.view(dense.shape)
+
+
+def add_(input, other, *, alpha=1):
+    """The same in place."""
+    return _become(input, add(input, other, alpha=alpha)) if _is_sparse(input) else (
+        _into_dense(input, other, alpha, True))
+
+
+def sub(input, other, *, alpha=1, out=None):
+    """The difference."""
+    return add(input, other, alpha=-alpha) if _is_sparse(other) or not _is_sparse(input) else add(input, -alpha * other)
+
+
+def sub_(input, other, *, alpha=1):
+    """The difference in place."""
+    return add_(input, other, alpha=-alpha)
+
+
+def mul(input, other, *, out=None):
+    """The product with a number or a tensor of the same shape, element by element."""
+    if not _is_sparse(input):
+        input, other = other, input
+    if isinstance(other, Number) or other.ndim == 0:
+        return input.with_values(input._values() * other)
+    if not _is_sparse(other):
+        dense = cygrad.broadcast_to(other, input.shape)
+        return input.with_values(input._values() * dense[tuple(input._indices())])
+    input, other = input.coalesce(), other.coalesce()
+    mine, its = input._flat_indices(), other._flat_indices()
+    place = cygrad.searchsorted(its, mine).clamp(max=max(len(its) - 1, 0))
+    common = its[place] == mine if len(its) else cygrad.zeros(len(mine), dtype=cygrad.bool)
+    values = input._values()[common] * other._values()[place[common]]
+    return made(input._indices()[:, common], values, input.shape, True, input.layout)
+
+
+def div(input, other, *, rounding_mode=None, out=None):
+    """The quotient by a number."""
+    if not _is_sparse(input) or (isinstance(other, Tensor) and other.ndim):
+        raise NotImplementedError("div: sparse tensors can be divided by numbers only. Use to_dense() first.")
+    return input.coalesce().with_values(cygrad.div(input.coalesce()._values(), other, rounding_mode=rounding_mode))
+
+
+def _in_place(function):
+    def changed(input, *args, **options):
+        return _become(input, function(input, *args, **options))
+    return changed
+
+
+# ------------------------------------------------------------------------------------------------ shapes and parts
+
+def transpose(input, dim0, dim1):
+    """The tensor with two of its dimensions exchanged."""
+    order = list(range(input.ndim))
+    dim0, dim1 = dim0 % input.ndim, dim1 % input.ndim
+    if max(dim0, dim1) >= input.sparse_dim():
+        raise RuntimeError("transpose: only dimensions with indices can be exchanged (got "
+                           f"{dim0} and {dim1}, of {input.sparse_dim()}).")
+    order[dim0], order[dim1] = dim1, dim0
+    layout = {CSR: CSC, CSC: CSR}.get(input.layout, COO)
+    return made(input._indices()[order[:input.sparse_dim()]], input._values(), [input.shape[dim] for dim in order],
+                layout is not COO, layout)
+
+
+def t(input):
+    """A matrix with rows and columns exchanged."""
+    return transpose(input, 0, 1) if input.ndim == 2 else input
+
+
+def index_select(input, dim, index):
+    """Some of the entries along a dimension with indices."""
+    dim = dim % input.ndim
+    rows = input._indices()[dim]
+    wanted = cygrad.atleast_1d(index)
+    where = (wanted.unsqueeze(1) == rows).nonzero()
+    indices = input._indices()[:, where[:, 1]]
+    indices = cygrad.cat([indices[:dim], where[:, :1].t(), indices[dim + 1:]])
+    size = [len(wanted) if place == dim else length for place, length in enumerate(input.shape)]
+    return made(indices, input._values()[where[:, 1]], size)
+
+
+def select(input, dim, index):
+    """One entry along a dimension with indices; dense if there are no others."""
+    dim, size = dim % input.ndim, input.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"select: index {index} is out of range for dimension {dim} of size {size}.")
+    there = input._indices()[dim] == index % size
+    places = [place for place in range(input.sparse_dim()) if place != dim]
+    if not places:
+        return input._values()[there].sum(0)
+    return made(input._indices()[places][:, there], input._values()[there],
+                [length for place, length in enumerate(input.shape) if place != dim], input.is_coalesced())
+
+
+def cat(tensors, dim=0, *, out=None):
+    """Sparse tensors behind each other along a dimension with indices."""
+    tensors = [part.to_sparse() if _is_sparse(part) else part for part in tensors]
+    if not all(map(_is_sparse, tensors)):
+        raise NotImplementedError("cat: sparse and dense tensors cannot be joined. Use to_dense() first.")
+    dim, begin, indices = dim % tensors[0].ndim, 0, []
+    for part in tensors:
+        moved = part._indices().clone()
+        moved[dim] += begin
+        begin += part.shape[dim]
+        indices.append(moved)
+    size = [begin if place == dim else length for place, length in enumerate(tensors[0].shape)]
+    return made(cygrad.cat(indices, 1), cygrad.cat([part._values() for part in tensors]), size)
+
+
+def sparse_mask(input, mask):
+    """The elements of a tensor at the places of a sparse one."""
+    if _is_sparse(input):
+        return mul(input, mask.with_values(cygrad.ones_like(mask._values())))
+    return mask.with_values(input[tuple(mask._indices())])
+
+
+# ------------------------------------------------------------------------------------------------------ reductions
+
+def sum(input, dim=None, dtype=None):
+    """
+    The sum of all elements, or along dimensions; a sparse tensor as long as indices are left.
+
+    Parameters
+    ----------
+    input : SparseTensor
+    dim : int or tuple of int, optional
+    dtype : dtype, optional
+
+    Returns
+    -------
+    Tensor
+    """
+    input = input if dtype is None else input.to(dtype)
+    if dim is None or dim == ():
+        return input._values().sum()
+    dims = {one % input.ndim for one in ((dim,) if isinstance(dim, int) else dim)}
+    count = input.sparse_dim()
+    inner = [one - count + 1 for one in dims if one >= count]
+    values = input._values().sum(inner) if inner else input._values()
+    left = [one for one in range(count) if one not in dims]
+    if not left:
+        return values.sum(0)
+    size = [input.shape[one] for one in range(input.ndim) if one not in dims]
+    return made(input._indices()[left], values, size, input.is_coalesced() and len(left) == count).coalesce()
+
+
+def _sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    found = sum(input, dim, dtype)
+    if not keepdim:
+        return found
+    raise NotImplementedError("sum: keepdim is not there for sparse tensors. Use to_dense() first.")
+
+
+def softmax(input, dim, *, dtype=None):
+    """Softmax along a dimension with indices, over the elements that are there; the others count as minus infinity."""
+    return _softmax(input, dim, dtype, False)
+
+
+def log_softmax(input, dim, *, dtype=None):
+    """The logarithm of `softmax`."""
+    return _softmax(input, dim, dtype, True)
+
+
+def _softmax(input, dim, dtype, logarithm):
+    input = (input if dtype is None else input.to(dtype)).coalesce()
+    rest = [one for one in range(input.sparse_dim()) if one != dim % input.ndim]
+    group = cygrad.zeros(input._nnz(), dtype=cygrad.int64)
+    for one in rest:
+        group = group * input.shape[one] + input._indices()[one]
+    found, group = cygrad.unique(group, return_inverse=True)
+    values = input._values()
+    shape = (len(found), *values.shape[1:])
+    index = group.view(-1, *[1] * (values.ndim - 1)).expand(values.shape)
+    largest = values.detach().new_full(shape, -float("inf")).scatter_reduce(0, index, values.detach(), "amax")
+    shifted = values - largest[group]
+    total = values.new_zeros(shape).index_add(0, group, shifted.exp())[group]
+    return input.with_values(shifted - total.log() if logarithm else shifted.exp() / total)
+
+
+def _norm(input, p="fro", dim=None, keepdim=False, dtype=None, out=None):
+    if dim is not None:
+        raise NotImplementedError("norm: along dimensions it is not there for sparse tensors. Use to_dense() first.")
+    return cygrad.linalg.vector_norm(input.coalesce()._values(), 2 if p == "fro" else p)
+
+
+OPERATIONS = {
+    "matmul": matmul, "mm": matmul, "mv": matmul, "addmm": _addmm, "add": add, "add_": add_, "sub": sub, "sub_": sub_,
+    "mul": mul, "multiply": mul, "mul_": _in_place(mul), "div": div, "div_": _in_place(div), "true_divide": div,
+    "transpose": transpose, "t": t, "index_select": index_select, "select": select, "cat": cat, "sum": _sum,
+    "vector_norm": _norm, "norm": _norm, "linalg_vector_norm": _norm,
+    "clone": SparseTensor.clone, "detach": SparseTensor.detach, "softmax": softmax, "log_softmax": log_softmax,
+    "cast": lambda input, dtype: input.to(dtype), "copy_": SparseTensor.copy_,
+}

@@ -1,0 +1,61 @@
+"""Sparse gradients of tables of which only some rows were looked up: for embeddings."""
+
+import threading
+
+import cygrad
+from cygrad._core.engine.plan_inspection import accumulates
+from cygrad.autograd import Function
+from cygrad.operators import OPERATORS
+from cygrad.optim.parameter_checks import sparse_gradients
+from cygrad.sparse.tensor import SparseTensor, made
+
+__all__ = ["look_up"]
+
+_lock = threading.Lock()               # several backwards may add to one gradient
+
+
+def _arrived(ctx, gradient):
+    """
+    What a backward passes on of a sparse gradient.
+
+    To a leaf it is added here, as the engine adds arrays; whatever else is behind gets it as a dense one.
+    """
+    target = ctx.next_functions[0][0]
+    if cygrad.is_grad_enabled() or not accumulates(target):
+        return gradient.to_dense()
+    sparse_gradients[:] = [True]
+    leaf = target.variable
+    with _lock:
+        if leaf.grad is None:
+            leaf.grad = gradient
+        elif isinstance(leaf.grad, SparseTensor):
+            leaf.grad = leaf.grad + gradient
+        else:
+            leaf.grad.add_(gradient)
+    return None
+
+
+class LookUp(Function):
+    """Rows of a table."""
+
+    @staticmethod
+    def forward(ctx, weight, index, padding):
+        """The rows."""
+        ctx.save_for_backward(index)
+        ctx.shape, ctx.padding = weight.shape, padding
+        return OPERATORS["embedding"](weight, index, padding)
+
+    @staticmethod
+    def backward(ctx, grad):
+        """The gradients of the rows, with their numbers."""
+        (index,) = ctx.saved_tensors
+        index, values = index.reshape(-1), grad.reshape(-1, ctx.shape[1])
+        if ctx.padding >= 0:
+            kept = index != ctx.padding
+            index, values = index[kept], values[kept]
+        return _arrived(ctx, made(index.to(cygrad.int64).unsqueeze(0), values, ctx.shape)), None, None
+
+
+def look_up(weight, index, padding):
+    """Rows of a table, whose gradient is sparse."""
+    return LookUp.apply(weight, index, padding)

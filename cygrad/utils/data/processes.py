@@ -1,0 +1,247 @@
+"""
+Processes that make batches ahead of the one that is being used: what `workers` does with threads.
+
+Each worker has a connection of its own, over which it gets indices and sends batches. The memory of large tensors is
+not sent but shared: all tensors of a batch lie in one region, whose descriptor goes over the connection.
+"""
+
+import contextlib
+import io
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import time
+import traceback
+from multiprocessing import connection, reduction
+
+import numpy as np
+
+import cygrad
+from cygrad import Tensor
+from cygrad.multiprocessing.memory import Region, placed
+from cygrad.utils.data.workers import Failure, WorkerInfo, set_worker_info
+
+__all__ = ["ProcessShop"]
+
+SHARED = 1 << 16           # bytes of a batch from which its tensors are shared instead of sent
+ALIGNMENT = 64
+
+
+class ProcessShop:
+    """
+    The worker processes, what they have to do, and what they have done; else like `workers.Shop`.
+
+    Parameters
+    ----------
+    context : str, context of multiprocessing, or None
+        How processes are started; None: as the system usually does.
+    """
+
+    kind = "process"
+
+    def __init__(self, n_workers, make_fetch, own_queues, worker_init_fn, dataset, seed, context=None):
+        if context is None or isinstance(context, str):
+            context = multiprocessing.get_context(context)
+        self.done, self.epoch, self.seed, self.closed = {}, 0, seed, False
+        self.queues, self.processes = [], []
+        for number in range(n_workers):
+            ours, theirs = context.Pipe()
+            info = WorkerInfo(number, n_workers, seed + number, dataset)
+            process = context.Process(target=_work, daemon=True, name=f"DataLoader worker {number}",
+                                      args=(theirs, info, make_fetch, worker_init_fn, seed))
+            process.start()
+            theirs.close()
+            self.queues.append(_Tasks(ours))
+            self.processes.append(process)
+
+    def begin(self, seed):
+        """A new pass: whatever is left of the one before is forgotten."""
+        self.epoch += 1
+        self.done.clear()
+        return self.epoch
+
+    def wait(self, ready, timeout):
+        """Wait for ``ready(self.done)`` to return a key, and take what lies there; None if it takes too long."""
+        limit = None if not timeout else time.monotonic() + timeout
+        while (key := ready(self.done)) is None:
+            waiting = {tasks.connection: worker for worker, tasks in enumerate(self.queues)}
+            rest = None if limit is None else max(0, limit - time.monotonic())
+            found = connection.wait(list(waiting), rest)
+            if not found:
+                return None
+            for one in found:
+                self._take(one, waiting[one])
+        return key, self.done.pop(key)
+
+    def _take(self, one, worker):
+        try:
+            epoch, number, result = _receive(one)
+        except (EOFError, ConnectionError):
+            self.processes[worker].join()
+            code = self.processes[worker].exitcode
+            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"has ended with exit code {code}"
+            raise RuntimeError(f"DataLoader worker (pid {self.processes[worker].pid}) {how} before its batch was "
+                               "made. What it has printed may say why; with num_workers=0 the error comes here."
+                               ) from None
+        if epoch == self.epoch:
+            self.done[epoch, number] = result
+
+    def close(self):
+        """Tell the processes to end, and wait until they have."""
+        if self.closed:
+            return
+        self.closed = True
+        self.done.clear()
+        for tasks in self.queues:
+            tasks.put(())                        # a later worker may hold a copy of the connection's other end
+            tasks.connection.close()
+        for process in self.processes:
+            process.join(PATIENCE)
+            if process.is_alive():
+                process.terminate()
+                process.join()
+
+
+PATIENCE = 5.0             # seconds that a worker gets to finish a sample
+
+
+class _Tasks:
+    """One end of a connection, as a queue."""
+
+    def __init__(self, ours):
+        self.connection = ours
+
+    def put(self, task):
+        with contextlib.suppress(OSError):       # it has ended; `wait` says why
+            self.connection.send(tuple(task))
+
+
+def _work(ours, info, make_fetch, worker_init_fn, seed):
+    """What a worker process does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)           # the one that started us ends us
+    cygrad.set_num_threads(1)                              # the workers are the processes
+    random.seed(info.seed)
+    cygrad.manual_seed(info.seed)
+    state = np.random.SeedSequence([info.id, seed & 0xFFFFFFFF, seed >> 32, 0]).generate_state(4)
+    np.random.seed(state)                                  # noqa: NPY002  (the one that programs use)
+    set_worker_info(info)
+    broken, fetch, current = None, None, None
+    try:
+        if worker_init_fn is not None:
+            worker_init_fn(info.id)
+    except Exception as error:
+        broken = error
+    while True:
+        try:
+            task = ours.recv()
+        except (EOFError, ConnectionError):
+            return
+        if not task:
+            return
+        epoch, number, indices = task
+        try:
+            if broken is not None:
+                raise broken
+            if epoch != current:
+                current, fetch = epoch, make_fetch()
+            result = fetch(indices)
+        except BaseException as error:
+            result = Failure(_portable(error), info.id)
+        try:
+            _send(ours, (epoch, number, result))
+        except (BrokenPipeError, ConnectionError):
+            return
+        except Exception as error:               # a batch that cannot be pickled
+            _send(ours, (epoch, number, Failure(_portable(error), info.id)))
+        del result
+
+
+def _portable(error):
+    """An exception that can be sent, with its traceback as a note; another one in its place if it cannot."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    if not isinstance(error, StopIteration):
+        error.add_note(f"In the worker process:\n{text}")
+    return error
+
+
+class _Pickler(reduction.ForkingPickler):
+    """Leaves out the memory of tensors, noting which they are."""
+
+    def __init__(self, file):
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.tensors, self.size = [], 0
+
+    def persistent_id(self, obj):
+        if type(obj) is not Tensor or obj.requires_grad or obj.is_meta:
+            return None
+        place = self.size
+        self.tensors.append((place, obj))
+        self.size += -(-obj.nbytes // ALIGNMENT) * ALIGNMENT
+        return place, obj.dtype, tuple(obj.shape)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Finds tensors in a region."""
+
+    def __init__(self, file, memory):
+        super().__init__(file)
+        self.memory = memory
+
+    def persistent_load(self, saved):
+        place, dtype, shape = saved
+        return self.memory(place, dtype, shape)
+
+
+def _contiguous_stride(shape):
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def _send(ours, message):
+    """A message, and the memory of the tensors in it: shared if there is much of it, else along with it."""
+    file = io.BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(message)
+    if pickler.size < SHARED:
+        memory = bytearray(pickler.size)
+        _fill(np.frombuffer(memory, np.uint8), pickler.tensors)
+        ours.send_bytes(b"s" + len(memory).to_bytes(8, "little") + memory + file.getbuffer())
+        return
+    region = Region.new(pickler.size)
+    _fill(region.bytes(), pickler.tensors)
+    ours.send_bytes(b"r" + pickler.size.to_bytes(8, "little") + file.getbuffer())
+    reduction.send_handle(ours, region.descriptor, os.getppid())
+
+
+def _fill(memory, tensors):
+    for place, tensor in tensors:
+        flat = np.ascontiguousarray(tensor.detach().numpy()).reshape(-1).view(np.uint8)
+        memory[place:place + flat.size] = flat
+
+
+def _receive(ours):
+    """A message, with its tensors."""
+    head = memoryview(ours.recv_bytes())
+    size, rest = int.from_bytes(head[1:9], "little"), head[9:]
+    if head[:1] == b"r":
+        region = Region.opened(reduction.recv_handle(ours), size)
+
+        def tensor(place, dtype, shape):
+            return placed(region, dtype, shape, _contiguous_stride(shape), place // dtype.itemsize)
+    else:
+        memory, rest = np.array(rest[:size], np.uint8), rest[size:]
+
+        def tensor(place, dtype, shape):
+            count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            return cygrad.from_numpy(memory[place:place + count].view(dtype.numpy_dtype).reshape(shape))
+    return _Unpickler(io.BytesIO(rest), tensor).load()

@@ -1,0 +1,158 @@
+"""Results with a history: backward runs outside of the compiled function, with the gradients of eager, bit for bit."""
+
+import copy
+
+import pytest
+
+import cygrad
+from cygrad import nn, optim
+from cygrad.compiling import explain
+from tests.tools import in_threads
+
+
+def model(seed=0):
+    cygrad.manual_seed(seed)
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 3))
+
+
+def test_module_in_a_training_loop():
+    eager, plain = model(), model()
+    compiled = cygrad.compile(plain)
+    optimizers = [optim.Adam(module.parameters(), lr=0.01) for module in (eager, plain)]
+    for number in range(5):
+        x = cygrad.randn(4, 6)
+        for module, optimizer in zip((eager, compiled), optimizers, strict=True):
+            optimizer.zero_grad()
+            loss = (module(x).square()).mean() * (number + 1)
+            loss.backward()
+            optimizer.step()
+        for a, b in zip(eager.parameters(), plain.parameters(), strict=True):
+            assert cygrad.equal(a, b) and cygrad.equal(a.grad, b.grad)
+    assert explain(compiled).replays == 4
+
+
+def test_between_other_operations():
+    module = model()
+    compiled = cygrad.compile(module)
+    for number in range(4):
+        x = (cygrad.randn(2, 6) + number).requires_grad_()
+        outcomes = []
+        for function in (module, compiled):
+            loss = function((x * 2).sin()).exp().sum()
+            outcomes.append([loss, *cygrad.autograd.grad(loss, [x, *module.parameters()])])
+        for a, b in zip(*outcomes, strict=True):
+            assert cygrad.equal(a, b)
+    assert explain(compiled).replays == 3
+
+
+def test_second_derivatives():
+    def function(x):
+        return (x ** 3).sin()
+
+    compiled = cygrad.compile(function)
+    for number in range(3):
+        outcomes = []
+        for called in (function, compiled):
+            x = (cygrad.arange(4.0) + number).requires_grad_()
+            (first,) = cygrad.autograd.grad(called(x).sum(), x, create_graph=True)
+            outcomes.append((first, *cygrad.autograd.grad(first.square().sum(), x)))
+        assert all(cygrad.equal(a, b) for a, b in zip(*outcomes, strict=True))
+    assert explain(compiled).replays == 2
+
+
+def test_some_results_without_gradient():
+    def function(x, y):
+        return x * y, (x / y).detach(), x.exp(), (x > y)
+
+    compiled = cygrad.compile(function)
+    for _ in range(3):
+        outcomes = []
+        for called in (function, compiled):
+            x, y = cygrad.rand(3) + 1, cygrad.rand(3) + 2
+            x, y = cygrad.linspace(1, 2, 3).requires_grad_(), cygrad.linspace(2, 3, 3).requires_grad_()
+            first, second, third, fourth = called(x, y)
+            assert (first.requires_grad, second.requires_grad, fourth.requires_grad) == (True, False, False)
+            outcomes.append((first, second, third, fourth, *cygrad.autograd.grad(third.sum(), [x, y],
+                                                                                 allow_unused=True)))
+        for a, b in zip(*outcomes, strict=True):
+            assert a is b or cygrad.equal(a, b)
+    assert explain(compiled).replays == 2
+
+
+def test_unused_argument_and_frozen_parameter():
+    module = model()
+    module[0].requires_grad_(False)
+    compiled = cygrad.compile(lambda x, y: module(x))
+    for _ in range(3):
+        x, y = cygrad.ones(2, 6, requires_grad=True), cygrad.ones(2, requires_grad=True)
+        compiled(x, y).sum().backward()
+        assert y.grad is None and module[0].weight.grad is None and x.grad is not None
+    assert explain(compiled).replays == 1          # recorded with .grad there, and without
+
+
+def test_tensor_that_comes_twice():
+    compiled = cygrad.compile(lambda x, y: x * y.sin())
+    x = cygrad.ones(2, requires_grad=True)
+    for y in (x, x, cygrad.ones(2, requires_grad=True), x.detach(), x):
+        expected = cygrad.autograd.grad((x * y.sin()).sum(), x)[0]
+        assert cygrad.equal(cygrad.autograd.grad(compiled(x, y).sum(), x)[0], expected)
+
+
+def test_graph_is_freed_and_kept():
+    compiled = cygrad.compile(lambda x: x.sin())
+    for _ in range(3):
+        x = cygrad.ones(2, requires_grad=True)
+        y = compiled(x).sum()
+        y.backward(retain_graph=True)
+        y.backward()
+        assert cygrad.equal(x.grad, 2 * x.detach().cos())
+        with pytest.raises(RuntimeError, match="retain_graph"):
+            y.backward()
+
+
+def test_change_in_place_between_forward_and_backward():
+    w = cygrad.ones(3, requires_grad=True)
+    compiled = cygrad.compile(lambda x: w * w * x)
+    for _ in range(3):
+        result = compiled(cygrad.ones(3))
+        with cygrad.no_grad():
+            w.mul_(1)
+        with pytest.raises(RuntimeError, match="in place"):
+            result.sum().backward()
+
+
+def test_hooks_on_results():
+    compiled = cygrad.compile(lambda x: x * x)
+    for _ in range(3):
+        x = cygrad.ones(2, requires_grad=True)
+        y = compiled(x)
+        y.register_hook(lambda gradient: gradient * 3)
+        y.sum().backward()
+        assert x.grad.tolist() == [6, 6]
+
+
+def test_copies_and_state():
+    module = model()
+    compiled = cygrad.compile(module)
+    assert [name.removeprefix("_orig_mod.") for name in compiled.state_dict()] == [*module.state_dict()]
+    other = copy.deepcopy(module)
+    x = cygrad.randn(2, 6)
+    for _ in range(2):
+        assert cygrad.equal(compiled(x), other(x))
+
+
+def test_hogwild_with_a_compiled_module():
+    module = model()
+    compiled = cygrad.compile(module)
+    x = cygrad.ones(4, 6)
+    compiled(x).sum().backward()
+    expected = [parameter.grad.clone() for parameter in module.parameters()]
+    module.zero_grad()
+
+    def work(_):
+        for _ in range(50):
+            compiled(x).sum().backward()
+
+    in_threads(4, work)
+    for parameter, gradient in zip(module.parameters(), expected, strict=True):
+        assert cygrad.allclose(parameter.grad, gradient * 200)

@@ -1,0 +1,68 @@
+"""autograd.per_sample_grad: one call of the model for the batch, and the gradients of vmap of grad."""
+
+import numpy as np
+import pytest
+
+import cygrad
+from cygrad import nn
+from cygrad.autograd import per_sample_grad
+from tests.func.test_per_sample_gradients import DTYPE, MODELS
+
+
+def check(model, x, losses_of):
+    parameters = list(model.parameters())
+    found = per_sample_grad(losses_of(model(x)), parameters)
+    for sample in range(len(x)):
+        model.zero_grad()
+        losses_of(model(x[sample:sample + 1])).sum().backward()
+        for gradient, parameter in zip(found, parameters, strict=True):
+            assert gradient.shape == (len(x), *parameter.shape)
+            np.testing.assert_allclose(gradient[sample].numpy(), parameter.grad.numpy(), rtol=1e-7, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", [
+    "linear", "conv", "strided grouped conv", "transposed conv", "norms", "lstm", "gru", "rnn", "pooling",
+    "lstm of two layers both ways"])
+def test_layers_that_know(name):
+    cygrad.manual_seed(1)
+    make, shape = MODELS[name]
+    model = make().to(DTYPE)
+    check(model, cygrad.randn(3, *shape, dtype=DTYPE), lambda out: (out ** 2).sum(1))
+
+
+@pytest.mark.parametrize("padding", [None, 2])
+def test_embeddings(padding):
+    model = nn.Sequential(nn.Embedding(6, 3, padding_idx=padding), nn.Flatten(), nn.Linear(12, 4)).to(DTYPE)
+    check(model, cygrad.tensor([[0, 2, 2, 5], [1, 1, 1, 2], [5, 4, 3, 2]]), lambda out: (out ** 2).sum(1))
+
+
+def test_elementwise_parameters_and_several_uses():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.layer = nn.Parameter(cygrad.rand(4, dtype=DTYPE)), nn.Linear(4, 4, dtype=DTYPE)
+
+        def forward(self, x):
+            return self.layer(self.layer(x * self.scale).tanh()) + self.scale
+
+    check(Model(), cygrad.randn(5, 4, dtype=DTYPE), lambda out: (out ** 2).sum(1))
+
+
+def test_unused_parameters_have_zeros():
+    w, v = cygrad.ones(2, requires_grad=True), cygrad.ones(3, requires_grad=True)
+    found = per_sample_grad((cygrad.ones(4, 2) * w).sum(1), [w, v])
+    assert found[0].shape == (4, 2) and found[1].shape == (4, 3) and not found[1].any()
+
+
+def test_refusals():
+    w = cygrad.ones(2, 2, requires_grad=True)
+    x = cygrad.ones(3, 2)
+    with pytest.raises(RuntimeError, match="shape"):
+        per_sample_grad((x @ w).sum(), [w])
+    with pytest.raises(RuntimeError, match="no dimension counts"):
+        per_sample_grad((x @ w.t()).sum(1), [w])
+    with pytest.raises(RuntimeError, match="either of the first two"):
+        per_sample_grad(nn.functional.linear(cygrad.ones(2, 2, 2), w).sum((1, 2)), [w])
+    norm = nn.BatchNorm1d(2)
+    with pytest.raises(RuntimeError, match="no gradients of single samples"):
+        per_sample_grad(norm(x).sum(1), norm.parameters())
