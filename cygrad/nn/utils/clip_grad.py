@@ -140,5 +140,5 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """`clip_grad_norm_`, as it was once called."""
-    warnings.warn("clip_grad_norm: deprecated. Use clip_grad_norm_.", FutureWarning, stacklevel=2)
+    warn_user("clip_grad_norm: deprecated. Use clip_grad_norm_.", FutureWarning)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)
