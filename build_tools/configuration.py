@@ -22,7 +22,7 @@ from build_tools import openmp
 DIRECTIVES = {
     "language_level": 3,
     "binding": True,
-    "boundscheck": False,
+    "boundscheck": True,  # of lists: user code may shorten one while it is read
     "wraparound": False,
     "initializedcheck": False,
     "cdivision": True,

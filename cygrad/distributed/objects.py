@@ -152,7 +152,7 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
     if group is None:
         return
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
-        raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1 (got "
+        raise ValueError("scatter_object_list: the result needs a list with a first element to be replaced (got "
                          f"{scatter_object_output_list!r}).")
     root = group.rank_of("scatter_object_list", src or 0, group_src)
     if group.own_rank == root:

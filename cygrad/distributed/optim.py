@@ -166,9 +166,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             Unless `consolidate_state_dict` has been called, on all ranks.
         """
         if self._gathered is None:
-            raise RuntimeError("Optimizer state has not been consolidated on this rank. Please call "
-                               f"`consolidate_state_dict(to={self.process_group.own_global_rank})` on all ranks "
-                               "beforehand if you meant to save the global state.")
+            raise RuntimeError("ZeroRedundancyOptimizer: this rank has the state of its own shard only. Call "
+                               f"consolidate_state_dict(to={self.process_group.own_global_rank}) on all ranks first.")
         found = super().state_dict()
         found["state"] = dict(sorted(self._gathered.items()))
         return found

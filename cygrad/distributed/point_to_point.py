@@ -38,8 +38,9 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
 def _partner(group, operation, kind, rank, group_rank):
     other = group.rank_of(operation, rank, group_rank)
     if other == group.own_rank:
-        raise ValueError(f"Invalid {kind} rank: {kind} rank should not be the same as the rank of the current process "
-                         f"(got {group.own_global_rank}). Use clone() for a copy.")
+        raise ValueError(f"A rank does not send to itself (got {group.own_global_rank} as {kind}, the rank of this "
+                         "process). "
+                         "Use clone() for a copy.")
     return other
 
 

@@ -98,8 +98,9 @@ class Reducer:
         if self.expecting and self.waits != self.times:
             missing = [name for wait, (name, _) in zip(self.waits, self.parameters, strict=True) if wait > 0]
             raise RuntimeError(
-                "DistributedDataParallel: Expected to have finished reduction in the prior iteration before starting "
-                f"a new one (rank {self.group.own_global_rank} got no gradient for {', '.join(missing[:10])}"
+                "DistributedDataParallel: the gradients of the last backward are not all reduced yet, and a new "
+                "forward "
+                f"begins (rank {self.group.own_global_rank} got no gradient for {', '.join(missing[:10])}"
                 f"{' and others' if len(missing) > 10 else ''}). Parameters that are not used in producing the loss "
                 "need find_unused_parameters=True, and all outputs of forward have to be used.")
         self.expecting, self.marked, self.started = True, False, 0
@@ -160,7 +161,7 @@ class Reducer:
     def refuse(self, number):
         """A gradient comes after its bucket has left."""
         raise RuntimeError(
-            "DistributedDataParallel: Expected to mark a variable ready only once (got a second gradient of "
+            "DistributedDataParallel: a parameter has one gradient in each backward (got a second one of "
             f"{self.parameters[number][0]} in one backward on rank {self.group.own_global_rank}). A parameter that "
             "several nested backwards reach, as reentrant checkpoints have them, needs static_graph=True.")
 

@@ -109,7 +109,7 @@ class ProcessGroup:
     def check_open(self):
         """Raise if the group has been destroyed."""
         if not self.comms:
-            raise ValueError("Invalid process group specified: it has been destroyed. Make a new one with new_group.")
+            raise ValueError("The process group has been destroyed. Make a new one with new_group.")
 
     def __repr__(self):
         return f"<ProcessGroup: rank {self.own_rank} of {len(self.ranks)}>"
@@ -196,8 +196,8 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     >>> distributed.destroy_process_group()
     """
     if _World.group is not None:
-        raise RuntimeError("init_process_group: trying to initialize the default process group twice (got a second "
-                           "call). Call destroy_process_group first.")
+        raise RuntimeError("init_process_group: there is a default group already (got a second call). Call "
+                           "destroy_process_group first.")
     if backend is not None and str(backend).lower() != "mpi":
         raise ValueError(f"init_process_group: unknown backend (got {backend!r}, expected 'mpi'). All communication "
                          "goes through MPI, on one machine and on many.")
@@ -254,8 +254,7 @@ def member(group):
     if group is None:
         group = _World.group
         if group is None:
-            raise ValueError("Default process group has not been initialized, please make sure to call "
-                             "init_process_group.")
+            raise ValueError("There is no default process group yet. Call init_process_group first.")
     elif group is GroupMember.NON_GROUP_MEMBER:
         return None
     elif not isinstance(group, ProcessGroup):
@@ -356,7 +355,8 @@ def get_world_size(group=None):
 def get_backend(group=None):
     """What carries communication: "mpi"."""
     if member(group) is None:
-        raise ValueError("Invalid process group specified: this process is not in it (got a call of get_backend).")
+        raise ValueError("get_backend: this process is not in the group (got a group of other ranks). Ask a rank of "
+                         "it.")
     return "mpi"
 
 

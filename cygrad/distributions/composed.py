@@ -82,7 +82,7 @@ class Independent(Distribution):
     def enumerate_support(self, expand=True):
         """That of the base."""
         if self.reinterpreted_batch_ndims > 0:
-            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+            raise NotImplementedError("enumerate_support: Independent: the support of a whole event is not listed.")
         return self.base_dist.enumerate_support(expand)
 
     def __repr__(self):
@@ -104,12 +104,12 @@ class TransformedDistribution(Distribution):
     def __init__(self, base_distribution, transforms, validate_args=None):
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
         if not all(isinstance(transform, Transform) for transform in self.transforms):
-            raise ValueError(f"transforms must be a Transform or a list of Transforms (got {transforms!r}).")
+            raise ValueError(f"TransformedDistribution: a Transform or a list of them is needed (got {transforms!r}).")
         whole = ComposeTransform(self.transforms)
         shape = base_distribution.batch_shape + base_distribution.event_shape
         if len(shape) < whole.domain.event_dim:
-            raise ValueError("base_distribution needs to have shape with size at least "
-                             f"{whole.domain.event_dim}, but got {shape}.")
+            raise ValueError("TransformedDistribution: the base has too few dimensions; the "
+                             f"transforms need {whole.domain.event_dim} (got shape {shape}).")
         image = whole.forward_shape(shape)
         # The base gets the shape that the transforms bring along, and as many dimensions per value as they need.
         spread = whole.inverse_shape(image)
@@ -475,7 +475,7 @@ class MixtureSameFamily(Distribution):
 
     def __init__(self, mixture_distribution, component_distribution, validate_args=None):
         if not isinstance(mixture_distribution, Categorical):
-            raise ValueError("The Mixture distribution needs to be an instance of distributions.Categorical")
+            raise ValueError("MixtureSameFamily: the first argument must be a Categorical.")
         if not isinstance(component_distribution, Distribution):
             raise ValueError("The Component distribution need to be an instance of distributions.Distribution")
         shape = component_distribution.batch_shape

@@ -17,15 +17,15 @@ class ConstraintRegistry:
             return lambda factory: self.register(constraint, factory)
         if not (isinstance(constraint, constraints.Constraint)
                 or (isinstance(constraint, type) and issubclass(constraint, constraints.Constraint))):
-            raise TypeError("Expected constraint to be either a Constraint subclass or instance, but got "
-                            f"{constraint!r}.")
+            raise TypeError("register: a Constraint or a class of them is needed (got "
+                            f"{constraint!r}).")
         self._makers[constraint if isinstance(constraint, type) else type(constraint)] = factory
         return factory
 
     def __call__(self, constraint):
         maker = next((self._makers[cls] for cls in type(constraint).__mro__ if cls in self._makers), None)
         if maker is None:
-            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
+            raise NotImplementedError(f"There is no transform to {type(constraint).__name__}. Register one.")
         return maker(constraint)
 
 

@@ -62,14 +62,14 @@ class _Dependent(Constraint):
     def is_discrete(self):
         """Whether it holds no interval."""
         if self._is_discrete is NotImplemented:
-            raise NotImplementedError(".is_discrete cannot be determined statically")
+            raise NotImplementedError("dependent: whether it is discrete is only known of an instance.")
         return self._is_discrete
 
     @property
     def event_dim(self):
         """Dimensions of one value."""
         if self._event_dim is NotImplemented:
-            raise NotImplementedError(".event_dim cannot be determined statically")
+            raise NotImplementedError("dependent: how many dimensions an event has is only known of an instance.")
         return self._event_dim
 
     def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
@@ -78,7 +78,7 @@ class _Dependent(Constraint):
 
     def check(self, value):
         """There is no answer."""
-        raise ValueError("Cannot determine validity of dependent constraint")
+        raise ValueError("dependent: only the constraint of an instance can be checked.")
 
 
 class _DependentProperty(property, _Dependent):

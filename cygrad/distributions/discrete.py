@@ -152,7 +152,7 @@ class Binomial(_Odds):
         """0, 1, ... up to the number of attempts."""
         n = int(self.total_count.max())
         if not self.total_count.min() == n:
-            raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
+            raise NotImplementedError("enumerate_support: Binomial: all must have the same number of trials.")
         values = cygrad.arange(n + 1, dtype=self._param.dtype).reshape((-1,) + (1,) * len(self._batch_shape))
         return values.expand((n + 1, *self._batch_shape)) if expand else values
 
@@ -292,7 +292,7 @@ class _Choices(_Odds):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         given = logits if probs is None else probs
         if given.ndim < 1:
-            raise ValueError(f"`{'logits' if probs is None else 'probs'}` parameter must be at least one-dimensional.")
+            raise ValueError(f"`{'logits' if probs is None else 'probs'}` needs a dimension for the categories.")
         if probs is None:
             self.logits = logits - logits.logsumexp(-1, keepdim=True)
         else:

@@ -119,16 +119,16 @@ class Distribution:
             raise ValueError("The value argument to log_prob must be a Tensor")
         n = value.ndim - len(self._event_shape)
         if tuple(value.shape[n:]) != self._event_shape:
-            raise ValueError(f"The right-most size of value must match event_shape: {tuple(value.shape)} vs "
-                             f"{self._event_shape}.")
+            raise ValueError(f"{type(self).__name__}: the last dimensions of a value are those of an event (got shape "
+                             f"{tuple(value.shape)}, expected (..., *{self._event_shape})).")
         shape, batch = tuple(value.shape), self._batch_shape + self._event_shape
         for size, own in zip(reversed(shape), reversed(batch), strict=False):
             if size not in (1, own) and own != 1:
-                raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {shape} vs {batch}.")
+                raise ValueError(f"{type(self).__name__}: the shape of the value does not fit (got {shape}, expected "
+                                 f"one that broadcasts with {batch}).")
         if self.support is not None and not self.support.check(value).all():
-            raise ValueError(f"Expected value argument ({type(value).__name__} of shape {shape}) to be within the "
-                             f"support ({self.support!r}) of the distribution {self!r}, but found invalid values:\n"
-                             f"{value}")
+            raise ValueError(f"{self!r}: all values must be within the support {self.support!r} (got shape {shape}:\n"
+                             f"{value}).")
 
     def _checked(self, value):
         if self._validate_args:

@@ -55,8 +55,8 @@ def kl_divergence(p, q):
     """
     fitting = [key for key in _TABLE if isinstance(p, key[0]) and isinstance(q, key[1])]
     if not fitting:
-        raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type "
-                                  f"{type(q).__name__}")
+        raise NotImplementedError(f"kl_divergence: there is no formula for {type(p).__name__} and "
+                                  f"{type(q).__name__} (write one with register_kl).")
     nearest = min(fitting, key=lambda key: (type(p).__mro__.index(key[0]) + type(q).__mro__.index(key[1])))
     return _TABLE[nearest](p, q)
 
@@ -65,8 +65,8 @@ def _same_family(distribution):
     """Pairs of this class: two of one exponential family, by Bregman's divergence of their normalizers."""
     def divergence(p, q):
         if type(p) is not type(q):
-            raise NotImplementedError("The cross KL-divergence between different exponential families cannot be "
-                                      "computed using Bregman divergences")
+            raise NotImplementedError("kl_divergence: two families have no common normalizer to find it by "
+                                      f"(got {type(p).__name__} and {type(q).__name__}).")
         ours = [parameter.detach().requires_grad_() for parameter in p._natural_params]
         with cygrad.enable_grad():
             normalizer = p._log_normalizer(*ours)
@@ -229,7 +229,7 @@ def _poissons(p, q):
 
 def _binomials(p, q):
     if (p.total_count < q.total_count).any():
-        raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
+        raise NotImplementedError("kl_divergence: Binomial: q must not have more trials than p.")
     found = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
     return cygrad.where(p.total_count > q.total_count, math.inf, found)
 

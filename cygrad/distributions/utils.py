@@ -18,7 +18,7 @@ def broadcast_all(*values):
     """The values as Tensors of one shape; numbers get the dtype of the tensors, or the default one."""
     for value in values:
         if not isinstance(value, (Tensor, Number)):
-            raise ValueError(f"Input arguments must all be instances of Number or Tensor (got {type(value).__name__}).")
+            raise ValueError(f"broadcast_all: numbers and tensors are accepted (got {type(value).__name__}).")
     tensors = [value for value in values if isinstance(value, Tensor)]
     dtype = next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), cygrad.get_default_dtype())
     made = [value if isinstance(value, Tensor) else cygrad.tensor(float(value), dtype=dtype) for value in values]

@@ -23,7 +23,8 @@ class Dirichlet(ExponentialFamily):
 
     def __init__(self, concentration, validate_args=None):
         if concentration.ndim < 1:
-            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+            raise ValueError(f"Dirichlet: 'concentration' needs a dimension for the categories (got shape "
+                             f"{tuple(concentration.shape)}).")
         self.concentration = concentration
         Distribution.__init__(self, concentration.shape[:-1], concentration.shape[-1:], validate_args)
 
@@ -119,12 +120,13 @@ class MultivariateNormal(_Normal):
         given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
         given = {name: value for name, value in given.items() if value is not None}
         if loc.ndim < 1:
-            raise ValueError("loc must be at least one-dimensional.")
+            raise ValueError(f"MultivariateNormal: 'loc' needs a dimension for the event (got shape "
+                             f"{tuple(loc.shape)}).")
         if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+            raise ValueError("One of covariance_matrix, precision_matrix and scale_tril is needed, and no two of them.")
         (name, matrix), = given.items()
         if matrix.ndim < 2:
-            raise ValueError(f"{name} matrix must be at least two-dimensional, with optional leading batch dimensions")
+            raise ValueError(f"MultivariateNormal: '{name}' must be a matrix or a batch of them.")
         batch = cygrad.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1]))
         matrix = matrix.expand((*batch, *matrix.shape[-2:]))
         self.loc = loc.expand((*batch, loc.shape[-1]))
@@ -166,7 +168,8 @@ class LowRankMultivariateNormal(_Normal):
 
     def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
         if loc.ndim < 1 or cov_factor.ndim < 2:
-            raise ValueError("loc must be at least one-dimensional and cov_factor at least two-dimensional.")
+            raise ValueError("LowRankMultivariateNormal: 'loc' must be a vector and 'cov_factor' a matrix, or batches "
+                             "of them.")
         n = loc.shape[-1]
         if cov_factor.shape[-2] != n or cov_diag.shape[-1] != n:
             raise ValueError(f"cov_factor must be of shape (..., {n}, rank) and cov_diag of shape (..., {n}).")
@@ -218,10 +221,10 @@ class Wishart(Parametric):
     def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
         given = [value for value in (covariance_matrix, precision_matrix, scale_tril) if value is not None]
         if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+            raise ValueError("One of covariance_matrix, precision_matrix and scale_tril is needed, and no two of them.")
         matrix, = given
         if matrix.ndim < 2:
-            raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
+            raise ValueError("Wishart: the matrix that is given must have two dimensions or more.")
         df = cygrad.as_tensor(df).to(matrix.dtype)
         batch = cygrad.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(df.shape))
         self.df = df.expand(batch)

@@ -61,13 +61,13 @@ class Join:
 
     def __init__(self, joinables, enable=True, throw_on_early_termination=False, **kwargs):
         if not joinables:
-            raise ValueError("The join context manager requires at least one joinable")
+            raise ValueError("Join: there is nothing to join (got no joinables).")
         if not all(isinstance(joinable, Joinable) for joinable in joinables):
             raise TypeError("Join: all joinables must be instances of Joinable (got "
                             f"{[type(joinable).__name__ for joinable in joinables]}).")
         groups = {id(member(joinable.join_process_group)) for joinable in joinables}
         if len(groups) > 1:
-            raise ValueError("Using join context manager with multiple process groups")
+            raise ValueError("Join: all joinables must have one process group (got several).")
         self.joinables, self.enable, self.throw = list(joinables), enable, throw_on_early_termination
         self.group = member(joinables[0].join_process_group)
         self.active = self.group.size()            # ranks that have inputs left
@@ -94,8 +94,8 @@ class Join:
 
     def stop(self):
         """Some rank is through, which all are to know."""
-        raise RuntimeError(f"Join: Detected at least one rank that exhausted inputs (seen by rank "
-                           f"{self.group.own_global_rank}). Throwing across all ranks.")
+        raise RuntimeError(f"Join: some rank has no more inputs (seen by rank {self.group.own_global_rank}), and "
+                           "throw_on_early_termination ends them all.")
 
     def __exit__(self, kind, error, traceback):
         if not self.enable:
