@@ -176,9 +176,9 @@ class TestBuildTools:
         assert len(keys) == 4
 
     def test_debug_turns_checks_on(self, configuration, monkeypatch):
-        assert configuration().directives["boundscheck"] is False
+        assert configuration().directives["wraparound"] is False
         monkeypatch.setenv("CYGRAD_DEBUG", "1")
-        assert configuration().directives["boundscheck"] is True
+        assert configuration().directives["wraparound"] is True
         assert "-DCYGRAD_DEBUG" in configuration().compile_args
 
     def test_unknown_sanitizer(self, configuration, monkeypatch):
