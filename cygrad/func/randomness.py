@@ -4,7 +4,8 @@ import numpy as np
 
 from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
-from cygrad.func.batched import dress, peel
+from cygrad._core.creation.factories import empty_like
+from cygrad.func.batched import dress, peel, restore, strip
 from cygrad.random.generator import current, own_generator
 
 __all__ = ["Entries", "drawing", "entries_of"]
@@ -78,6 +79,11 @@ class EntryGenerator:
         """The levels that have numbers of their own for each entry."""
         outer = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
         return (*outer, self.level) if self.level.randomness == "different" else outer
+
+    def room(self, memory):
+        """Memory like a tensor for each entry."""
+        levels = list(self.different())
+        return restore(empty_like(strip(memory, levels)), levels)
 
     def __getattr__(self, name):
         self.check()
