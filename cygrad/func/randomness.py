@@ -51,8 +51,8 @@ class EntryGenerator:
         self.check()
         if level.randomness == "same":
             if function.__name__ == "weighted" and level in getattr(arguments[0], "levels", ()):
-                raise RuntimeError("vmap: Vmap does not currently support same randomness with a batched tensor input "
-                                   "during multinomial. Please use randomness='different'.")
+                raise RuntimeError("multinomial: entries with weights of their own cannot have the same positions "
+                                   "drawn (got randomness='same'). Use randomness='different'.")
             return function(self.outer, *arguments)
         levels = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
         name, first = function.__name__, arguments[0]
@@ -71,9 +71,8 @@ class EntryGenerator:
     def check(self):
         """Refuse to draw, if the level does."""
         if self.level.randomness == "error":
-            raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the "
-                               "'same' or 'different' randomness flags on vmap or perform the randomness operation out "
-                               "of vmap.")
+            raise RuntimeError("vmap: random numbers are drawn, and it was not said whether each entry gets its own "
+                               "(got randomness='error'). Give randomness='different' or 'same', or draw outside.")
 
     def different(self):
         """The levels that have numbers of their own for each entry."""
