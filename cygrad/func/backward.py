@@ -50,13 +50,13 @@ def grad_and_value(func, argnums=0, has_aux=False):
         with enable_grad():
             output, aux = with_aux("grad", func(*arguments, **kwargs), has_aux)
         if not isinstance(output, Tensor):
-            raise RuntimeError(f"grad: Expected f(*args) to return a Tensor, got {type(output)}.")
+            raise RuntimeError(f"grad: the function must give a Tensor (got {type(output).__name__}).")
         if output.ndim:
-            raise RuntimeError(f"grad: Expected f(*args) to return a scalar tensor, got tensor with {output.ndim} "
-                               "dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
+            raise RuntimeError(f"grad: the function must give a single element without dimensions (got shape "
+                               f"{tuple(output.shape)}). Sum it, or use vjp or jacrev.")
         if output.dtype.is_complex:
-            raise RuntimeError("grad: Expected f(*args) to return a real tensor (got a complex one). Take its real "
-                               "part or abs() first.")
+            raise RuntimeError("grad: the function must give a real number (got a complex one). Take its real part or "
+                               "abs() first.")
         held = strip(output, inputs.levels)
         one = functions["expand"](held.new_ones(()), tuple(held.shape))
         gradients = inputs.answer(inputs.pull([held], [one], False))

@@ -114,9 +114,9 @@ class Batched(Tensor):
             values = self._value.detach()
             first = functions["select"](values, 0, 0) if self._level.size else values.new_zeros(tuple(self.shape))
             if not functions["equal"](values, functions["expand"](first, tuple(values.shape))):
-                raise RuntimeError(f"vmap: It looks like you're calling .{operation}() on a Tensor, whose result would "
-                                   "depend on the entry of the batch (got different ones). Data-dependent control flow "
-                                   "is possible outside of vmap only; choose between elements with where().")
+                raise RuntimeError(f"vmap: {operation}() of a tensor under vmap would give something else for each "
+                                   "entry of the batch (got different values). Choose between elements with where(), "
+                                   "or do without vmap.")
         return first
 
     def _entries(self):
@@ -152,8 +152,8 @@ class Batched(Tensor):
 
     def requires_grad_(self, requires_grad=True):
         """Refused: what is differentiated by is said by `grad` and its kin."""
-        raise RuntimeError("vmap: You are attempting to call Tensor.requires_grad_() inside of a function being "
-                           "transformed. This is not supported; use the functions of cygrad.func for derivatives.")
+        raise RuntimeError("vmap: requires_grad_() has no meaning for an entry of a batch (got a call under vmap). Use "
+                           "the functions of cygrad.func for derivatives.")
 
 
 def entry(value, level):

@@ -173,10 +173,9 @@ def call(function, args, kwargs):
 
 def refuse_change(name, call):
     """Entries of a batch have no room in a tensor that is no batch."""
-    raise RuntimeError(f"vmap: {name}_: inplace arithmetic(self, *extra_args) is not possible because there exists a "
-                       "Tensor in extra_args that is batched while self is not (got a self that is the same for all "
-                       f"{call.size} entries of the batch, which have no room in it). Use the form without underscore, "
-                       "or make self with new_zeros, zeros_like or clone of a batched tensor.")
+    raise RuntimeError(f"vmap: {name}_: what differs between the entries of a batch cannot be written inplace into a "
+                       f"tensor that is the same for all of them (got one for {call.size} entries). Use the form "
+                       "without underscore, or make the tensor with new_zeros, zeros_like or clone of a batched one.")
 
 
 def wrap(results, level):

@@ -25,24 +25,22 @@ def apply_to_batch(function, level, args, kwargs):
     cls = function.__self__
     own = cls.vmap is not Function.vmap
     if own and cls.generate_vmap_rule:
-        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an "
-                           "overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden "
-                           "vmap staticmethod to avoid ambiguity.")
+        raise RuntimeError(f"{cls.__name__}: there are two rules for vmap (got both generate_vmap_rule=True and a "
+                           "static method vmap). Leave one of them out.")
     if cls.setup_context is Function.setup_context:
-        raise RuntimeError(f"{cls.__name__}: In order to use an autograd.Function with functorch transforms (vmap, "
-                           "grad, jvp, jacrev, ...), it must override the setup_context staticmethod. Move what "
-                           "forward does with ctx there.")
+        raise RuntimeError(f"{cls.__name__}: forward takes ctx, which a rule for vmap cannot give it (got a Function "
+                           "without setup_context). Move what forward does with ctx to a static method setup_context.")
     if not own and not cls.generate_vmap_rule:
-        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override "
-                           "and implement the vmap staticmethod or set generate_vmap_rule=True.")
+        raise RuntimeError(f"{cls.__name__}: the Function does not have vmap support (got a call under vmap). Set "
+                           "generate_vmap_rule=True in the class, or define a static method vmap.")
     values, dims = _held(args, level)
     if not own:
         return _entries(_generated(cls, level, dims)(*values), level)
     with _outside(level):
         answer = cls.vmap(VmapInfo(level.size, level.randomness), dims, *values)
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise RuntimeError(f"Expected the vmap staticmethod of {cls.__name__} to have two returns, an output and "
-                           f"out_dims with pytree structure compatible with the output (got {type(answer).__name__}).")
+        raise RuntimeError(f"{cls.__name__}: its vmap must have two returns, the outputs and their dimensions (got "
+                           f"{type(answer).__name__}).")
     return _entries(answer[0], level, answer[1])
 
 

@@ -17,7 +17,7 @@ def _duals(operation, primals, given):
     leaves, spec = tree_flatten(primals)
     directions = tree_flatten(given)[0]
     if tree_flatten(given)[1] != spec:
-        raise RuntimeError(f"{operation}: Expected primals and tangents to have the same python structure (got "
+        raise RuntimeError(f"{operation}: primals and tangents must be the same containers (got "
                            f"{tree_flatten(given)[1]!r}, expected {spec!r}).")
     levels = list(active_levels())
     held = [strip(as_tensor(operation, "primals", leaf), levels) for leaf in leaves]
@@ -67,8 +67,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     (tensor([0., 0.]), tensor([1., 2.]))
     """
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple) or not primals:
-        raise RuntimeError(f"jvp: Expected primals and tangents to be non-empty tuples (got {type(primals).__name__} "
-                           f"and {type(tangents).__name__}).")
+        raise RuntimeError(f"jvp: primals and tangents must be tuples with at least one entry (got "
+                           f"{type(primals).__name__} and {type(tangents).__name__}).")
     return push_forward(func, primals, tangents, strict, has_aux)
 
 

@@ -31,16 +31,17 @@ def selected(operation, argnums, args):
     """The arguments that are meant, their places, and whether a single one is."""
     single = isinstance(argnums, int) and not isinstance(argnums, bool)
     if not single and (not isinstance(argnums, tuple) or not all(isinstance(number, int) for number in argnums)):
-        raise RuntimeError(f"{operation}: argnums must be int or Tuple[int, ...], got: {type(argnums)}.")
+        raise RuntimeError(f"{operation}: argnums must be an integer or a tuple of integers (got {argnums!r}).")
     places = (argnums,) if single else argnums
     if not places:
-        raise RuntimeError(f"{operation}: argnums must be non-empty.")
+        raise RuntimeError(f"{operation}: argnums names no argument (got an empty tuple).")
     for place in places:
         if not -len(args) <= place < len(args):
-            raise RuntimeError(f"{operation}: Got argnum={place}, but only {len(args)} positional inputs.")
+            raise RuntimeError(f"{operation}: argnums is out of range (got {place} for {len(args)} arguments by "
+                               "position).")
     places = tuple(place % len(args) for place in places)
     if len(set(places)) < len(places):
-        raise RuntimeError(f"{operation}: argnums elements must be unique (got {argnums}).")
+        raise RuntimeError(f"{operation}: argnums names an argument twice (got {argnums}).")
     return places, tuple(args[place] for place in places), single
 
 
@@ -55,8 +56,8 @@ class Inputs:
             for leaf in leaves:
                 held = strip(as_tensor(operation, "the inputs to differentiate by", leaf), self.levels)
                 if not differentiable(held):
-                    raise RuntimeError(f"{operation}: only Tensors of floating point and complex dtype can require "
-                                       f"gradients (got {held.dtype}). Leave it out of what is differentiated by.")
+                    raise RuntimeError(f"{operation}: only floating and complex Tensors have derivatives (got "
+                                       f"{held.dtype}). Leave it out of what is differentiated by.")
                 self.needed = self.needed or held.requires_grad
                 if self.recorded and held.requires_grad:
                     own = held.view_as(held)
@@ -133,28 +134,27 @@ def with_aux(operation, results, has_aux):
     if not has_aux:
         return results, None
     if not (isinstance(results, tuple) and len(results) == 2):
-        raise RuntimeError(f"{operation}: output of function f should be a tuple: (output, aux) if has_aux is True "
-                           f"(got {type(results).__name__}).")
+        raise RuntimeError(f"{operation}: with has_aux=True the function must give a pair (got "
+                           f"{type(results).__name__}).")
     return results
 
 
 def outputs_of(operation, tree):
     leaves, spec = tree_flatten(tree)
     if not leaves:
-        raise RuntimeError(f"{operation}: Expected f to be a function that has non-empty output (got output = "
-                           f"{tree!r}).")
+        raise RuntimeError(f"{operation}: the function must give at least one Tensor (got {tree!r}).")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{operation}: Expected f(*primals) to return only tensors, got unsupported type "
-                               f"{type(leaf)}.")
+            raise RuntimeError(f"{operation}: the function must give Tensors only (got "
+                               f"{type(leaf).__name__}).")
     return leaves, spec
 
 
 def same_tree(operation, what, spec, tree):
     leaves, found = tree_flatten(tree)
     if found != spec:
-        raise RuntimeError(f"{operation}: Expected pytree structure of {what} to be the same as that of the outputs or "
-                           f"inputs they belong to (got {found!r}, expected {spec!r}).")
+        raise RuntimeError(f"{operation}: {what} must be the same containers as what they belong to (got {found!r}, "
+                           f"expected {spec!r}).")
     return leaves
 
 

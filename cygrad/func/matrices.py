@@ -52,7 +52,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
             [2., 5.]])
     """
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size <= 0):
-        raise ValueError(f"jacrev: `chunk_size` should be greater than 0 (got {chunk_size!r}).")
+        raise ValueError(f"jacrev: chunk_size must be a positive integer or None (got {chunk_size!r}).")
 
     @functools.wraps(func)
     def jacobian(*args, **kwargs):

@@ -42,11 +42,13 @@ def stack_module_state(models):
     True
     """
     if len(models) == 0:
-        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+        raise RuntimeError("stack_module_state: there are no modules (got an empty sequence).")
     if len({model.training for model in models}) > 1:
-        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+        raise RuntimeError("stack_module_state: some modules are training and some are not. Call train() or eval() on "
+                           "all of them.")
     if len({type(model) for model in models}) > 1:
-        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+        raise RuntimeError("stack_module_state: the modules are of several classes (got "
+                           f"{sorted({type(model).__name__ for model in models})}).")
     parameters = {name: _stacked(models, name, [dict(model.named_parameters())[name] for model in models])
                   for name, _ in models[0].named_parameters()}
     buffers = {name: _stacked(models, name, [dict(model.named_buffers())[name] for model in models])
@@ -57,8 +59,7 @@ def stack_module_state(models):
 def _stacked(models, name, tensors):
     needs = {tensor.requires_grad for tensor in tensors}
     if len(needs) > 1:
-        raise RuntimeError(f"stack_module_state: Expected {name!r} of all models to have the same .requires_grad "
-                           "state.")
+        raise RuntimeError(f"stack_module_state: {name!r} requires grad in some modules and not in others.")
     stacked = functions["stack"](list(tensors), 0).detach()
     return stacked.requires_grad_() if needs.pop() else stacked
 
@@ -89,8 +90,7 @@ def functionalize(func, *, remove="mutations"):
     tensor([1., 1.])
     """
     if remove not in ("mutations", "mutations_and_views"):
-        raise RuntimeError(f"functionalize: Valid options for remove= are: remove=\"mutations\" or "
-                           f"remove=\"mutations_and_views\" (got {remove!r}).")
+        raise RuntimeError(f"functionalize: remove must be 'mutations' or 'mutations_and_views' (got {remove!r}).")
     return func
 
 

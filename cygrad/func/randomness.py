@@ -4,7 +4,8 @@ import numpy as np
 
 from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
-from cygrad.func.batched import dress, peel
+from cygrad._core.creation.factories import empty_like
+from cygrad.func.batched import dress, peel, restore, strip
 from cygrad.random.generator import current, own_generator
 
 __all__ = ["Entries", "drawing", "entries_of"]
@@ -50,8 +51,8 @@ class EntryGenerator:
         self.check()
         if level.randomness == "same":
             if function.__name__ == "weighted" and level in getattr(arguments[0], "levels", ()):
-                raise RuntimeError("vmap: Vmap does not currently support same randomness with a batched tensor input "
-                                   "during multinomial. Please use randomness='different'.")
+                raise RuntimeError("multinomial: entries with weights of their own cannot have the same positions "
+                                   "drawn (got randomness='same'). Use randomness='different'.")
             return function(self.outer, *arguments)
         levels = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
         name, first = function.__name__, arguments[0]
@@ -70,14 +71,18 @@ class EntryGenerator:
     def check(self):
         """Refuse to draw, if the level does."""
         if self.level.randomness == "error":
-            raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the "
-                               "'same' or 'different' randomness flags on vmap or perform the randomness operation out "
-                               "of vmap.")
+            raise RuntimeError("vmap: random numbers are drawn, and it was not said whether each entry gets its own "
+                               "(got randomness='error'). Give randomness='different' or 'same', or draw outside.")
 
     def different(self):
         """The levels that have numbers of their own for each entry."""
         outer = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
         return (*outer, self.level) if self.level.randomness == "different" else outer
+
+    def room(self, memory):
+        """Memory like a tensor for each entry."""
+        levels = list(self.different())
+        return restore(empty_like(strip(memory, levels)), levels)
 
     def __getattr__(self, name):
         self.check()

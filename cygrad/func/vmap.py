@@ -56,10 +56,9 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
             [10., 30., 50.]])
     """
     if randomness not in RANDOMNESS:
-        raise RuntimeError(f"vmap: Only allowed values for randomness are 'error', 'different', or 'same'. Got "
-                           f"{randomness!r}.")
+        raise RuntimeError(f"vmap: randomness must be 'error', 'different' or 'same' (got {randomness!r}).")
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size <= 0):
-        raise ValueError(f"vmap: chunk_size should be None or greater than 0 (got {chunk_size!r}).")
+        raise ValueError(f"vmap: chunk_size must be a positive integer or None (got {chunk_size!r}).")
     name = getattr(func, "__name__", type(func).__name__)
 
     @functools.wraps(func)
@@ -95,11 +94,11 @@ def _inputs(name, in_dims, args):
     """The leaves of the arguments, which dimension of each counts the entries, and their containers."""
     what = f"vmap({name}, in_dims={in_dims!r}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple, list)):
-        raise ValueError(f"{what}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure "
-                         f"of inputs, got: {type(in_dims)}.")
+        raise ValueError(f"{what}: in_dims must be an integer, or containers of them like those of the arguments (got "
+                         f"{type(in_dims).__name__}).")
     if not args:
-        raise ValueError(f"{what}: got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
-                         "function with no inputs.")
+        raise ValueError(f"{what}: there is no argument whose entries could be counted (got none by position). Pass "
+                         "tensors.")
     leaves, spec = tree_flatten(args)
     dims = spread(in_dims if isinstance(in_dims, int) else tuple(in_dims), args, what)
     found = []
@@ -108,11 +107,11 @@ def _inputs(name, in_dims, args):
             found.append(None)
             continue
         if not isinstance(leaf, Tensor):
-            raise ValueError(f"{what}: Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot "
-                             "vmap over non-Tensor arguments, please use None as the respective in_dim.")
+            raise ValueError(f"{what}: only Tensors have dimensions (got in_dim {dim} for a {type(leaf).__name__}). "
+                             "Give None for it.")
         if not -leaf.ndim <= dim < leaf.ndim:
-            raise ValueError(f"{what}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
-                             f"{leaf.ndim} so expected in_dim to satisfy -{leaf.ndim} <= in_dim < {leaf.ndim}.")
+            raise ValueError(f"{what}: in_dim is out of range (got {dim} for a Tensor of {leaf.ndim} dimensions, "
+                             f"expected an integer from {-leaf.ndim} to {leaf.ndim - 1}).")
         found.append(dim % leaf.ndim)
     return leaves, found, spec
 
@@ -123,8 +122,8 @@ def _size(name, leaves, dims):
         raise ValueError(f"vmap({name}, ...)(<inputs>): all in_dims are None (got nothing to count the entries by). At "
                          "least one input needs a dimension.")
     if len(sizes) > 1:
-        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                         f"{sorted(sizes)} for the mapped dimension.")
+        raise ValueError(f"vmap: the dimensions that count the entries differ in size (got {sorted(sizes)}). All "
+                         "arguments need the same number of entries.")
     return sizes.pop()
 
 
@@ -143,13 +142,13 @@ def _collected(results, name, out_dims, level):
     made = []
     for result, dim in zip(found, dims, strict=True):
         if not isinstance(result, Tensor):
-            raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)}. Did you "
-                             "mean to set out_dims= to None for output?")
+            raise ValueError(f"vmap({name}, ...): the function must give Tensors only (got {type(result).__name__}). "
+                             "Leave out what is none.")
         value = value_at(result, level)
         if dim is None:
             if value is not None:
-                raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None "
-                                 "(got a result that depends on the entry). Give it a dimension.")
+                raise ValueError(f"vmap({name}, ...): a result whose out_dim is None must be the same for all entries "
+                                 "(got one that depends on the entry). Give it a dimension.")
             made.append(result)
             continue
         if not -result.ndim - 1 <= dim <= result.ndim:

@@ -244,6 +244,12 @@ def current():
     return getattr(_own, "generator", None) or default_generator
 
 
+def room(memory):
+    """Memory that random numbers are to be written to: under `vmap` for those of each entry, if they differ."""
+    generator = current()
+    return generator.room(memory) if generator.algorithm == "vmap" else memory
+
+
 @contextmanager
 def own_generator(generator):
     """Let a generator stand for the default one, on this thread and during a block."""

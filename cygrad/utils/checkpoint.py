@@ -299,9 +299,8 @@ class Frame:
         calls = running()
         if holder.tensor is None:
             if calls and calls[0] == holder.asked_in:
-                raise CheckpointError("checkpoint: Unpack is being triggered for a tensor that was either never "
-                                      "recomputed, or already unpacked once (got a second ctx.saved_tensors in one "
-                                      "backward). Ask once, and keep what it gives in a variable.")
+                raise CheckpointError("checkpoint: a saved tensor was handed out already in this backward (got a "
+                                      "second ctx.saved_tensors). Ask once, and keep what it gives in a variable.")
             self.compute_again()
             if holder.tensor is None:
                 raise CheckpointError("checkpoint: fewer tensors were saved when the function was computed again than "

@@ -133,6 +133,17 @@ class TestRandomNumbers:
         found, _ = self.drawn("same", draw, x)
         assert (found[0] == found[1]).all() and (found[1] == found[2]).all()
 
+    @pytest.mark.parametrize("drop", [
+        cygrad.nn.functional.dropout, cygrad.nn.functional.dropout1d,
+        lambda x: cygrad.nn.functional.alpha_dropout(x, training=True),
+        lambda x: cygrad.nn.functional.rrelu(-x, training=True)], ids=range(4))
+    @pytest.mark.parametrize("batched", [False, True])
+    def test_noise_for_what_is_the_same_for_all(self, drop, batched):
+        x = cygrad.ones(30, 20)
+        found, _ = self.drawn("different", lambda _, x: drop(x), cygrad.ones(2), x.expand(2, 30, 20) if batched else x,
+                              in_dims=(0, 0 if batched else None))
+        assert found.shape == (2, 30, 20) and not (found[0] == found[1]).all()
+
     def test_weights_of_their_own(self):
         weights = cygrad.eye(3, 50)
         found, _ = self.drawn("different", lambda x: cygrad.multinomial(x, 4, replacement=True), weights)

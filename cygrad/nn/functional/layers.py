@@ -5,6 +5,7 @@ import math
 import cygrad
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
+from cygrad.random.generator import room
 
 __all__ = ["bilinear", "dropout", "linear", "normalize", "one_hot", "pad"]
 
@@ -46,7 +47,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
     if not training or p == 0 or input.numel() == 0:
         return input
     with cygrad.no_grad():
-        noise = cygrad.zeros_like(input) if p == 1 else cygrad.empty_like(input).bernoulli_(1 - p).div_(1 - p)
+        noise = cygrad.zeros_like(input) if p == 1 else room(cygrad.empty_like(input)).bernoulli_(1 - p).div_(1 - p)
     return input.mul_(noise) if inplace else input * noise
 
 

@@ -4,6 +4,7 @@ import cygrad
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import celu, elu, hardtanh, leaky_relu, selu, write_into
 from cygrad.operators import OPERATORS
+from cygrad.random.generator import room
 
 __all__ = ["celu_", "elu_", "hardshrink", "hardsigmoid", "hardswish", "hardtanh_", "leaky_relu_", "prelu", "rrelu",
            "rrelu_", "selu_", "softshrink", "threshold", "threshold_"]
@@ -209,7 +210,8 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     with cygrad.no_grad():
-        slopes = cygrad.empty_like(input).uniform_(lower, upper) if upper > lower else cygrad.full_like(input, lower)
+        slopes = (room(cygrad.empty_like(input)).uniform_(lower, upper) if upper > lower
+                  else cygrad.full_like(input, lower))
     return write_into(input, _prelu, slopes) if inplace else _prelu(input, slopes)
 
 
