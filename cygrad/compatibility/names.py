@@ -58,7 +58,7 @@ HOMES = {
     "fork": (f"{_HERE}.jit", "fork"), "wait": (f"{_HERE}.jit", "wait"), "to_dlpack": ("cygrad.utils.dlpack", "="),
     **dict.fromkeys(("DisableTorchFunctionSubclass", "DisableTorchFunction", "_assert", "_assert_async", "_check",
                      "_shape_as_tensor", "binomial", "has_lapack", "has_mkl", "has_openmp", "has_spectral",
-                     "init_num_threads", "legacy_contiguous_format", "poisson",
+                     "init_num_threads", "legacy_contiguous_format", "pca_lowrank", "poisson", "svd_lowrank",
                      "sym_ite", "sym_sum", "thread_safe_generator", "while_loop", "cond", "lobpcg"),
                     (f"{_HERE}.internal", "=")),
     "SymInt": ("builtins", "int"),

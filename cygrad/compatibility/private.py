@@ -227,7 +227,7 @@ class Backend(str):
     """The name of a way of communicating."""
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
-    backend_list = [UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL]
+    backend_list = (UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL)
 
     def __new__(cls, name):
         return super().__new__(cls, name.lower())
