@@ -37,7 +37,7 @@ HOMES = {
                      "is_distributed", "range", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt",
                      "typename", "compiled_with_cxx11_abi", "is_vulkan_available", "histogramdd", "narrow_copy"),
                     (f"{_HERE}.functions", "=")),
-    "torch": ("cygrad", ""),
+    "torch": ("cygrad", ""), **dict.fromkeys(("pca_lowrank", "svd_lowrank"), (f"{_HERE}.internal", "=")),
     **dict.fromkeys((
         "affine_grid_generator", "alpha_dropout", "alpha_dropout_", "batch_norm", "constant_pad_nd", "conv_tbc",
         "convolution", "detach", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_",
@@ -94,12 +94,18 @@ REASONS = {
 }
 
 
+# Types that programs mention in annotations and ask for with `isinstance`; to make one is an error.
+MENTIONED = {"Event", "Graph", "Node", "PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "Stream", "Value"}
+
+
 def find(name):
     """What a name of the namespace stands for that `cygrad` itself does not have; AttributeError if nothing does."""
     if name in HOMES:
         module, part = HOMES[name]
         module = importlib.import_module(module)
         return module if not part else getattr(module, name if part == "=" else part)
+    if name in MENTIONED:
+        return importlib.import_module("cygrad.compatibility.absent").placeholder(f"torch.{name}")
     found = _made(name) or importlib.import_module("cygrad.compatibility.absent").module(f"torch.{name}")
     if found is None and name.endswith("_") and not name.startswith("_"):
         found = getattr(importlib.import_module("cygrad").Tensor, name, None)      # resize_(x, ...) is x.resize_(...)
