@@ -193,8 +193,9 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
         "    def __getitem__(self, key: Any, /) -> Tensor: ...",
         "    def __setitem__(self, key: Any, value: Any, /) -> None: ...",
         "    def __array__(self, dtype: Any = None, copy: _bool | None = None) -> _numpy.ndarray: ...",
-        *[f"    def __{name}__(self, *args: Any, **options: Any) -> Any: ..."
-          for name in ("array_ufunc", "array_function", "array_namespace")],
+        *[f"    def __{name}__(self, *args: Any, **options: Any) -> Any: ..." for name in ("array_namespace", "rdiv")],
+        "    def __array_ufunc__(self, ufunc: _numpy.ufunc, method: str, *inputs: Any, **options: Any) -> Any: ...",
+        "    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any: ...",
         "    @property\n    def __array_interface__(self) -> dict[str, Any]: ...",
         "    def __dlpack__(self, *, stream: None = None, max_version: tuple[_int, _int] | None = None,",
         "                   dl_device: tuple[_int, _int] | None = None, copy: _bool | None = None) -> Any: ...",

@@ -49,7 +49,7 @@ def lstsq(a, b, rcond=None):
     m, n = a.shape
     values = c.linalg.svdvals(a)
     if rcond is None:
-        rcond = c.finfo(a.dtype).eps * max(m, n)
+        rcond = float(np.finfo(a.dtype.numpy_dtype).eps) * max(m, n)
     rank = int((values > rcond * values[0]).sum()) if values.numel() else 0
     right = b.unsqueeze(1) if b.ndim == 1 else b
     full = rank == min(m, n)

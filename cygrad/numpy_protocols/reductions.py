@@ -16,7 +16,7 @@ def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
     a = widened(a, dtype)
     if where is not True:
         a = c.where(as_tensor(where), a, c.zeros((), dtype=a.dtype))
-    result = c.sum(a, axes(a, axis), keepdims) if axis != () else a
+    result = cast(c.sum(a, axes(a, axis), keepdims), a.dtype) if axis != () else a
     return result if initial is None else result + initial
 
 
@@ -26,7 +26,7 @@ def prod(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
     if where is not True:
         a = c.where(as_tensor(where), a, c.ones((), dtype=a.dtype))
     flat, restore = merged(a, axis)
-    result = restore(c.prod(flat, -1), keepdims)
+    result = cast(restore(c.prod(flat, -1), keepdims), a.dtype)
     return result if initial is None else result * initial
 
 
@@ -54,11 +54,11 @@ def _extremum(name, pair, worst):
 
 
 def _least(dtype):
-    return -np.inf if dtype.is_floating_point else 0 if dtype is c.bool else c.iinfo(dtype).min
+    return -np.inf if dtype.is_floating_point else 0 if dtype is c.bool else np.iinfo(dtype.numpy_dtype).min
 
 
 def _greatest(dtype):
-    return np.inf if dtype.is_floating_point else 1 if dtype is c.bool else c.iinfo(dtype).max
+    return np.inf if dtype.is_floating_point else 1 if dtype is c.bool else np.iinfo(dtype.numpy_dtype).max
 
 
 max = _extremum("max", c.maximum, _least)
@@ -179,7 +179,8 @@ argmax, argmin = _place("argmax"), _place("argmin")
 def _running(name):
     def running(a, axis=None, dtype=None):
         a = widened(a, dtype)
-        return getattr(c, name)(a.reshape(-1), 0) if axis is None else getattr(c, name)(a, axes(a, axis)[0])
+        a, axis = (a.reshape(-1), 0) if axis is None else (a, axes(a, axis)[0])
+        return cast(getattr(c, name)(a, axis), a.dtype)
     running.__name__ = running.__qualname__ = name
     return rows(running)
 

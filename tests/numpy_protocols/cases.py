@@ -22,7 +22,8 @@ VALUES = {
     "z": _distinct(4) + 1j * _distinct(4), "Z": _distinct(3, 3) + 1j * _distinct(3, 3) + 3 * np.eye(3),
     # without gradients
     "f": _distinct(5).astype(np.float32), "k": np.array([3, 1, 2, 0, 5]), "K": np.arange(12).reshape(3, 4) * 7 % 5,
-    "k8": np.array([3, -1, 2, 0, 5], np.int8), "k32": np.array([3, 1, 2, 0, 5], np.int32),
+    "k8": np.array([3, -1, 2, 0, 5], np.int8),
+    "u8": np.array([3, 1, 200, 0, 255], np.uint8), "k32": np.array([3, 1, 2, 0, 5], np.int32),
     "m": _distinct(3, 4) > 1.2, "mv": np.array([True, False, True, True, False]),
     "n": np.array([[0.5, np.nan, 1.5, 0.25], [np.nan, np.nan, 2.0, 1.0], [0.1, 0.2, 0.3, 0.7]]),
     "i": np.array([2, 0, 1]), "zeros_": np.array([0.0, 0.0, 1.0, 2.0, 0.0]),
