@@ -24,18 +24,18 @@ def per_sample_grad(losses, parameters):
     """
     The gradients of the loss of each sample, after one call of a model for the whole batch.
 
-    One backward gives the gradients of the outputs of all layers; from these and what the layers have saved, the gradients of
-    their parameters are computed for each sample, not summed. So it knows what `func.vmap` of `func.grad` finds, for layers
-    whose samples do not meet each other: linear, convolution, layer and group normalization, embedding, recurrent ones,
-    and products and sums with parameters.
+    One backward gives the gradients of the outputs of all layers; from these and what the layers have saved, the
+    gradients of their parameters are computed for each sample, not summed. So it knows what `func.vmap` of `func.grad`
+    finds, for layers whose samples do not meet each other: linear, convolution, layer and group normalization,
+    embedding, recurrent ones, and products and sums with parameters.
 
     Parameters
     ----------
     losses : Tensor of shape (n,)
         The loss of each sample.
     parameters : iterable of Tensor
-        Leaves that the losses depend on, each used by layers whose outputs count the samples in their first dimension (in the
-        second one, for sequences before batches).
+        Leaves that the losses depend on, each used by layers whose outputs count the samples in their first dimension
+        (in the second one, for sequences before batches).
 
     Returns
     -------
@@ -111,8 +111,8 @@ def _row(node):
     operator = node._operator() if isinstance(node, NativeNode) else None
     if operator is None or "batch_norm" in operator.name or operator.row["list"] or TENSORS in [
             kind for name, kind, *_ in operator.row["arguments"] if name in operator.formulas]:
-        raise RuntimeError(f"per_sample_grad: {node.name()} has no gradients of single samples (got a parameter that it "
-                           "uses). Use vmap(grad(...)) of cygrad.func.")
+        raise RuntimeError(f"per_sample_grad: {node.name()} has no gradients of single samples (got a parameter that "
+                           "it uses). Use vmap(grad(...)) of cygrad.func.")
     return operator
 
 
