@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad.autograd import gradcheck, gradgradcheck
+from cygrad.autograd import Function, gradcheck, gradgradcheck
 from cygrad.autograd.gradcheck import GradcheckError
 
 FAST = pytest.mark.parametrize("fast_mode", [False, True])
@@ -343,3 +343,41 @@ def test_wrong_batched_tangents_are_found(monkeypatch):
 def test_the_error_is_a_runtime_error():
     assert issubclass(GradcheckError, RuntimeError)
     assert cygrad.autograd.gradcheck is gradcheck
+
+
+@pytest.mark.parametrize(("what", "change"), [("shape", lambda x: x[:1 + int(x[0] > 0.5)] * 1),
+                                              ("dtype", lambda x: x.to(x.dtype if x[0] > 0.5 else cygrad.float32))])
+def test_outputs_that_depend_on_values(what, change):
+    x = cygrad.tensor([0.5, 0.7], dtype=cygrad.float64, requires_grad=True)
+    with pytest.raises(AssertionError, match=f"the {what} of output 0 depends on the values"):
+        gradcheck(change, x)
+
+
+class NeedsBoth(Function):
+    """Its rule of forward mode takes a missing tangent for another one."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_forward(x, y)
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, y = ctx.saved_tensors
+        return (None, None) if grad is None else (grad * y, grad * x)
+
+    @staticmethod
+    def jvp(ctx, x_tangent, y_tangent):
+        x, y = ctx.saved_tensors
+        return (cygrad.ones_like(x) if x_tangent is None else x_tangent * y) + (
+            0 if y_tangent is None else y_tangent * x)
+
+
+def test_missing_tangents_count_as_zeros():
+    x, y = real(2), real(2)
+    with pytest.raises(GradcheckError, match=r"only the inputs \[1\] have one"):
+        gradcheck(NeedsBoth.apply, (x, y), check_forward_ad=True)
+    assert gradcheck(NeedsBoth.apply, (x, y), check_forward_ad=True, check_undefined_grad=False)
+    assert gradcheck(lambda x, y: x * y.sin(), (x, y), check_forward_ad=True)

@@ -44,13 +44,21 @@ def test_several_results():
     assert values.tolist() == [3, 4] and places.tolist() == [1, 0]
 
 
-def test_overlapping_memory_is_read_first():
+def test_overlapping_memory():
     x = cygrad.arange(4.0)
-    cygrad.add(x[:3], 1, out=x[1:])
-    assert x.tolist() == [0, 1, 2, 3]
+    for call in (lambda: cygrad.add(x[:3], 1, out=x[1:]), lambda: cygrad.cat([x[2:], x[:2]], out=x)):
+        with pytest.raises(RuntimeError, match="elements of out share one place in memory"):
+            call()
     x = cygrad.arange(4.0)
-    cygrad.cat([x[2:], x[:2]], out=x)
-    assert x.tolist() == [2, 3, 0, 1]
+    for call in (lambda: cygrad.cat([x[2:], x[:2]], out=x), lambda: cygrad.index_select(
+            x, 0, cygrad.arange(4).flip(0), out=x)):
+        with pytest.raises(RuntimeError, match="elements of out share one place in memory"):
+            call()
+    assert cygrad.add(x, 1, out=x).tolist() == [1, 2, 3, 4]
+    pairs = x.view(2, 2)                                   # no element of one column is one of the other
+    cygrad.add(pairs[:, 0], 1, out=pairs[:, 1])
+    assert x.tolist() == [1, 2, 3, 4]
+    assert cygrad.take(x, cygrad.tensor([3, 2]), out=x[:2]).tolist() == x.tolist()[:2] == [4, 3]
     with pytest.raises(RuntimeError, match="share one place in memory"):
         cygrad.add(cygrad.ones(3), 1, out=cygrad.zeros(1).expand(3))
 
@@ -60,6 +68,8 @@ def test_another_dtype():
     assert cygrad.mul(cygrad.ones(2), 1.5, out=out).tolist() == [1.5, 1.5]
     with pytest.raises(RuntimeError, match="cannot be cast"):
         cygrad.mul(cygrad.ones(2), 1.5, out=cygrad.zeros(2, dtype=cygrad.int64))
+    with pytest.raises(RuntimeError, match="cannot be cast"):
+        cygrad.index_select(cygrad.ones(2), 0, cygrad.tensor([0]), out=cygrad.zeros(1, dtype=cygrad.float64))
     for call in (lambda: cygrad.multinomial(cygrad.ones(2), 1, out=cygrad.zeros(1)),
                  lambda: cygrad.aminmax(cygrad.ones(2, 2), dim=0, out=(cygrad.zeros(2), cygrad.zeros(2).double())),
                  lambda: cygrad.complex(cygrad.ones(1), cygrad.ones(1), out=cygrad.zeros(1).cdouble())):

@@ -1,9 +1,9 @@
 """Anomaly mode: for debugging, backward tells which line of the forward an error or a nan comes from."""
 
 import functools
-import warnings
 
 from cygrad._core.engine.anomaly import anomaly_state, set_anomaly_state
+from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
@@ -85,8 +85,7 @@ class detect_anomaly(_Anomaly):
 
     def __init__(self, check_nan=True):
         super().__init__(True, check_nan)
-        warnings.warn("Anomaly detection has been enabled. It makes everything slower and is meant for debugging.",
-                      stacklevel=2)
+        warn_user("Anomaly detection has been enabled. It makes everything slower and is meant for debugging.")
 
 
 class set_detect_anomaly(_Anomaly):

@@ -5,12 +5,11 @@ w = u + iv as u and v; the gradient of u with respect to z is du/dx + i du/dy, w
 vector 1, and that of v what it gives for the vector i. So one comparison serves real and complex functions.
 """
 
-import warnings
-
 import numpy as np
 
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.autograd.function import Function
 from cygrad.autograd.gradcheck_forward import ForwardCheck
 from cygrad.autograd.run import grad
@@ -219,8 +218,8 @@ def _checked_inputs(inputs):
         if not isinstance(value, Tensor) or not value.requires_grad:
             continue
         if str(value.dtype).rpartition(".")[2] not in ("float64", "complex128"):
-            warnings.warn(f"gradcheck: input {number} is not of double precision (got {value.dtype}). Differences are "
-                          "hardly exact enough; use float64 or complex128.", UserWarning, stacklevel=3)
+            warn_user(f"gradcheck: input {number} is not of double precision (got {value.dtype}). Differences are "
+                      "hardly exact enough; use float64 or complex128.")
         if any(step == 0 and size > 1 for step, size in zip(value.stride(), value.shape, strict=True)):
             raise RuntimeError(f"gradcheck: elements of input {number} share memory (got strides {value.stride()} for "
                              f"shape {tuple(value.shape)}). Call contiguous() on it first.")

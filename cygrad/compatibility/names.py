@@ -37,7 +37,7 @@ HOMES = {
                      "is_distributed", "range", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt",
                      "typename", "compiled_with_cxx11_abi", "is_vulkan_available", "histogramdd", "narrow_copy"),
                     (f"{_HERE}.functions", "=")),
-    "torch": ("cygrad", ""),
+    "torch": ("cygrad", ""), **dict.fromkeys(("pca_lowrank", "svd_lowrank"), (f"{_HERE}.internal", "=")),
     **dict.fromkeys((
         "affine_grid_generator", "alpha_dropout", "alpha_dropout_", "batch_norm", "constant_pad_nd", "conv_tbc",
         "convolution", "detach", "dropout", "dropout_", "embedding", "embedding_bag", "embedding_renorm_",

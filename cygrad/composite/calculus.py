@@ -58,6 +58,8 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     if n < 0:
         raise RuntimeError(f"diff: n must not be negative (got {n}).")
     dim = _wrapped("diff", input, dim)
+    if n == 0:
+        return into("diff", operators.clone(input), out)
     parts = [part for part in (prepend, input, append) if part is not None]
     result = operators.cat(parts, dim) if len(parts) > 1 else input
     subtract = operators.ne if str(input.dtype).endswith(".bool") else operators.sub

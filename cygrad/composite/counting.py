@@ -300,7 +300,8 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     else:
         if bins <= 0:
             raise RuntimeError(f"histogram: the number of bins must be positive (got {bins}).")
-        low, high = _limits("histogram", values, *((0, 0) if range is None else range))
+        usual = (0, 0) if values.numel() else (0, 1)
+        low, high = _limits("histogram", values, *(usual if range is None else range))
         edges = linspace(low, high, bins + 1, dtype=input.dtype)
     if weight is None:
         weights = ones(values.shape[0], dtype=input.dtype)

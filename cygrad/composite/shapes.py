@@ -1,7 +1,6 @@
 """Functions that change or combine shapes, composed of the view operators of the table."""
 
 import functools
-import warnings
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from cygrad._core.arrays.size import Size
 from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
 
@@ -369,8 +369,8 @@ def _unique_slices(input, dim):
 def _all_reversed(self):
     """The dimensions in reverse order; for a matrix its transpose."""
     if self.ndim not in (0, 2):
-        warnings.warn(f"T: reversing the dimensions of a tensor of shape {tuple(self.shape)} is deprecated. Use mT "
-                      "for batches of matrices, or permute().", UserWarning, stacklevel=2)
+        warn_user(f"T: reversing the dimensions of a tensor of shape {tuple(self.shape)} is deprecated. Use mT "
+                  "for batches of matrices, or permute().")
     return operators.transpose_all(self)
 
 

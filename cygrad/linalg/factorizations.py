@@ -220,7 +220,7 @@ def _reflections(operation, A, tau):
     if tau.ndim != A.ndim - 1 or tuple(tau.shape[:-1]) != tuple(A.shape[:-2]) or tau.shape[-1] > A.shape[-1]:
         raise RuntimeError(f"{operation}: tau must have a number for each of the first columns of the matrices (got "
                            f"shapes {tuple(A.shape)} and {tuple(tau.shape)}).")
-    if A.shape[-2] < A.shape[-1]:
+    if A.shape[-2] < (tau.shape[-1] if operation == "ormqr" else A.shape[-1]):
         raise RuntimeError(f"{operation}: the matrices must have at least as many rows as columns (got shape "
                            f"{tuple(A.shape)}).")
     A = operators.narrow(A, -1, 0, tau.shape[-1])

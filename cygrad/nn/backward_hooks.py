@@ -1,8 +1,7 @@
 """Backward hooks of modules: what watches the gradients of one call's inputs and outputs."""
 
-import warnings
-
 from cygrad import Tensor, is_grad_enabled
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.autograd import Function
 from cygrad.autograd.per_backward import PerBackward
 
@@ -53,8 +52,8 @@ class BackwardHooks:
     def watch_outputs(self, result):
         """The result, watched likewise."""
         if not isinstance(result, (Tensor, tuple)):
-            warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
-                          f"but received {type(result)}", stacklevel=4)
+            warn_user("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
+                      f"but received {type(result)}")
             return result
         results = (result,) if isinstance(result, Tensor) else result
         self.n_outputs = len(results)
@@ -83,8 +82,8 @@ class BackwardHooks:
         return [grads[position] for position in self.inputs]
 
     def _without_inputs(self, grad_outputs):
-        warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs since "
-                      f"no inputs require gradients (of {type(self.module).__name__}).", stacklevel=2)
+        warn_user("Full backward hook is firing when gradients are computed with respect to module outputs since "
+                  f"no inputs require gradients (of {type(self.module).__name__}).")
         for hook in self.after:
             result = hook(self.module, (None,) * self.n_inputs, grad_outputs)
             if result is not None and not (isinstance(result, tuple) and all(item is None for item in result)):

@@ -1,9 +1,8 @@
 """Changing the dtype, the place and the order in memory of everything that a module holds."""
 
-import warnings
-
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.autograd.graph import increment_version
 
 __all__ = ["apply_to_all", "mover"]
@@ -28,7 +27,7 @@ def mover(args, kwargs):
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(f"to: parameters can only become floating point or complex (got {dtype}).")
     if dtype is not None and dtype.is_complex:
-        warnings.warn("to: complex parameters are new; not all modules work with them.", stacklevel=3)
+        warn_user("to: complex parameters are new; not all modules work with them.")
     if dtype is None and device is None and memory_format is None:
         return None
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 
 from cygrad import Tensor
 from cygrad._core.graph.node import RemovableHandle
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.nn.backward_hooks import BackwardHooks
 from cygrad.nn.registry import LiveDict
 
@@ -189,4 +189,4 @@ def _run_always(pending, module, args, kwargs, result):
         try:
             hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
         except Exception as error:
-            warnings.warn(f"forward hook: a hook with always_call=True failed as well: {error!r}", stacklevel=4)
+            warn_user(f"forward hook: a hook with always_call=True failed as well: {error!r}")

@@ -2,9 +2,9 @@
 
 import functools
 import math
-import warnings
 
 import cygrad
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.operators import OPERATORS
 
 __all__ = ["calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",
@@ -227,7 +227,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     Tensor
     """
     if 0 in tensor.shape:
-        warnings.warn("kaiming_uniform_: there is nothing to fill (the tensor has no elements).", stacklevel=2)
+        warn_user("kaiming_uniform_: there is nothing to fill (the tensor has no elements).")
         return tensor
     bound = math.sqrt(3.0) * _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_uniform_")
     return uniform_(tensor, -bound, bound, generator)
@@ -252,7 +252,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     Tensor
     """
     if 0 in tensor.shape:
-        warnings.warn("kaiming_normal_: there is nothing to fill (the tensor has no elements).", stacklevel=2)
+        warn_user("kaiming_normal_: there is nothing to fill (the tensor has no elements).")
         return tensor
     return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_normal_"), generator)
 
@@ -360,8 +360,7 @@ def _older(name):
 
     @functools.wraps(function)
     def deprecated(*args, **kwargs):
-        warnings.warn(f"nn.init.{name} is now deprecated in favor of nn.init.{name}_. Use the new name.", FutureWarning,
-                      stacklevel=2)
+        warn_user(f"nn.init.{name} is now deprecated in favor of nn.init.{name}_. Use the new name.", FutureWarning)
         return function(*args, **kwargs)
 
     deprecated.__name__ = deprecated.__qualname__ = name

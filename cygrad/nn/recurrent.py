@@ -1,9 +1,9 @@
 """Recurrent layers: over whole sequences, in several layers and both directions."""
 
 import math
-import warnings
 
 import cygrad
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.nn import functional as F
 from cygrad.nn import init
 from cygrad.nn.functional.recurrent import run_direction
@@ -77,9 +77,8 @@ class RNNBase(Module):
             raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element "
                              f"being zeroed (got {dropout!r})")
         if dropout > 0 and num_layers == 1:
-            warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                          f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
-                          stacklevel=3)
+            warn_user("dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                      f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}")
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if size <= 0:
                 raise ValueError(f"{name} must be greater than zero")

@@ -1,8 +1,7 @@
 """What is checked about the parameters and options of a group."""
 
-import warnings
-
 from cygrad import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters", "sparse_gradients"]
 
@@ -30,8 +29,8 @@ def names_and_parameters(params, differentiable=False):
             raise ValueError("add_param_group: can't optimize a non-leaf Tensor (got one made by "
                              f"{param.grad_fn.name()}).")
     if len(set(params)) != len(params):
-        warnings.warn("add_param_group: a parameter group with duplicate parameters; each would be changed "
-                      "once for each time it is there.", stacklevel=5)
+        warn_user("add_param_group: a parameter group with duplicate parameters; each would be changed "
+                  "once for each time it is there.")
     return names, params
 
 

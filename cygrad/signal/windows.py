@@ -18,7 +18,7 @@ _PARAMETERS = """
 {own}    sym : bool, default True
         Whether the window is symmetric; else it is one to be repeated.
     dtype : dtype, optional
-        Floating.
+        float32 or float64.
     layout, device : optional
         Accepted and without effect.
     requires_grad : bool, default False
@@ -35,8 +35,11 @@ def _window(function, own="", **defaults):
     def window(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False, **options):
         name = function.__name__
         dtype = cygrad.get_default_dtype() if dtype is None else dtype
-        if M < 0 or not dtype.is_floating_point:
-            raise ValueError(f"{name}: the length must not be negative and the dtype floating (got {M} and {dtype}).")
+        if M < 0 or dtype not in (cygrad.float32, cygrad.float64):
+            raise ValueError(f"{name}: the length must not be negative and the dtype float32 or float64 (got {M} and "
+                             f"{dtype}).")
+        if layout is not None and layout is not cygrad.strided:
+            raise ValueError(f"{name}: is implemented for strided tensors only (got {layout}).")
         unknown = set(options) - set(defaults)
         if unknown:
             raise TypeError(f"{name}: unexpected arguments (got {sorted(unknown)}).")
@@ -61,6 +64,8 @@ def _cosines(k, last, a):
 
 def general_cosine(k, last, sym, a):
     """A sum of cosines, with the coefficients `a` and signs that alternate."""
+    if not len(a):
+        raise ValueError("general_cosine: coefficients cannot be empty (got none).")
     return _cosines(k, last, a)
 
 

@@ -458,3 +458,43 @@ def test_an_interrupt_while_a_level_ends_leaves_none():
         raise KeyboardInterrupt
     with dual_level():                       # would be refused inside another one
         pass
+
+
+def test_tangents_are_copied_unless_they_lie_alike():
+    with dual_level():
+        primal, tangent = cygrad.ones(3), cygrad.ones(3)
+        assert unpack_dual(make_dual(primal, tangent)).tangent is tangent
+        for other in (cygrad.ones(6)[:3], cygrad.ones(6)[::2], cygrad.ones(1).expand(3)):
+            held = unpack_dual(make_dual(cygrad.ones(3), other)).tangent
+            assert held.tolist() == [1, 1, 1] and held.data_ptr() != other.data_ptr()
+
+
+def test_tangents_of_another_dtype():
+    with dual_level():
+        for dtype in (cygrad.float64, cygrad.float32):
+            dual = make_dual(cygrad.ones(2, dtype=cygrad.complex64), cygrad.ones(2, dtype=dtype))
+            assert unpack_dual(dual).tangent.dtype is dtype
+
+
+def test_tangents_have_no_tangents():
+    with dual_level():
+        dual = make_dual(tensor(1), tensor(1))
+        with pytest.raises(RuntimeError, match="the tangent has a tangent itself"):
+            make_dual(tensor(2), dual)
+
+
+def test_without_tangent_the_primal_is_a_view():
+    x = tensor(1, 2)
+    with dual_level():
+        primal, tangent = unpack_dual(x)
+        assert tangent is None and primal is not x and primal._is_view() and primal.data_ptr() == x.data_ptr()
+
+
+def test_duals_print_their_tangent():
+    with dual_level():
+        dual = make_dual(cygrad.tensor([1.0]), cygrad.tensor([2.0]))
+        assert repr(dual) == "tensor([1.], tangent=tensor([2.]))"
+        result = dual * 2
+        assert unpack_dual(result).tangent is not None
+        result.detach_()
+        assert repr(result) == "tensor([2.])" and unpack_dual(result).tangent is None

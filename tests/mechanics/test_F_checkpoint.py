@@ -1,5 +1,6 @@
 """cygrad.utils.checkpoint."""
 
+import contextlib
 import gc
 import weakref
 
@@ -7,7 +8,15 @@ import pytest
 
 import cygrad
 from cygrad.autograd import grad
-from cygrad.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+from cygrad.utils.checkpoint import (
+    CheckpointError,
+    checkpoint,
+    checkpoint_sequential,
+    detach_variable,
+    noop_context_fn,
+    set_checkpoint_debug_enabled,
+    set_checkpoint_early_stop,
+)
 
 FLOAT = cygrad.float64
 FORMS = pytest.mark.parametrize("use_reentrant", [False, True])
@@ -173,6 +182,60 @@ def test_F3_sequential(use_reentrant, segments):
         assert cygrad.allclose(x.grad, expected[0]) and cygrad.allclose(layers[0].weight.grad, expected[1])
     with pytest.raises(ValueError, match="segments must lie between"):
         checkpoint_sequential(model, 6, x)
+
+
+def test_F3_stops_early_unless_told():
+    steps = []
+
+    def function(t):
+        y = t.sin().exp()
+        steps.append("after what is saved")
+        return y
+    for enable, count in ((True, 1), (False, 2)):
+        steps.clear()
+        with set_checkpoint_early_stop(enable):
+            out = checkpoint(function, leaf(1.0), early_stop=not enable)
+        out.sum().backward()
+        assert len(steps) == count
+
+
+def differing():
+    """A function that saves tensors of another shape the second time."""
+    times = []
+
+    def function(t):
+        times.append(1)
+        return t.sin() * 2 if len(times) == 1 else t[:1].sin() * 2
+    return function
+
+
+def test_F3_errors_list_what_was_saved():
+    with pytest.raises(CheckpointError, match=r"different metadata(.|\n)*position 0:\n    saved: \(2,\) .*float64"
+                                              r"(.|\n)*recomputed: \(1,\)(.|\n)*debug=True"):
+        checkpoint(differing(), leaf(1.0, 2.0)).sum().backward()
+    here = __file__.replace(".", r"\.")
+    for debug, block in ((True, None), (False, True)):
+        with set_checkpoint_debug_enabled(block):
+            out = checkpoint(differing(), leaf(1.0, 2.0), debug=debug)
+        with pytest.raises(CheckpointError, match=rf"saved by {here}:\d+: return t\.sin"):
+            out.sum().backward()
+
+
+def test_F3_reentrant_has_no_gradients_of_some_only():
+    for run in (lambda out, x: grad(out, x), lambda out, x: out.backward(inputs=[x])):
+        x = leaf(1.0)
+        with pytest.raises(RuntimeError, match="use_reentrant=True"):
+            run(checkpoint(cygrad.sin, x, use_reentrant=True).sum(), x)
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad"):
+        checkpoint(cygrad.sin, cygrad.ones(2), use_reentrant=True)
+
+
+def test_F3_names_of_other_programs():
+    assert all(isinstance(context, contextlib.nullcontext) for context in noop_context_fn())
+    x, y = detach_variable((leaf(1.0) * 2, 3))
+    assert x.is_leaf and x.requires_grad and y == 3
+    with pytest.raises(RuntimeError, match="only a tuple"):
+        detach_variable([1])
 
 
 def test_F3_saved_tensors_are_to_be_asked_for_once():

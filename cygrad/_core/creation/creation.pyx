@@ -1,7 +1,5 @@
 """Tensors from sizes, numbers, sequences and NumPy arrays."""
 
-import warnings
-
 import numpy as np
 
 from cygrad._core.arrays.placement import STRIDED
@@ -29,6 +27,7 @@ from cygrad._core.memory.errors cimport check
 from cygrad._core.threads.parallel cimport parallel_for
 
 from cygrad._core.table.operator import functions
+from cygrad._core.graph.user_warnings import warn_user
 
 cnp.import_array()
 
@@ -236,9 +235,8 @@ def tensor(data, *, dtype=None, device=None, bint requires_grad=False, pin_memor
     """
     cdef bint meta = check_place(device, None, pin_memory, "tensor")
     if isinstance(data, Tensor):
-        warnings.warn("tensor: to copy a tensor, x.detach().clone() is recommended (or "
-                      "x.detach().clone().requires_grad_(True)): it says what happens to the history",
-                      UserWarning, stacklevel=2)
+        warn_user("tensor: to copy a tensor, x.detach().clone() is recommended (or "
+                  "x.detach().clone().requires_grad_(True)): it says what happens to the history")
     return finish(tensor_from(data, dtype_or(dtype, -1, "tensor"), "tensor"), requires_grad, meta)
 
 
@@ -311,8 +309,8 @@ def from_numpy(array):
     """
     cdef Tensor result = wrap(array_from_numpy(array, False))
     if not array.flags.writeable:
-        warnings.warn("from_numpy: the array is read-only, so in-place operations on the tensor will be refused. "
-                      "Copy it with tensor(array) to have one that can be written to.", UserWarning, stacklevel=2)
+        warn_user("from_numpy: the array is read-only, so in-place operations on the tensor will be refused. "
+                  "Copy it with tensor(array) to have one that can be written to.")
     return result
 
 

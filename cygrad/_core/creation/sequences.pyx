@@ -4,8 +4,6 @@ Nested sequences are walked twice. The first walk finds the shape, down the firs
 dtype, over all of them; the second one writes the numbers and notices sequences of unequal lengths.
 """
 
-import warnings
-
 from numpy import asarray as as_ndarray, copyto as copy_into, empty, errstate as numpy_errors, not_equal
 
 cimport numpy as cnp
@@ -29,6 +27,7 @@ from cygrad._core.elementwise.copying cimport as_copy
 from cygrad._core.graph.tensor cimport Tensor, requires_grad
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.primitives.cast cimport number_to_cell
+from cygrad._core.graph.user_warnings import warn_user
 
 cnp.import_array()
 
@@ -157,8 +156,8 @@ cdef object _plain(object value, str operation):
             raise ValueError(f"{operation}: only one element tensors can be converted to Python scalars (got a "
                              f"tensor of shape {tuple(value.shape)}). Join tensors with stack() or cat().")
         if requires_grad(tensor):
-            warnings.warn(f"{operation}: a tensor that requires grad is copied without its history. "
-                          "Use stack() to keep it.", UserWarning, stacklevel=2)
+            warn_user(f"{operation}: a tensor that requires grad is copied without its history. "
+                      "Use stack() to keep it.")
         return numpy_view(tensor.array).reshape(())[()].item()
     if cnp.PyArray_CheckScalar(value) or (cnp.PyArray_Check(value) and cnp.PyArray_NDIM(value) == 0):
         return value.item()

@@ -27,9 +27,9 @@ from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.memory.atomic cimport atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.memory.storage cimport allocate, deallocate
+from cygrad._core.graph.user_warnings import warn_user
 
 from cygrad._core.graph.override import call_override
-import warnings
 
 cdef tuple _nothing = ()
 cdef object _default_setup_context = None
@@ -204,8 +204,8 @@ cdef int _check_dirty(FunctionNode node, tuple arguments, list outputs) except -
                                f"returned as output (got a {describe(tensor)}). The inputs that are changed in place "
                                "must all be outputs of the Function.")
         if not _holds(arguments, tensor):
-            warnings.warn(f"{node.name()}: only input Tensors should be given to ctx.mark_dirty(). If a Tensor is no "
-                          "input, there is no need to pass it.", stacklevel=4)
+            warn_user(f"{node.name()}: only input Tensors should be given to ctx.mark_dirty(). If a Tensor is no "
+                      "input, there is no need to pass it.")
     return 0
 
 

@@ -16,6 +16,7 @@ from cygrad._core.arrays.value cimport (
 from cygrad._core.dispatch.autocast cimport AUTOCASTING, AUTOCASTS, call_autocast
 from cygrad._core.dispatch.out_argument cimport check_out, write_out
 from cygrad._core.dispatch.tangents cimport InplaceStep, inplace_step, push_forward
+from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
 from cygrad._core.graph.boxing cimport box, frame_t, plain_object, unbox
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
@@ -163,20 +164,6 @@ cdef int _keep_results(NativeNode node, value_t *results) except -1:
 
 # ------------------------------------------------------------------------------------------------------ the general way
 
-cdef int64_t _size(frame_t *frame) noexcept:
-    """Elements that the arguments have: a rough measure of the work to come."""
-    cdef int i, j
-    cdef int64_t size = 0
-    for i in range(frame.n):
-        if frame.values[i].kind == ARRAY:
-            size += frame.values[i].of.array.size
-        elif frame.values[i].kind == ARRAYS:
-            for j in range(frame.values[i].count):
-                if frame.values[i].of.arrays[j] != NULL:
-                    size += frame.values[i].of.arrays[j].size
-    return size
-
-
 cdef inline program_t *_program(Operator operator) except NULL:
     if operator.descriptor.program == NULL:
         operator.ensure_program()
@@ -255,7 +242,7 @@ cdef object call(Operator operator, PyObject **arguments, object out):
             needed = _needed(op, &frame)
         if out is not None:
             check_out(operator, &frame, out, needed)
-        size = _size(&frame)
+        size = size_of(&frame)
         if needed:
             node = _record(operator, &frame, needed, 1)
         _run(operator, &frame, results, size)
@@ -387,7 +374,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
         check_inplace(tensor, name, needed != 0)
         if thread_state().dual_level:
             step = inplace_step(operator, &frame, _out_of_place)
-        size = _size(&frame)
+        size = size_of(&frame)
         if needed:
             if not op.compiled:
                 operator.compile()
@@ -439,7 +426,7 @@ cdef object _out_of_place(Operator operator, frame_t *frame):
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING
     try:
-        _run(operator, frame, results, _size(frame))
+        _run(operator, frame, results, size_of(frame))
         return _wrap_results(operator, frame, results, None)
     finally:
         for i in range(MAX_RESULTS):

@@ -6,8 +6,6 @@ recorded is one view, whatever its length; a recorded one is a chain of the view
 so that each step has its node and its derivative. The advanced part is the operator `index`.
 """
 
-import warnings
-
 from operator import index as python_index
 
 import numpy as np
@@ -35,10 +33,13 @@ from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.table.operator cimport Operator, table
 from cygrad._core.graph.override import call_override
 from cygrad._core.table.operator import functions
+from cygrad._core.graph.user_warnings import warn_user
 
 cnp.import_array()
 
 cdef extern from "Python.h":
+    ctypedef struct PySliceObject:
+        PyObject *step
     long long PyLong_AsLongLongAndOverflow(object, int *overflow) except? -1
     int PySlice_Unpack(object, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step)
@@ -170,8 +171,8 @@ cdef object plain_entry(object item):
         if (<Tensor>item).array.ndim == 0 and is_integral(code) and code != UINT8:
             return numpy_view((<Tensor>item).array).item()
         if code == UINT8:
-            warnings.warn("index: indexing with dtype uint8 is deprecated (it is taken for a mask); use bool for masks "
-                          "and int64 for positions", DeprecationWarning, stacklevel=2)
+            warn_user("index: indexing with dtype uint8 is deprecated (it is taken for a mask); use bool for masks "
+                      "and int64 for positions", DeprecationWarning)
             return wrap(array_from_numpy(np.asarray(numpy_view((<Tensor>item).array) != 0), False))
         if code != BOOL and not is_integral(code):
             raise IndexError(f"index: tensors used as indices must be integers or bool (got {item.dtype})")
@@ -338,9 +339,9 @@ cdef tuple as_entries(object key):
     """The key as a tuple of plain entries."""
     cdef bint plain = True
     if stands_for_tuple(key):
-        warnings.warn("index: a list that holds sequences, slices, None, ... or Tensors is read as a "
-                      "tuple; this will change, and it will be read as one Tensor. Write x[tuple(key)], or "
-                      "x[cygrad.tensor(key)].", UserWarning, stacklevel=2)
+        warn_user("index: a list that holds sequences, slices, None, ... or Tensors is read as a "
+                  "tuple; this will change, and it will be read as one Tensor. Write x[tuple(key)], or "
+                  "x[cygrad.tensor(key)].")
         key = tuple(key)
     if not PyTuple_Check(key):
         return (plain_entry(key),)
@@ -351,7 +352,9 @@ cdef tuple as_entries(object key):
 
 cdef inline bint is_backward(object item) except -1:
     """Is it a slice that runs from the end to the beginning?"""
-    return PySlice_Check(item) and item.step is not None and item.step < 0
+    if not PySlice_Check(item) or (<PySliceObject *>item).step == <PyObject *>None:
+        return False
+    return item.step < 0
 
 
 cdef bint any_backward(tuple entries) except -1:

@@ -1,20 +1,44 @@
 """The argument out=: results written to tensors that are there."""
 
 from libc.stdint cimport uint32_t
-from cygrad._core.arrays.array cimport array_empty_like, array_t, same_shape, shape_text
+from cygrad._core.arrays.array cimport array_empty_like, array_t, same_shape, shape_text, share_memory
 from cygrad._core.arrays.dtype cimport category, dtype_name
-from cygrad._core.arrays.value cimport value_t
+from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
 from cygrad._core.dispatch.tangents cimport has_tangents, tangent_of
 from cygrad._core.elementwise.elementwise cimport copy_into
+from cygrad._core.elementwise.iteration cimport same_place
+from cygrad._core.elementwise.memory_order cimport fills_its_memory
 from cygrad._core.graph.boxing cimport frame_t
 from cygrad._core.graph.inplace cimport bump_version, check_inplace
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
 from cygrad._core.graph.tensor cimport Tensor, requires_grad
 from cygrad._core.graph.tensor_identity cimport replace_array
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
-from cygrad._core.table.operator cimport LIST_RESULT, Operator
+from cygrad._core.table.operator cimport LIST_RESULT, MOVES, TENSOR, TENSORS, Operator, operator_t
 
 from cygrad._core.graph.user_warnings import warn_user
+
+
+cdef bint _chooses(const operator_t *op) noexcept:
+    """Does the operator move elements of some arguments to places that others say, as `gather` and `cat` do?"""
+    return op.flags & MOVES and op.n_arguments > 1 and (
+        op.arguments[0].kind == TENSORS or op.arguments[1].kind == TENSOR or op.arguments[2].kind == TENSOR)
+
+
+cdef bint _overlaps(const operator_t *op, const frame_t *frame, const array_t *out) noexcept:
+    """Does `out` lie over a part of an argument, or over all of one whose elements move, both without gaps?"""
+    cdef const value_t *value
+    cdef const array_t *array
+    cdef int i, k
+    for i in range(frame.n):
+        value = &frame.values[i]
+        for k in range(1 if value.kind == ARRAY else value.count if value.kind == ARRAYS else 0):
+            array = value.of.array if value.kind == ARRAY else value.of.arrays[k]
+            if (array != NULL and array.storage == out.storage and share_memory(array, out)
+                    and (_chooses(op) or not same_place(array, out)) and fills_its_memory(array)
+                    and fills_its_memory(out)):
+                return True
+    return False
 
 
 cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t needed) except -1:
@@ -25,6 +49,9 @@ cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t neede
             raise RuntimeError(f"{operator.name}: out= does not record gradients, but an argument requires grad. Use "
                                "the form without out=, or no_grad().")
         check_inplace(<Tensor>tensor, operator.name, False)
+        if _overlaps(&operator.descriptor, frame, (<Tensor>tensor).array):
+            raise RuntimeError(f"{operator.name}: elements of out share one place in memory with others of an argument."
+                               " Pass an out of its own, or clone() the argument.")
         if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
             raise NotImplementedError(f"{operator.name}: out= does not keep tangents, but out has one. Use the form "
                                       "without out=.")
@@ -45,7 +72,9 @@ cdef object write_out(Operator operator, value_t *results, object out):
     for i in range(n):
         target = <Tensor>targets[i]
         array = results[i].of.array
-        if category(array.dtype) > category(target.array.dtype):
+        if category(array.dtype) > category(target.array.dtype) or (
+                _chooses(&operator.descriptor) and operator.descriptor.arguments[0].kind != TENSORS
+                and array.dtype != target.array.dtype):
             raise RuntimeError(f"{operator.name}: the result cannot be cast to out (got a result of "
                                f"{dtype_name(array.dtype).decode()}, expected "
                                f"{dtype_name(target.array.dtype).decode()}). Use an out of the result's dtype.")

@@ -4,8 +4,7 @@ from cygrad._core.elementwise.nan_watch cimport holds_nan
 from cygrad._core.graph.modes cimport ANOMALY_NAN, ANOMALY_ON, thread_state
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor
-
-import warnings
+from cygrad._core.graph.user_warnings import warn_user
 
 
 cdef object explain(Node node, object error):
@@ -27,7 +26,7 @@ cdef object explain(Node node, object error):
             "No forward pass information is available." if stack is None else
             f"Traceback of forward call that induced the previous calculation:\n{''.join(stack)}")
     try:
-        warnings.warn(text, stacklevel=2)
+        warn_user(text)
     except Warning:                      # warnings are errors: the error of backward is what has to come out
         error.add_note(text)
 

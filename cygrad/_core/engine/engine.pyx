@@ -52,8 +52,6 @@ cdef enum:
     BRIEF_WORK = 1024       # getting it back
 
 
-
-
 cdef class GraphTask:
     """One call of backward: its plan and how it is to be run."""
 
@@ -320,28 +318,11 @@ set_node_call(_call_node)
 
 def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate, allow_unused):
     """
-    Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``.
+    Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``, whose arguments these are.
 
-    Parameters
-    ----------
-    operation : str
-        What the messages call it.
-    outputs : sequence of Tensor or GradientEdge
-    grads : sequence of Tensor or None
-        One per output.
-    keep, create : bool
-        Keep what nodes saved; record the backward itself.
-    inputs : sequence of Tensor or GradientEdge, or None
-        Restrict backward to what leads there.
-    accumulate : bool
-        Add to ``.grad``; else return the gradients of `inputs`.
-    allow_unused : bool
-        None instead of an error for inputs that are not reached.
-
-    Returns
-    -------
-    list of Tensor or None
-        The gradients of `inputs` unless `accumulate`.
+    `operation` is what the messages call it; `keep` and `create` are retain_graph and create_graph. With `accumulate` the
+    gradients of `inputs` are added to ``.grad``, else they are returned; `allow_unused` gives None for those that are not
+    reached.
     """
     return _enter(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
 
@@ -505,6 +486,8 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
         if item != NULL:
             if task.recorded:
                 result = task.captured[item.buffers + edge.output_nr]
+                if thread_state().dual_level < 0 and not grad_enabled() and result is not None:
+                    result = result.detach()           # as natively: no view of what has been computed on the way
             else:
                 array = task.plan.captured[item.buffers + edge.output_nr]
                 if array != NULL:

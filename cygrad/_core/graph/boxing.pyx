@@ -71,7 +71,7 @@ cdef int _check_numbers(Operator operator) except -1:
 
 
 cdef int[4] _refusals = [REFUSES_BOOL, REFUSES_INTEGERS, REFUSES_REALS, REFUSES_COMPLEX]      # by category
-cdef int _all_refusals = REFUSES_BOOL | REFUSES_INTEGERS | REFUSES_REALS | REFUSES_COMPLEX
+_no_differences = frozenset([b"neg", b"sub", b"sub_scaled", b"rsub"])       # of truth values: NumPy's way, too
 _kinds = ("bool", "integer", "real", "complex")
 
 
@@ -92,7 +92,7 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
             frame.stored = True
     if highest < 0 or not op.flags & _refusals[category(highest)]:
         return 0
-    if op.flags & _all_refusals == REFUSES_BOOL:        # there is arithmetic, only not of truth values
+    if category(highest) == 0 and op.name in _no_differences:
         raise RuntimeError(f"{op.name.decode()}: is not supported for bool tensors. Use logical_not() or "
                            "logical_xor(), or convert with to() first.")
     accepted = ", ".join([_kinds[i] for i in range(4) if not op.flags & _refusals[i]])
@@ -134,8 +134,6 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
     elif kind == TENSORS:
         if isinstance(given, (list, tuple)):
             return _box_tensors(operator, argument, given, value, behind, made, overridden)
-        if isinstance(given, Tensor):      # iterate over the first dimension, as users expect of a sequence
-            return _box_tensors(operator, argument, tuple(given), value, behind, made, overridden)
     elif kind == NUMBER:
         if box_number(given, value):
             return made

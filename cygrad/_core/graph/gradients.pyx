@@ -13,8 +13,7 @@ from cygrad._core.graph.tensor cimport NOT_A_VIEW, Tensor
 from cygrad._core.graph.tensor_identity cimport held_array, tensor_of
 from cygrad._core.graph.untracked_reason cimport GRADIENT
 from cygrad._core.memory.atomic cimport atomic_claim, lock_patiently, unlock
-
-import warnings
+from cygrad._core.graph.user_warnings import warn_user
 
 
 cdef gradient_t *slot_of(Tensor leaf, const char *operation) except NULL:
@@ -36,8 +35,8 @@ cdef Tensor gradient_of(Tensor leaf):
         with cython.critical_section(leaf):
             found = _known_gradient(leaf)
     if found is None and leaf.node is not None and not _retains_grad(leaf):
-        warnings.warn(f".grad of a non-leaf is not kept (got a tensor made by {leaf.node.name()}), so it is None. "
-                      "Call retain_grad() on it before backward, or ask autograd.grad for it.", stacklevel=2)
+        warn_user(f".grad of a non-leaf is not kept (got a tensor made by {leaf.node.name()}), so it is None. "
+                  "Call retain_grad() on it before backward, or ask autograd.grad for it.")
     return found
 
 

@@ -4,7 +4,7 @@ cimport cython
 
 import functools
 import inspect
-import warnings
+from cygrad._core.graph.user_warnings import warn_user
 
 cdef extern from * nogil:
     """
@@ -101,9 +101,9 @@ cdef class _Mode:
 
 def _decorate(manager, function):
     if inspect.isclass(function):
-        warnings.warn(f"{type(manager).__name__}: decorating classes is deprecated (got {function!r}): the mode holds "
-                      "while objects are made, not in their methods, and the result is no class. Decorate __init__ or "
-                      "the methods instead.", FutureWarning, stacklevel=2)
+        warn_user(f"{type(manager).__name__}: decorating classes is deprecated (got {function!r}): the mode holds "
+                  "while objects are made, not in their methods, and the result is no class. Decorate __init__ or "
+                  "the methods instead.", FutureWarning)
     if inspect.isgeneratorfunction(function):
         @functools.wraps(function)
         def generator(*args, **kwargs):

@@ -337,8 +337,7 @@ cdef class Tensor:
     def detach_(self):
         """Take this tensor itself out of the graph: it becomes a leaf that requires no grad."""
         if self.base is not None:
-            raise RuntimeError("detach_: cannot detach a view in place (got a view of another tensor, which keeps its "
-                               "history). Use detach().")
+            raise RuntimeError("detach_: cannot detach a view in place, as its base keeps its history. Use detach().")
         cdef array_t *own = self.array
         cdef array_t *view
         if self.node is not None:
@@ -351,6 +350,8 @@ cdef class Tensor:
                 atomic_increment(&own.version.count)
             own.external |= TAKEN_OUT
             replace_array(self, view)
+        if self.dual_level:
+            protocol.forget_tangent(self)
         set_node(self, None, 0)
         self.leaf_requires_grad = False
         self.view_kind = DETACHED_IN_PLACE

@@ -2,11 +2,11 @@
 
 import sys
 import warnings
-from pathlib import Path
+from os.path import abspath, dirname
 
 __all__ = ["warn_user"]
 
-PACKAGE = str(Path(__file__).parents[2]) + "/"
+PACKAGE = dirname(dirname(dirname(abspath(__file__)))) + "/"
 
 
 def warn_user(message, category=UserWarning):

@@ -1,8 +1,7 @@
 """Activations: the rows of the operator table with the options that users know."""
 
-import warnings
-
 from cygrad._core.arrays.dtype import uint8
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
@@ -274,7 +273,7 @@ def _dimension(input, dim, operation):
     """The dimension that is meant if none is given: an old rule, kept with a warning."""
     if dim is None:
         dim = 0 if input.ndim in (0, 1, 3) else 1
-        warnings.warn(f"{operation}: implicit dimension choice has been deprecated. Pass dim={dim}.", stacklevel=3)
+        warn_user(f"{operation}: implicit dimension choice has been deprecated. Pass dim={dim}.")
     return dim
 
 

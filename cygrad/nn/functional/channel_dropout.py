@@ -1,8 +1,7 @@
 """Dropout of whole channels, and dropout that keeps mean and variance."""
 
-import warnings
-
 import cygrad
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.nn.functional.layers import check_probability
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
@@ -65,8 +64,8 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
 def dropout2d(input, p=0.5, training=True, inplace=False):
     """`dropout1d` for images (batch, channels, height, width); with three dimensions the second one is the channels."""
     if input.ndim not in (3, 4):
-        warnings.warn(f"dropout2d: received a {input.ndim}-D input, which is seldom what is meant. Use dropout1d or "
-                      "dropout3d.", stacklevel=2)
+        warn_user(f"dropout2d: received a {input.ndim}-D input, which is seldom what is meant. Use dropout1d or "
+                  "dropout3d.")
     if input.ndim < 2:
         raise RuntimeError(f"dropout2d: feature dropout requires at least 2 dimensions in the input (got "
                            f"{input.ndim}).")

@@ -46,7 +46,7 @@ def _pool(n, input, kernel_size, output_size, output_ratio, samples):
         shape = [1] * (2 * n)
         shape[dim], shape[n + dim] = count, window
         places = places * length + along.reshape(*batch.shape[:2], *shape)
-    places = places.reshape(*batch.shape[:2], *counts, -1)
+    places = places.flatten(2 + len(counts))
     flat = batch.flatten(2)
     with cygrad.no_grad():
         best = flat.detach().gather(2, places.flatten(2)).reshape(places.shape).argmax(-1, keepdim=True)

@@ -1,8 +1,7 @@
 """Random choices that can be differentiated."""
 
-import warnings
-
 import cygrad
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import softmax
 
@@ -32,7 +31,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """
     as_tensor_argument("gumbel_softmax", "logits", logits)
     if eps != 1e-10:
-        warnings.warn("gumbel_softmax: eps is deprecated and has no effect. Leave it out.", stacklevel=2)
+        warn_user("gumbel_softmax: eps is deprecated and has no effect. Leave it out.")
     with cygrad.no_grad():
         noise = -cygrad.empty_like(logits).exponential_().log()
     soft = softmax((logits + noise) / tau, dim)

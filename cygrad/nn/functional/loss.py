@@ -1,7 +1,6 @@
 """Losses: element-wise rows of the operator table, weighted and reduced."""
 
-import warnings
-
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
@@ -24,8 +23,7 @@ def resolve_reduction(size_average, reduce, reduction, operation):
         reduction = "none"
     else:
         reduction = "sum" if size_average is not None and not size_average else "mean"
-    warnings.warn(f"{operation}: size_average and reduce are deprecated, please use reduction={reduction!r} instead.",
-                  stacklevel=3)
+    warn_user(f"{operation}: size_average and reduce are deprecated, please use reduction={reduction!r} instead.")
     return reduction
 
 
@@ -49,8 +47,8 @@ def _check_sizes(input, target, operation):
     as_tensor_argument(operation, "input", input)
     as_tensor_argument(operation, "target", target)
     if input.shape != target.shape:
-        warnings.warn(f"{operation}: input and target differ in shape and are broadcast (got {input.shape} and "
-                      f"{target.shape}), which is seldom what a loss should do. Give them one shape.", stacklevel=3)
+        warn_user(f"{operation}: input and target differ in shape and are broadcast (got {input.shape} and "
+                  f"{target.shape}), which is seldom what a loss should do. Give them one shape.")
 
 
 def _weighted(losses, weight, reduction, operation):
@@ -204,8 +202,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if reduction == "batchmean":
         return losses.sum() / (input.size(0) if input.ndim else 1)
     if reduction == "mean":
-        warnings.warn("kl_div: reduction 'mean' divides by the number of elements, while the divergence is the sum "
-                      "of each distribution; 'batchmean' divides by the batch size alone.", stacklevel=2)
+        warn_user("kl_div: reduction 'mean' divides by the number of elements, while the divergence is the sum "
+                  "of each distribution; 'batchmean' divides by the batch size alone.")
     return reduced(losses, reduction, "kl_div")
 
 

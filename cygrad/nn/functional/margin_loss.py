@@ -1,8 +1,7 @@
 """Losses with a margin: they are zero where scores are right by enough."""
 
-import warnings
-
 import cygrad
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import logsigmoid, softplus
 from cygrad.nn.functional.distance import cosine_similarity, pairwise_distance
@@ -323,8 +322,8 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     if input.ndim == 0:
         raise IndexError("multilabel_soft_margin_loss: input needs a dimension of classes (got shape ()).")
     if input.shape != target.shape:
-        warnings.warn(f"multilabel_soft_margin_loss: input and target differ in shape (got {tuple(input.shape)} and "
-                      f"{tuple(target.shape)}).", stacklevel=2)
+        warn_user(f"multilabel_soft_margin_loss: input and target differ in shape (got {tuple(input.shape)} and "
+                  f"{tuple(target.shape)}).")
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     losses = losses if weight is None else losses * weight
     return reduced(losses.mean(-1), reduction, "multilabel_soft_margin_loss")

@@ -80,6 +80,10 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     tensor([[-1., -1.],
             [ 1.,  1.]])
     """
+    if input.ndim < 2 and not input.numel() and input.ndim:           # nothing, of which the shape is kept
+        for part, combine in ((weight, cygrad.mul), (bias, cygrad.add)):
+            input = input if part is None else combine(input, part[0])
+        return input.clone()
     if input.ndim < 2:
         raise RuntimeError(f"batch_norm: the input has too few dimensions (got shape {input.shape}, expected (batch, "
                            "channels, ...)).")

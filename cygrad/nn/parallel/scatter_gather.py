@@ -1,10 +1,10 @@
 """Arguments cut into parts along a dimension, and results put together."""
 
-import warnings
 from collections.abc import Mapping
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["gather", "scatter", "scatter_kwargs"]
 
@@ -87,8 +87,8 @@ def gather(outputs, dim=0):
     first = outputs[0]
     if isinstance(first, Tensor):
         if all(output.ndim == 0 for output in outputs) and dim == 0:
-            warnings.warn("Was asked to gather along dimension 0, but all input tensors were scalars; will instead "
-                          "unsqueeze and return a vector.", stacklevel=4)
+            warn_user("Was asked to gather along dimension 0, but all input tensors were scalars; will instead "
+                      "unsqueeze and return a vector.")
             return cygrad.stack(outputs)
         return cygrad.cat(outputs, dim)
     if first is None:

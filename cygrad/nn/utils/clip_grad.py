@@ -1,10 +1,10 @@
 """Gradients that are too large made smaller."""
 
-import warnings
 from types import GeneratorType
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
@@ -109,7 +109,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     generated = isinstance(parameters, GeneratorType)
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if generated and not parameters:
-        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+        warn_user("`parameters` is an empty generator, no gradient clipping will occur.")
     with cygrad.no_grad():
         total = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None], norm_type,
                                error_if_nonfinite)
@@ -140,5 +140,5 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """`clip_grad_norm_`, as it was once called."""
-    warnings.warn("clip_grad_norm: deprecated. Use clip_grad_norm_.", FutureWarning, stacklevel=2)
+    warn_user("clip_grad_norm: deprecated. Use clip_grad_norm_.", FutureWarning)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)

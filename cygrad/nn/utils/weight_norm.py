@@ -1,7 +1,6 @@
 """Weight normalization with a hook, as it was before parametrizations."""
 
-import warnings
-
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.nn.parameter import Parameter
 from cygrad.nn.utils.normalizing import norm_except, weight_from
 
@@ -45,8 +44,8 @@ def weight_norm(module, name="weight", dim=0):
     Module
         `module`, with parameters ``<name>_g`` and ``<name>_v``.
     """
-    warnings.warn("`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
-                  FutureWarning, stacklevel=2)
+    warn_user("`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
+              FutureWarning)
     if hooks_of(module, WeightNorm, name):
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     weight, hook = getattr(module, name), WeightNorm(name, dim)

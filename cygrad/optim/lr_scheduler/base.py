@@ -1,13 +1,12 @@
 """What all schedules share."""
 
-import warnings
 from contextlib import contextmanager
 
 from cygrad import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.optim.optimizer import Optimizer
 
 __all__ = ["LRScheduler", "check_optimizer", "current", "one_for_each_group", "set_option"]
-
 
 
 def _plain(method):
@@ -96,16 +95,15 @@ class LRScheduler:
             Go to this one instead. Deprecated.
         """
         if self._step_count == 1 and _plain(self.optimizer.step) is not self._optimizer_step:
-            warnings.warn("`optimizer.step()` was replaced after the scheduler was made, so that it cannot see whether "
-                          "that was called first. Call it before `lr_scheduler.step()`.", UserWarning, stacklevel=2)
+            warn_user("`optimizer.step()` was replaced after the scheduler was made, so that it cannot see whether "
+                      "that was called first. Call it before `lr_scheduler.step()`.")
         elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call `optimizer.step()` "
-                          "first: the other way round the first rate of the schedule is never used.", UserWarning,
-                          stacklevel=2)
+            warn_user("Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call `optimizer.step()` "
+                      "first: the other way round the first rate of the schedule is never used.")
         self._step_count += 1
         if epoch is not None:
-            warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
-                          "Call it without.", UserWarning, stacklevel=2)
+            warn_user("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
+                      "Call it without.")
         self._update_lr(epoch)
 
     def _update_lr(self, epoch=None):
@@ -136,8 +134,7 @@ class LRScheduler:
     def _warn_outside_step(self):
         """`get_lr` computes the next rates from the present ones; users want `get_last_lr`."""
         if not self._get_lr_called_within_step:
-            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                          UserWarning, stacklevel=3)
+            warn_user("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.")
 
     def state_dict(self):
         """All attributes but the optimizer, as a dict."""

@@ -1,8 +1,8 @@
 """A schedule that waits for progress to end."""
 
 import math
-import warnings
 
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, current, one_for_each_group, set_option
 
 __all__ = ["ReduceLROnPlateau"]
@@ -85,8 +85,8 @@ class ReduceLROnPlateau(LRScheduler):
         """
         measure = float(metrics)
         if epoch is not None:
-            warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
-                          "Call it without.", UserWarning, stacklevel=2)
+            warn_user("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
+                      "Call it without.")
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(measure, self.best):
             self.best = measure
