@@ -99,7 +99,7 @@ class iinfo(_Limits):
     --------
     >>> import cygrad
     >>> cygrad.iinfo(cygrad.int8)
-    iinfo(bits=8, min=-128, max=127, dtype=int8)
+    iinfo(min=-128, max=127, dtype=int8)
     """
 
     def __init__(self, type):
