@@ -77,6 +77,7 @@ def stub_text(package, hints: dict[str, dict[str, str]], tuples: list[str]) -> s
         else:
             values.append(f"{name}: {type_of(package, value)}")
     head = "_F = TypeVar(\"_F\", bound=Callable[..., Any])\n_Number: TypeAlias = _bool | _int | _float | _complex\n"
+    head += "_Operand: TypeAlias = \"Tensor | _Number | _numpy.ndarray[Any, Any] | _numpy.generic\"\n"
     aliases = "_dtype: TypeAlias = dtype\n__version__: str\ndef __dir__() -> list[str]: ...\n"
     return HEADER + "\n".join([*sorted(modules), "", head, *classes, aliases, *sorted(values), "", *tuples,
                                *functions]) + "\n"
@@ -162,8 +163,7 @@ def head_of_class(name: str, cls: type) -> str:
 
 def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
     """The class Tensor: operators, properties, methods of the table and all others."""
-    lines = ["    __array_priority__: _float", "    __array_ufunc__: None",
-             "    def __init__(self, data: Any = ...) -> None: ..."]
+    lines = ["    __array_priority__: _float", "    def __init__(self, data: Any = ...) -> None: ..."]
     for member, value in vars(cls).items():
         if member.startswith("__") or member == "_is_view":
             continue
@@ -179,7 +179,7 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
     for name in (*BINARY, *(f"r{name}" for name in BINARY), *(f"i{name}" for name in IN_PLACE)):
         modulus = ", modulus: None = None" if name in ("pow", "rpow") else ""
         ignored = "  # type: ignore[misc]" if name == "ipow" else ""         # Python gives it no modulus
-        lines.append(f"    def __{name}__(self, other: Tensor | _Number{modulus}, /) -> Tensor: ...{ignored}")
+        lines.append(f"    def __{name}__(self, other: _Operand{modulus}, /) -> Tensor: ...{ignored}")
     for name in COMPARISONS:
         ignored = "  # type: ignore[override]" if name in ("eq", "ne") else ""
         lines.append(f"    def __{name}__(self, other: Any, /) -> Tensor: ...{ignored}")
@@ -193,7 +193,11 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
         "    def __getitem__(self, key: Any, /) -> Tensor: ...",
         "    def __setitem__(self, key: Any, value: Any, /) -> None: ...",
         "    def __array__(self, dtype: Any = None, copy: _bool | None = None) -> _numpy.ndarray: ...",
-        "    def __dlpack__(self, **options: Any) -> Any: ...",
+        *[f"    def __{name}__(self, *args: Any, **options: Any) -> Any: ..."
+          for name in ("array_ufunc", "array_function", "array_namespace")],
+        "    @property\n    def __array_interface__(self) -> dict[str, Any]: ...",
+        "    def __dlpack__(self, *, stream: None = None, max_version: tuple[_int, _int] | None = None,",
+        "                   dl_device: tuple[_int, _int] | None = None, copy: _bool | None = None) -> Any: ...",
         "    def __dlpack_device__(self) -> tuple[_int, _int]: ...",
         "    def __deepcopy__(self, memo: Any) -> Tensor: ...",
         "    @classmethod",

@@ -24,7 +24,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.model_selection import train_test_split  # noqa: E402
-from tqdm import tqdm  # noqa: E402
+from tqdm.auto import tqdm  # noqa: E402
 
 import cygrad  # noqa: E402
 from cygrad import nn, optim  # noqa: E402

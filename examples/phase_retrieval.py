@@ -23,7 +23,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
-from tqdm import tqdm  # noqa: E402
+from tqdm.auto import tqdm  # noqa: E402
 
 import cygrad  # noqa: E402
 from cygrad import optim  # noqa: E402

@@ -103,6 +103,8 @@ def test_promotion_of_operands(name):
             assert f"torch.{found.dtype.name}" == str(expected.dtype)
     x = cygrad.tensor(0.1, dtype=ours)
     assert (x == 0.1).item() and not (x.float() == 0.1).item()
+    for function in (lambda x: x % 0.3, lambda x: x.fmod(0.3), lambda x: x // 0.3, lambda x: x * 0.3):
+        assert function(cygrad.arange(10, dtype=ours)).tolist() == function(torch.arange(10, dtype=theirs)).tolist()
     with pytest.raises(RuntimeError, match="expected tensors of the same dtype"):
         cygrad.ones(2, 2, dtype=ours) @ cygrad.ones(2, 2)
     assert cygrad.cat([cygrad.ones(1, dtype=ours), cygrad.ones(1)]).dtype is cygrad.float32

@@ -1,6 +1,6 @@
 """The name that tensors in the graph had once, for programs that still use it."""
 
-from cygrad._core.engine.engine import queue_callback
+from cygrad._core.engine.final_callbacks import queue_callback
 from cygrad._core.graph.tensor import Tensor
 
 __all__ = ["Variable"]

@@ -17,7 +17,7 @@ ABSENT = {
     "torch._export": _GRAPHS, "torch.utils.mobile_optimizer": _GRAPHS, "torch._higher_order_ops": _GRAPHS,
     "torch._subclasses": _GRAPHS, "torch._decomp": _GRAPHS, "torch._prims": _GRAPHS, "torch._prims_common": _GRAPHS,
     "torch._refs": _GRAPHS, "torch._lowrank": _GRAPHS, "torch.utils._python_dispatch": _GRAPHS,
-    "torch.utils.flop_counter": _GRAPHS, "torch.utils._sympy": _GRAPHS, "torch._guards": _GRAPHS, "torch._ops": _GRAPHS,
+    "torch.utils._sympy": _GRAPHS, "torch._guards": _GRAPHS, "torch._ops": _GRAPHS,
     "torch.onnx": "Models are not written as ONNX here: save the state_dict, and export from PyTorch.",
     "torch.ao": _QUANTIZED, "torch.quantization": _QUANTIZED, "torch.nn.quantized": _QUANTIZED,
     "torch.nn.qat": _QUANTIZED, "torch.nn.intrinsic": _QUANTIZED, "torch.nn.quantizable": _QUANTIZED,
@@ -46,7 +46,7 @@ class Anything(type):
     def __getattr__(cls, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return placeholder(f"{cls._path}.{name}", cls._why)
+        return KNOWN.get(f"{cls._path}.{name}") or placeholder(f"{cls._path}.{name}", cls._why)
 
     def __repr__(cls):
         return f"<{cls._path}, not available in cygrad>"
@@ -81,7 +81,8 @@ class Absent(ModuleType):
 
 # What can be had without the rest: names that decorate, and questions.
 KNOWN = {
-    "torch.fx.wrap": lambda function: function, "torch.distributed.is_available": lambda: False,
+    **dict.fromkeys(("torch.fx.wrap", "torch.distributed.rpc.api._require_initialized"), lambda function: function),
+    "torch.distributed.is_available": lambda: False,
     "torch.distributed.is_initialized": lambda: False, "torch.fx._symbolic_trace.is_fx_tracing": lambda: False,
     "torch.onnx.is_in_onnx_export": lambda: False,
 }

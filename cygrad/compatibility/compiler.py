@@ -46,3 +46,7 @@ class _Config:
 
 
 config = _Config()
+
+
+class OptimizedModule:
+    """The type of modules that are wrapped when they are compiled, of which there are none."""

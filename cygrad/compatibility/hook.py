@@ -86,8 +86,10 @@ def _adopted(path, module):
                         return own(name)
                     except AttributeError:
                         pass
-                found = module_for(f"{path}.{name}")
-                return found if found is not None else paths.first_of(paths.FURTHER.get(path, ()), f"{path}.{name}")
+                found, others = module_for(f"{path}.{name}"), paths.FURTHER.get(path, ())
+                if found is None or (isinstance(found, absent.Absent) and paths.among(others, name)):
+                    return paths.first_of(others, f"{path}.{name}")
+                return found
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
         module.__getattr__ = further

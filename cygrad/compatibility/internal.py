@@ -192,6 +192,27 @@ def _str(self, *, tensor_contents=None):
     return tensor_repr(self) if isinstance(self, Tensor) else repr(self)
 
 
+def _tensor_str(self, indent):
+    """The elements, as they print behind so many other characters."""
+    text = tensor_repr(self)
+    return text[text.index("(") + 1:text.rindex(")")].replace("\n" + " " * 7, "\n" + " " * indent)
+
+
+class _PrintOptions:
+    """The options of printing, as attributes."""
+
+    def __getattr__(self, name):
+        return cygrad.get_printoptions()[name]
+
+
+PRINT_OPTS = _PrintOptions()
+
+
+def _add_suffixes(tensor_str, suffixes, indent, force_newline):
+    """What prints a tensor, with what comes behind its elements."""
+    return f"{', '.join([tensor_str, *suffixes])})"
+
+
 def classproperty(function):
     """A property of a class."""
     return type("classproperty", (), {"__get__": lambda self, instance, owner: function(owner)})()
@@ -249,6 +270,19 @@ def _disabled_torch_function_impl(func, types, args=(), kwargs=None):
     """The ``__torch_function__`` of classes whose results are plain Tensors."""
     from cygrad._core.graph.override import disabled_torch_function
     return disabled_torch_function(func, types, args, kwargs)
+
+
+def _parse_to(*args, **options):
+    """What the arguments of `Tensor.to` ask for: the device, the dtype, whether to wait, and the memory format."""
+    device = dtype = None
+    for value in [*args, *(options.get(name) for name in ("device", "dtype", "tensor"))]:
+        if isinstance(value, Tensor):
+            device, dtype = value.device, value.dtype
+        elif isinstance(value, cygrad.dtype):
+            dtype = value
+        elif value is not None and not isinstance(value, bool):
+            device = cygrad.device(value)
+    return device, dtype, options.get("non_blocking", False), options.get("memory_format")
 
 
 _TensorMeta = type(Tensor)

@@ -19,7 +19,9 @@ class _Limits:
     """The common part of both."""
 
     def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in self.__dict__.items())})"
+        shown = {name: value if isinstance(value, str) else f"{value:g}" for name, value in self.__dict__.items()}
+        shown.pop("bits", None)
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
     def __eq__(self, other):
         return type(self) is type(other) and self.__dict__ == other.__dict__

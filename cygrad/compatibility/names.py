@@ -58,7 +58,7 @@ HOMES = {
     "fork": (f"{_HERE}.jit", "fork"), "wait": (f"{_HERE}.jit", "wait"), "to_dlpack": ("cygrad.utils.dlpack", "="),
     **dict.fromkeys(("DisableTorchFunctionSubclass", "DisableTorchFunction", "_assert", "_assert_async", "_check",
                      "_shape_as_tensor", "binomial", "has_lapack", "has_mkl", "has_openmp", "has_spectral",
-                     "init_num_threads", "legacy_contiguous_format", "poisson",
+                     "init_num_threads", "legacy_contiguous_format", "pca_lowrank", "poisson", "svd_lowrank",
                      "sym_ite", "sym_sum", "thread_safe_generator", "while_loop", "cond", "lobpcg"),
                     (f"{_HERE}.internal", "=")),
     "SymInt": ("builtins", "int"),
@@ -94,12 +94,18 @@ REASONS = {
 }
 
 
+# Types that programs mention in annotations and ask for with `isinstance`; to make one is an error.
+MENTIONED = {"Event", "Graph", "Node", "PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "Stream", "Value"}
+
+
 def find(name):
     """What a name of the namespace stands for that `cygrad` itself does not have; AttributeError if nothing does."""
     if name in HOMES:
         module, part = HOMES[name]
         module = importlib.import_module(module)
         return module if not part else getattr(module, name if part == "=" else part)
+    if name in MENTIONED:
+        return importlib.import_module("cygrad.compatibility.absent").placeholder(f"torch.{name}")
     found = _made(name) or importlib.import_module("cygrad.compatibility.absent").module(f"torch.{name}")
     if found is None and name.endswith("_") and not name.startswith("_"):
         found = getattr(importlib.import_module("cygrad").Tensor, name, None)      # resize_(x, ...) is x.resize_(...)

@@ -5,7 +5,8 @@ import functools
 from cygrad import Tensor
 
 __all__ = [
-    "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
+    "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions",
+    "get_overridable_functions", "get_testing_overrides",
     "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
     "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
 ]
@@ -84,3 +85,24 @@ def get_testing_overrides():
 def get_overridable_functions():
     """Functions by the module that they belong to: none are listed."""
     return {}
+
+
+class TorchFunctionMode:
+    """The base of blocks that take all functions over: programs may define some, and are told at their entry."""
+
+    def __init__(self):
+        self.inner = None
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        """What a mode makes of a call."""
+        raise NotImplementedError
+
+    def __enter__(self):
+        raise NotImplementedError(f"{type(self).__name__}: functions are not taken over by blocks here. Define "
+                                  "__torch_function__ on a subclass of Tensor.")
+
+    def __exit__(self, *error):
+        return False
+
+
+BaseTorchFunctionMode = TorchFunctionMode

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from cygrad.compatibility.names import reason
 
-__all__ = ["FURTHER", "GATHERED", "MODULES", "first_of", "home"]
+__all__ = ["FURTHER", "GATHERED", "MODULES", "among", "first_of", "home"]
 
 _HERE = "cygrad.compatibility"
 # The module, or "module:name" of one that is part of another.
@@ -34,6 +34,7 @@ MODULES = {
     "torch.utils.tensorboard": f"{_HERE}.tensorboard", "torch.utils.tensorboard.writer": f"{_HERE}.tensorboard",
     "torch.storage": f"{_HERE}.storages", "torch.optim._functional": "cygrad.optim",
     "torch.nn.attention": f"{_HERE}.attention", "torch.__config__": f"{_HERE}.build",
+    "torch.utils.flop_counter": f"{_HERE}.flop_counter",
     **dict.fromkeys(("torch.autograd.profiler", "torch.autograd.profiler_util", "torch.profiler.profiler"),
                     "cygrad.profiler"),
     **dict.fromkeys(("torch.utils.benchmark", "torch.utils.benchmark.utils.timer", "torch.utils.benchmark.utils.common",
@@ -67,17 +68,18 @@ GATHERED = {
         "multivariate_normal", "negative_binomial", "normal", "one_hot_categorical", "pareto", "poisson",
         "relaxed_bernoulli", "relaxed_categorical", "studentT", "transformed_distribution", "uniform", "von_mises",
         "weibull", "wishart")},
-    "torch._C._nn": ("cygrad.nn.functional", "cygrad"), "torch.return_types": (f"{_HERE}.functions",),
+    "torch._C._nn": ("cygrad.nn.functional", "cygrad", f"{_HERE}.internal"),
+    "torch.return_types": (f"{_HERE}.functions",),
 }
 # Where else the names of a module are looked for that is one of cygrad.
 FURTHER = {
-    "torch.nn.modules": _NN, "torch.distributed": (f"{_HERE}.private",),
+    "torch.nn.modules": _NN, **dict.fromkeys(("torch.distributed", "torch.profiler"), (f"{_HERE}.private",)),
     "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms"),
-    **dict.fromkeys(
-    ("torch.nn", "torch.optim.lr_scheduler", "torch.optim.optimizer", "torch.distributions.utils",
-     "torch.distributions.transforms", "torch.distributions.constraints", "torch.serialization", "torch.nn.init",
-     "torch.nn.parallel", "torch.nn.parameter", "torch.utils.data", "torch.utils.checkpoint"),
-    (f"{_HERE}.private",))}
+    **dict.fromkeys((
+        "torch.nn", "torch.nn.modules.module", "torch.optim.lr_scheduler", "torch.optim.optimizer",
+        "torch.distributions.utils", "torch.distributions.transforms", "torch.distributions.constraints",
+        "torch.serialization", "torch.nn.init", "torch.nn.parallel", "torch.nn.parameter", "torch.utils.data",
+        "torch.utils.checkpoint"), (f"{_HERE}.private",))}
 
 
 class Gathered(ModuleType):
@@ -91,8 +93,15 @@ class Gathered(ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        vars(self)[name] = found = first_of(self._sources, f"{self.__name__}.{name}")
+        path = f"{self.__name__}.{name}"
+        found = home(path)
+        vars(self)[name] = found = first_of(self._sources, path) if found is None else found
         return found
+
+
+def among(sources, name):
+    """Whether one of these modules has a name."""
+    return any(hasattr(importlib.import_module(source), name) for source in sources)
 
 
 def first_of(sources, path):

@@ -5,6 +5,7 @@ from collections import namedtuple
 from collections.abc import Callable
 
 import cygrad
+from cygrad.compatibility.absent import placeholder
 from cygrad.distributions.utils import sum_last
 from cygrad.nn import normalization, pooling
 from cygrad.nn.convolution import _Conv, _Convolution, _ConvTranspose
@@ -197,9 +198,6 @@ def set_checkpoint_debug_enabled(enabled):
     return nullcontext()
 
 
-class OptimizedModule:
-    """The type of compiled modules, of which there are none: they are returned as they are."""
-
 
 # ------------------------------------------------------------------------------------------ of torch.distributed
 
@@ -227,7 +225,17 @@ class Backend(str):
     """The name of a way of communicating."""
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
-    backend_list = [UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL]
+    backend_list = (UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL)
 
     def __new__(cls, name):
         return super().__new__(cls, name.lower())
+
+
+# --------------------------------------------------------------------------------------------- of torch.profiler
+
+emit_nvtx, emit_itt = placeholder("torch.autograd.profiler.emit_nvtx"), placeholder("torch.autograd.profiler.emit_itt")
+
+
+def kineto_available():
+    """Whether `profile` can do what it can do."""
+    return True

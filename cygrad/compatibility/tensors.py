@@ -8,7 +8,6 @@ import cygrad
 from cygrad import Size
 from cygrad._core.creation.creation import constructed
 from cygrad._core.graph.tensor_type import make_subclass
-from cygrad.compatibility.functions import empty_strided
 from cygrad.compatibility.storages import TypedStorage, UntypedStorage
 from cygrad.random import draws, inplace
 

@@ -250,7 +250,7 @@ class Recording:
         self.check()
         made = [tensor for tensor, entry in zip(self.outputs, given, strict=True) if entry[0] == 1]
         graph, rebuild = self.graph, self.rebuild
-        if recorder.kept_elsewhere(made + ([] if graph is None else graph.known()), graph is not None):
+        if recorder.kept_elsewhere(made, graph is not None):
             self.lose("something else than its result keeps a tensor that it computed", True)
         if graph is not None:
             from_forward = graph.lower(self, constant)

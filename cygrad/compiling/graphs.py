@@ -37,21 +37,16 @@ class Graph:
         self.ones = [cygrad.ones(outputs[place].shape, dtype=outputs[place].dtype) for place in self.differentiable]
         for one in self.ones:
             recorder.foresee(one)
-        self.gradients = cygrad.autograd.grad(
+        gradients = cygrad.autograd.grad(
             [outputs[place] for place in self.differentiable], [recording.tensors[place] for place in self.inputs],
             self.ones, retain_graph=True, allow_unused=True)
+        self.numbers = [None if gradient is None else recorder.read(gradient) for gradient in gradients]
         self.changes = False
-
-    def known(self):
-        """Tensors that are there besides the results."""
-        return [gradient for gradient in self.gradients if gradient is not None]
 
     def lower(self, recording, make_constant):
         """The program of the backward; -> numbers of the arrays that the forward has to give it."""
         recorder = recording.recorder
-        numbers = [None if gradient is None else recorder.read(gradient) for gradient in self.gradients]
-        recording.check()
-        lowering = Lowering(recorder, {number for number in numbers if number is not None}, self.start)
+        lowering = Lowering(recorder, {number for number in self.numbers if number is not None}, self.start)
         known = {recorder.number_of(tensor): place for place, tensor in reversed(list(enumerate(recording.tensors)))}
         own = {recorder.number_of(one): place for place, one in enumerate(self.ones)}
         outer = [number for number in lowering.outer() if number not in own]
@@ -62,9 +57,9 @@ class Graph:
         places |= {number: len(order) + place for number, place in own.items()}
         self.n_saved = len(order)
         self.backward, slots = lowering.program(places, make_constant)
-        self.slots = [None if number is None else slots[number] for number in numbers]
+        self.slots = [None if number is None else slots[number] for number in self.numbers]
         self.changes = any(buffer.writes and buffer.kind in ("tensor", "gradient") for buffer in recorder.buffers)
-        self.gradients = self.ones = None
+        self.ones = None
         return from_forward
 
     def __call__(self, results, tensors):

@@ -29,6 +29,7 @@ class ReduceOp(enum.Enum):
     BXOR = "BXOR"
 
 
+ReduceOp.RedOpType = ReduceOp                # its name in annotations
 OF_BOOLEANS = {"SUM": "LOR", "MAX": "LOR", "PROD": "LAND", "MIN": "LAND", "BAND": "LAND", "BOR": "LOR", "BXOR": "LXOR"}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from cygrad import Tensor, from_numpy
 from cygrad._core.creation.access import numpy_view
-from cygrad._core.engine.engine import queue_callback
+from cygrad._core.engine.final_callbacks import queue_callback
 from cygrad._core.engine.plan_inspection import running
 from cygrad.autograd import Function
 from cygrad.distributed.collectives import all_reduce

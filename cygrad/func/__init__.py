@@ -3,10 +3,16 @@
 from cygrad.func.backward import grad, grad_and_value, vjp
 from cygrad.func.forward import jvp, linearize
 from cygrad.func.matrices import hessian, jacfwd, jacrev
-from cygrad.func.modules import functional_call, functionalize, stack_module_state
+from cygrad.func.modules import (
+    debug_unwrap,
+    functional_call,
+    functionalize,
+    replace_all_batch_norm_modules_,
+    stack_module_state,
+)
 from cygrad.func.vmap import vmap
 
 __all__ = [
-    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
-    "stack_module_state", "vjp", "vmap",
+    "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+    "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]

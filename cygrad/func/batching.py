@@ -264,7 +264,7 @@ def along_dims(call):
         return NotImplemented
     keeps = "keepdim" in operation.names
     if rank == 0:
-        if "shape" in operation.names or not keeps and operation.name not in SCANS:
+        if "shape" in operation.names or (not keeps and operation.name not in SCANS):
             return NotImplemented
         lifted, rank = True, 1
     for place, (name, kind) in enumerate(zip(operation.names, operation.kinds, strict=True)):

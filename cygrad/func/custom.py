@@ -26,7 +26,7 @@ def apply_to_batch(function, level, args, kwargs):
     own = cls.vmap is not Function.vmap
     if own and cls.generate_vmap_rule:
         raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an "
-                           "overriden vmap staticmethod. Please set generate_vmap_rule=False or delete the overriden "
+                           "overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden "
                            "vmap staticmethod to avoid ambiguity.")
     if cls.setup_context is Function.setup_context:
         raise RuntimeError(f"{cls.__name__}: In order to use an autograd.Function with functorch transforms (vmap, "

@@ -1,9 +1,11 @@
 """Modules as functions of their parameters."""
 
 from cygrad._core.table.operator import functions
+from cygrad.func.batched import Batched
+from cygrad.nn.normalization import _BatchNorm
 from cygrad.nn.utils.stateless import functional_call
 
-__all__ = ["functional_call", "functionalize", "stack_module_state"]
+__all__ = ["debug_unwrap", "functional_call", "functionalize", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def stack_module_state(models):
@@ -90,3 +92,61 @@ def functionalize(func, *, remove="mutations"):
         raise RuntimeError(f"functionalize: Valid options for remove= are: remove=\"mutations\" or "
                            f"remove=\"mutations_and_views\" (got {remove!r}).")
     return func
+
+
+def replace_all_batch_norm_modules_(root):
+    """
+    Let all batch normalizations of a module use the statistics of the batch at hand, and keep none: for `vmap`.
+
+    Parameters
+    ----------
+    root : Module
+        Changed.
+
+    Returns
+    -------
+    Module
+        Itself.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> model = cygrad.func.replace_all_batch_norm_modules_(cygrad.nn.BatchNorm1d(2))
+    >>> model.running_mean is None
+    True
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
+
+
+def debug_unwrap(tensor, *, recurse=True):
+    """
+    The tensor of all entries that a tensor under `vmap` is one of, to look at it.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    recurse : bool, default True
+        Whether to go on to the tensor outside of all batches.
+
+    Returns
+    -------
+    Tensor
+        The tensor itself, if it is no entry of a batch.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> seen = []
+    >>> _ = cygrad.vmap(lambda x: seen.append(cygrad.func.debug_unwrap(x)) or x)(cygrad.ones(3))
+    >>> seen
+    [tensor([1., 1., 1.])]
+    """
+    while isinstance(tensor, Batched):
+        tensor = tensor._value
+        if not recurse:
+            break
+    return tensor

@@ -1,6 +1,7 @@
 """Gradients of each sample of a batch in plain backward: from what the nodes that use the parameters have saved."""
 
 from cygrad._core.creation.factories import ones_like, zeros
+from cygrad._core.dispatch.tangent_rules import layout_of
 from cygrad._core.dispatch.tangents import fitted
 from cygrad._core.engine.engine import run_backward
 from cygrad._core.engine.plan_inspection import order
@@ -9,7 +10,6 @@ from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.native import NativeNode
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.table.layout import saved_layout
 from cygrad._core.table.operator import functions
 from cygrad._core.table.signature import OPERAND, TENSOR, TENSORS
 from cygrad.func.vmap import vmap
@@ -24,18 +24,18 @@ def per_sample_grad(losses, parameters):
     """
     The gradients of the loss of each sample, after one call of a model for the whole batch.
 
-    One backward gives the gradients of the outputs of all layers; from these and what the layers have saved, the gradients of
-    their parameters are computed for each sample, not summed. So it knows what `func.vmap` of `func.grad` finds, for layers
-    whose samples do not meet each other: linear, convolution, layer and group normalization, embedding, recurrent ones,
-    and products and sums with parameters.
+    One backward gives the gradients of the outputs of all layers; from these and what the layers have saved, the
+    gradients of their parameters are computed for each sample, not summed. So it finds what `func.vmap` of `func.grad`
+    finds, for layers whose samples do not meet each other: linear, convolution, layer and group normalization,
+    embedding, recurrent ones, and products and sums with parameters.
 
     Parameters
     ----------
     losses : Tensor of shape (n,)
         The loss of each sample.
     parameters : iterable of Tensor
-        Leaves that the losses depend on, each used by layers whose outputs count the samples in their first dimension (in the
-        second one, for sequences before batches).
+        Leaves that the losses depend on, each used by layers whose outputs count the samples in their first dimension
+        (in the second one, for sequences before batches).
 
     Returns
     -------
@@ -111,8 +111,8 @@ def _row(node):
     operator = node._operator() if isinstance(node, NativeNode) else None
     if operator is None or "batch_norm" in operator.name or operator.row["list"] or TENSORS in [
             kind for name, kind, *_ in operator.row["arguments"] if name in operator.formulas]:
-        raise RuntimeError(f"per_sample_grad: {node.name()} has no gradients of single samples (got a parameter that it "
-                           "uses). Use vmap(grad(...)) of cygrad.func.")
+        raise RuntimeError(f"per_sample_grad: {node.name()} has no gradients of single samples (got a parameter "
+                           "that it uses). Use vmap(grad(...)) of cygrad.func.")
     return operator
 
 
@@ -134,7 +134,7 @@ def _formula(node, edge):
 def _pulled(node, edge, gradient, like):
     """The gradients of each sample, through a node that has parameters only."""
     operator, _, formula = _formula(node, edge)
-    saved = [getattr(node, f"_saved_{entry.name}") for entry in saved_layout(operator.row)]
+    saved = [getattr(node, f"_saved_{entry.name}") for entry in layout_of(operator)]
     return vmap(lambda gradient: fitted(formula(gradient, saved), like))(gradient)
 
 
@@ -147,7 +147,7 @@ def _parts(node, edge, gradient, like, count):
         """Batches of one sample, which the first dimension counts."""
         return functions["unsqueeze"](functions["movedim"](tensor, dim, 0), dim + 1)
 
-    layout = saved_layout(operator.row)
+    layout = layout_of(operator)
     saved = [getattr(node, f"_saved_{entry.name}") for entry in layout]
     places = [number for number, (entry, value) in enumerate(zip(layout, saved, strict=True))
               if isinstance(value, Tensor) and entry.name not in SHARED and value.ndim > dim

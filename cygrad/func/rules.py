@@ -5,7 +5,17 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import functions
 from cygrad.func import rules_of_indices
 from cygrad.func.batched import entry, value_at
-from cygrad.func.batching import RULES, Call, aligned, along_dims, counted, operation_of, padded, refuse_change
+from cygrad.func.batching import (
+    RULES,
+    Call,
+    aligned,
+    along_dims,
+    counted,
+    one_by_one,
+    operation_of,
+    padded,
+    refuse_change,
+)
 from cygrad.func.custom import apply_to_batch
 
 __all__ = ["BY_NAME"]
@@ -41,7 +51,9 @@ def product(call, first, second):
     rank = max(rank_a, rank_b, 2)
     a = padded(a, call.batched[first], max(rank_a, 2), rank)
     b = padded(b, call.batched[second], max(rank_b, 2), rank)
-    result = op("matmul", a, b)
+    # One product for each element, as in gradients of single samples, is no work for a library of matrix products.
+    outer = a.shape[-1] == b.shape[-2] == 1 and a.dtype == b.dtype
+    result = op("mul" if outer else "matmul", a, b)
     if rank_a == 1:
         result = op("squeeze", result, -2)
     return op("squeeze", result, -1) if rank_b == 1 else result
@@ -190,6 +202,10 @@ def _pad(call):
 @rule("pad_backward")
 def _pad_backward(call):
     return along_dims(call) if call.args[3] == "constant" else NotImplemented
+
+
+# Whose `dims` is how many there are.
+rule("normalize_backward", "normalize_sums")(one_by_one)
 
 
 @rule("attention_weights")

@@ -1,5 +1,7 @@
 """The module: a tree of parameters, buffers and child modules, and a forward function."""
 
+import importlib
+
 import cygrad
 from cygrad._core.optimizers.optimize import forget_gradients, zero_gradients
 from cygrad.nn import conversion
@@ -450,6 +452,9 @@ class Module(Stateful, Attributes):
         if not children and "\n" not in extra:
             return f"{self._get_name()}({extra})"
         return "\n  ".join([f"{self._get_name()}(", *(extra.split("\n") if extra else []), *children]) + "\n)"
+
+    def _repr_html_(self):
+        return importlib.import_module("cygrad.notebook").module_html(self)
 
 
 for _name, _view in VIEWS.items():

@@ -59,7 +59,7 @@ class Muon(Optimizer):
         if group["adjust_lr_fn"] not in FACTORS:
             raise ValueError(f"Muon: unknown adjust_lr_fn (got {group['adjust_lr_fn']!r}, expected one of "
                              f"{', '.join(map(str, FACTORS))}).")
-        for param in group["params"]:
+        for param in group.get("params", ()):
             if param.ndim != 2:
                 raise ValueError(f"Muon: parameters must have two dimensions (got shape {tuple(param.shape)}). Give "
                                  "the others to another optimizer.")

@@ -70,4 +70,4 @@ class SparseAdam(Optimizer):
         square = state["exp_avg_sq"][rows].lerp(values * values, 1 - beta2)
         state["exp_avg"][rows], state["exp_avg_sq"][rows] = mean, square
         rate = group["lr"] * (1 - beta2 ** state["step"]) ** 0.5 / (1 - beta1 ** state["step"])
-        param.index_add_(0, rows, mean / (square.sqrt() + group["eps"]), alpha=-float(rate))
+        param[rows] = param[rows].addcdiv(mean, square.sqrt() + group["eps"], value=-float(rate))

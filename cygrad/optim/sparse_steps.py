@@ -35,7 +35,8 @@ def _is_sparse(gradient):
 def _sgd(param, rows, values, state, group):
     """Rows without a gradient stay, unless they have momentum."""
     if not group["momentum"]:
-        param.index_add_(0, rows, values, alpha=-float(group["lr"]))
+        # All rows are different ones, and only these are touched.
+        param[rows] = param[rows].add(values, alpha=-float(group["lr"]))
         return
     velocity = state.get("momentum_buffer")
     if velocity is None:
@@ -51,8 +52,8 @@ def _adagrad(param, rows, values, state, group):
     """Sums of squares grow for rows with a gradient."""
     state["step"] += 1
     rate = float(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
-    state["sum"].index_add_(0, rows, values * values)
-    param.index_add_(0, rows, values / (state["sum"][rows].sqrt() + group["eps"]), alpha=-rate)
+    sums = state["sum"][rows] = state["sum"][rows] + values * values
+    param[rows] = param[rows].addcdiv(values, sums.sqrt() + group["eps"], value=-rate)
 
 
 RULES = {SGD: _sgd, Adagrad: _adagrad}

@@ -5,7 +5,7 @@ Containers are lists, tuples, named tuples, dicts of three kinds, deques, and wh
 leaf. The entries of a dict keep their order.
 """
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 
 __all__ = [
     "LeafSpec", "PyTree", "TreeSpec", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_iter",
@@ -31,12 +31,15 @@ SUPPORTED_NODES = {
                   lambda children, context: defaultdict(context[0], zip(context[1], children, strict=True))),
     deque: (lambda node: (list(node), node.maxlen), lambda children, maxlen: deque(children, maxlen=maxlen)),
 }
-_NAMED_TUPLE = (lambda node: (list(node), type(node)), lambda children, kind: kind(*children))
+NodeDef = namedtuple("NodeDef", ["flatten_fn", "unflatten_fn"])
+SUPPORTED_NODES = {kind: NodeDef(*functions) for kind, functions in SUPPORTED_NODES.items()}
+_NAMED_TUPLE = NodeDef(lambda node: (list(node), type(node)), lambda children, kind: kind(*children))
+SUPPORTED_NODES[namedtuple] = _NAMED_TUPLE
 
 
 def register_pytree_node(cls, flatten_fn, unflatten_fn, **options):
     """Let objects of a class be containers; ``flatten_fn(node) -> children, context`` and back."""
-    SUPPORTED_NODES[cls] = (flatten_fn, unflatten_fn)
+    SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
 
 
 _register_pytree_node = register_pytree_node
@@ -74,6 +77,11 @@ class TreeSpec:
 def LeafSpec():
     """The spec of a single leaf."""
     return TreeSpec(None, None, [])
+
+
+def _get_node_type(tree):
+    """The type that says how a node is taken apart."""
+    return namedtuple if _named(type(tree)) and type(tree) not in SUPPORTED_NODES else type(tree)
 
 
 def _kind(node, is_leaf):

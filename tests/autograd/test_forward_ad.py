@@ -393,17 +393,17 @@ def test_custom_function_in_place(x):
 
 
 @pytest.mark.parametrize(("forward", "jvp", "match"), [
-    (lambda x: x.mul_(2), lambda t: t * 2, "not modifying the forward mode gradients inplace"),
-    (lambda x: x[:1], lambda t: t[:1].clone(), "the jvp is not returning a view"),
-    (lambda x: x, lambda t: t, "the jvp is not returning a view"),
-    (lambda x: x, lambda t: t * 1, "the jvp is not returning a view"),
+    (lambda x: x.mul_(2), lambda t: t * 2, "must change the tangent of that input in place"),
+    (lambda x: x[:1], lambda t: t[:1].clone(), "jvp must return a view"),
+    (lambda x: x, lambda t: t, "jvp must return a view"),
+    (lambda x: x, lambda t: t * 1, "jvp must return a view"),
 ])
 def test_tangents_share_memory_where_tensors_do(x, forward, jvp, match):
     class Sharing(cygrad.autograd.Function):
         @staticmethod
         def forward(ctx, x):
             result = forward(x)
-            if result is x and match.startswith("not"):
+            if result is x and match.startswith("must change"):
                 ctx.mark_dirty(x)
             return result
 

@@ -122,7 +122,7 @@ MISSING = {
     "torch.cuda.current_device()": "no such device",
     "torch.cuda.Stream()": "which has no streams",
     "torch.device('nonsense')": "no such type (got 'nonsense')",
-    "torch.ones(2, dtype=torch.bfloat16)": "there are no tensors of bfloat16 yet",
+    "torch.ones(2, dtype=torch.float8_e5m2)": "there are no tensors of float8_e5m2 yet",
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 import cygrad
 from cygrad.func import vmap
 from cygrad.utils.pytree import tree_flatten, tree_unflatten
-from tests.operator_cases import REFUSALS, differentiable, floating, numpy_dtype, results, with_gradients
+from tests.operator_cases import REFUSALS, ROWS, differentiable, floating, numpy_dtype, results, with_gradients
 from tests.samples import COMPLEX, SAMPLES, find
 
 # Whose results, or their shapes, are known only when elements are: refused, in words of their own.
@@ -170,3 +170,10 @@ def test_several_vectors_at_once_are_those_one_by_one(name):
             compare_vectors(name, number, cygrad.float64)
             if name in COMPLEX and number < COMPLEX_SAMPLES:
                 compare_vectors(name, number, cygrad.complex128)
+
+
+def test_rules_are_those_of_rows():
+    """A row that got another name would lose its rule, and be taken entry by entry."""
+    from cygrad.func import batching, rules
+    named = {*batching.RULES, *batching.LEADING, *batching.SCANS, *batching.PARTS, *batching.ADDING, *rules.PLANES}
+    assert not {name for name in named if name not in ROWS}

@@ -48,6 +48,20 @@ def test_elementwise_parameters_and_several_uses():
     check(Model(), cygrad.randn(5, 4, dtype=DTYPE), lambda out: (out ** 2).sum(1))
 
 
+def test_what_is_made_of_parameters():
+    """Transposed, added, normalized: before they meet the samples."""
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.b = nn.Parameter(cygrad.rand(4, 4, dtype=DTYPE)), nn.Parameter(cygrad.rand(4, dtype=DTYPE))
+
+        def forward(self, x):
+            weight = self.w.t() / self.w.norm(dim=1)
+            return x @ weight + (self.b + self.b.exp())
+
+    check(Model(), cygrad.randn(4, 4, dtype=DTYPE), lambda out: (out ** 2).sum(1))
+
+
 def test_unused_parameters_have_zeros():
     w, v = cygrad.ones(2, requires_grad=True), cygrad.ones(3, requires_grad=True)
     found = per_sample_grad((cygrad.ones(4, 2) * w).sum(1), [w, v])
@@ -60,7 +74,7 @@ def test_refusals():
     with pytest.raises(RuntimeError, match="shape"):
         per_sample_grad((x @ w).sum(), [w])
     with pytest.raises(RuntimeError, match="no dimension counts"):
-        per_sample_grad((x @ w.t()).sum(1), [w])
+        per_sample_grad((x.reshape(6, 1) * w[:1]).reshape(3, 4).sum(1), [w])
     with pytest.raises(RuntimeError, match="either of the first two"):
         per_sample_grad(nn.functional.linear(cygrad.ones(2, 2, 2), w).sum((1, 2)), [w])
     norm = nn.BatchNorm1d(2)

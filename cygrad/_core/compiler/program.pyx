@@ -7,12 +7,12 @@ operation reads any more goes back to the cache of the thread at once, where the
 """
 
 cimport cython
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
-    array_empty_like, array_meta, array_t, array_view, release, retain, same_shape, shape_text)
+    array_empty_like, array_meta, array_over, array_t, array_view, release, retain, same_shape, shape_text)
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, INTEGERS, NOTHING, clear, find_kernel, kernel_t, value_t
 from cygrad._core.compiler.recorder cimport Constant, Held, Step
@@ -24,7 +24,7 @@ from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.graph.version_errors cimport forget_place
 from cygrad._core.memory.atomic cimport atomic_increment
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
-from cygrad._core.memory.storage cimport storage_t, version_t
+from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t, version_t
 from cygrad._core.optimizers.optimize cimport adam_factors
 from cygrad._core.optimizers.update_batch cimport ADAM_RULE, ROLES, release_work, run_updates
 from cygrad._core.arrays.dtype cimport FLOAT32
@@ -370,10 +370,11 @@ cdef class Program:
         cdef value_t[2] summed
         cdef array_t *array = NULL
         cdef array_t *target = NULL if operation.target < 0 else frame.table[operation.target]
-        cdef int k, status
+        cdef int k, slot, status
         if operation.kind == EVALUATE:
-            return evaluate(operation.program, arguments, operation.reuse, NULL,
-                            &frame.table[self.result_slots[operation.results]])
+            slot = self.result_slots[operation.results]
+            status = evaluate(operation.program, arguments, operation.reuse, NULL, &frame.table[slot])
+            return status if status != OK else _lay_out(&frame.table[slot], self.layouts[slot])
         if operation.kind == CHANGE:
             status = evaluate(operation.program, arguments, 0, target, NULL)
             return _changed(target, status)
@@ -428,7 +429,10 @@ cdef class Program:
                 release(array)
                 continue
             frame.table[slot] = array
-            if not _fits(array, self.layouts[slot]):
+            if array.dtype == self.layouts[slot].dtype and same_shape(array, self.layouts[slot]):
+                if status == OK:
+                    status = _lay_out(&frame.table[slot], self.layouts[slot])
+            else:
                 snprintf(message(), MESSAGE, b"%s: the result has another layout than when the function was compiled "
                          b"(got shape %s). Pass fullgraph=False and disable=True for this function.",
                          operation.name, shape_text(array))
@@ -482,14 +486,30 @@ cdef inline void _place(frame_t *frame, const patch_t *patch) noexcept nogil:
     view.version = <version_t *>base.version
 
 
-cdef bint _fits(const array_t *array, const array_t *layout) noexcept nogil:
-    cdef int i
-    if array.dtype != layout.dtype or not same_shape(array, layout):
-        return False
-    for i in range(array.ndim):
-        if array.strides[i] != layout.strides[i] and array.shape[i] > 1:
-            return False
-    return True
+cdef int _lay_out(array_t **array, const array_t *layout) noexcept nogil:
+    """A result gets the strides that it had in the recording: those of a fused program follow from other operands."""
+    cdef storage_t *storage
+    cdef array_t *fresh
+    cdef int64_t reach = 1
+    cdef int i, status
+    for i in range(layout.ndim):
+        if array[0].strides[i] != layout.strides[i] and layout.shape[i] > 1:
+            break
+    else:
+        return OK
+    for i in range(layout.ndim):
+        reach += (layout.shape[i] - 1) * layout.strides[i]
+    storage = storage_new(max(reach, layout.size) * itemsize(layout.dtype))
+    if storage == NULL:
+        return MEMORY_ERROR
+    fresh = array_over(storage, layout.dtype, layout.ndim, layout.shape, layout.strides, 0)
+    if fresh == NULL:
+        storage_release(storage)
+        return MEMORY_ERROR
+    status = copy_into(fresh, array[0])
+    release(array[0])
+    array[0] = fresh
+    return status
 
 
 cdef void free_frame(Program program, frame_t *frame) noexcept:

@@ -309,6 +309,10 @@ cdef class Recorder:
                 if array != NULL and array.dtype == BOOL:
                     self.lose("how many elements a mask selects depends on elements")
         step.kind, step.operator, step.arguments, step.target = "call", operator, self.arguments_of(frame), -1
+        if operator.descriptor.into != NULL and operator.descriptor.into == operator.descriptor.kernel:
+            step.kind, step.results, step.target = "change", (), step.arguments[0]      # it writes into its argument
+            (<Buffer>self.buffers[(<Held>self.arrays[step.target]).buffer]).writes.append(len(self.steps))
+            return self.note(step)
         step.listed = isinstance(results, tuple) and operator.descriptor.n_results == 1
         for result in results if isinstance(results, tuple) else (results,):
             if result is None:

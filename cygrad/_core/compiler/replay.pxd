@@ -10,7 +10,7 @@ from cygrad._core.graph.tensor cimport Tensor
 # What a tensor from outside has to look like.
 ctypedef struct layout_t:
     array_t *array            # shape, strides and dtype; of a constant: the very array
-    PyObject *type            # of the Tensor, borrowed from `Variant.keep`
+    void *type                # of the Tensor, borrowed from `Variant.keep`
     int32_t exact             # it must be this array
     int32_t requires_grad
     int32_t is_view

@@ -30,7 +30,7 @@ cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
     Py_ssize_t PyObject_Size(object) except -1
     PyObject *PyCell_GET(PyObject *)
-    PyObject *Py_TYPE(object)
+    void *Py_TYPE(object)
     bint PyFloat_CheckExact(object)
     double PyFloat_AS_DOUBLE(object)
 

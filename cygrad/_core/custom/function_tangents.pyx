@@ -54,14 +54,13 @@ cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor 
     """What shares the memory of an argument has a tangent that shares the memory of the argument's."""
     if output is argument:
         if tangent is not given:
-            raise RuntimeError(f"{node.name()}: An inplace custom Function is not modifying the forward mode gradients "
-                               "inplace (got a new tangent from jvp). If the forward is modifying an input inplace, then "
-                               "the jvp function must modify the corresponding gradient inplace, and return it.")
+            raise RuntimeError(f"{node.name()}: its forward changes an input in place, so jvp must change the tangent "
+                               "of that input in place and return it (got a new tangent).")
     elif (output.base is not None and output.base is (argument if argument.base is None else argument.base)
             and (tangent.base is None or tangent.base is not (given if given.base is None else given.base))):
-        raise RuntimeError(f"{node.name()}: A custom Function's forward is returning a view (or an input as-is) but the "
-                           "jvp is not returning a view (got a tangent with memory of its own). Return a view of the "
-                           "tangent that jvp is given, such as tangent.view_as(tangent).")
+        raise RuntimeError(f"{node.name()}: its forward returns a view of an input, so jvp must return a view of the "
+                           "tangent of that input (got one with memory of its own). Return tangent.view_as(tangent), "
+                           "or the view that forward makes.")
     return 0
 
 

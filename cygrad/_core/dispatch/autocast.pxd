@@ -10,7 +10,8 @@ cdef enum:
     MEETS = 1 << 19       # operands go to float32 if one of them has it, else to the dtype of the block
     AUTOCASTS = LOWERS | WIDENS | MEETS
 
-# Is this thread in a block of autocast?
-cdef bint autocasting() noexcept nogil
+cdef enum:
+    AUTOCASTING = 8       # the flag of a thread in a block of autocast, beside those of anomaly mode and of profiling
+
 # The call of such an operator in a block.
 cdef object call_autocast(Operator operator, PyObject **arguments)

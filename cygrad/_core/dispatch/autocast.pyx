@@ -9,7 +9,7 @@ import threading
 
 from cpython.object cimport PyObject
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, dtype, dtype_object, is_floating
-from cygrad._core.graph.modes cimport grad_enabled
+from cygrad._core.graph.modes cimport grad_enabled, thread_state
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.table.operator cimport Operator, operator_t
 
@@ -27,8 +27,14 @@ cdef extern from * nogil:
 cdef object _kept = threading.local()
 
 
-cdef bint autocasting() noexcept nogil:
-    return block != 0
+cdef inline void _set_block(int code) noexcept nogil:
+    """Note the block, and in a flag of the thread whether there is one: that is what operations look at."""
+    global block
+    block = code
+    if code:
+        thread_state().anomaly |= AUTOCASTING
+    else:
+        thread_state().anomaly &= ~AUTOCASTING
 
 
 def current():
@@ -38,17 +44,18 @@ def current():
 
 def exchange(dtype wanted, bint keeps):
     """Enter a block of a dtype, or none; -> what `leave` needs to go back."""
-    global block, keeps_casts
+    global keeps_casts
     before = (block, keeps_casts)
-    block = 0 if wanted is None else wanted.code + 1
+    _set_block(0 if wanted is None else wanted.code + 1)
     keeps_casts = keeps
     return before
 
 
 def leave(tuple before not None):
     """Go back to what was before `exchange`; with the outermost block end the casts that it kept."""
-    global block, keeps_casts
-    block, keeps_casts = before
+    global keeps_casts
+    code, keeps_casts = before
+    _set_block(code)
     if not block:
         forget()
 
@@ -93,13 +100,12 @@ def cast(value, dtype target not None):
 
 
 cdef object call_autocast(Operator operator, PyObject **arguments):
-    global block
     cdef operator_t *op = &operator.descriptor
     cdef int before = block, i
     cdef dtype target = dtype_object(before - 1)
     cdef list args = []
     cdef dict kwargs = {}
-    block = 0
+    _set_block(0)
     try:
         if op.flags & WIDENS:
             target = dtype_object(FLOAT32)
@@ -117,4 +123,4 @@ cdef object call_autocast(Operator operator, PyObject **arguments):
                 kwargs[op.arguments[i].name.decode()] = value
         return functions[operator.name](*args, **kwargs)
     finally:
-        block = before
+        _set_block(before)

@@ -13,9 +13,10 @@ from cygrad._core.arrays.dtype cimport DTYPES, category, dtype_name, is_differen
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, NOTHING, clear, copy_value, kernel_t, set_array, set_arrays, value_t,
 )
-from cygrad._core.dispatch.autocast cimport AUTOCASTS, autocasting, call_autocast
+from cygrad._core.dispatch.autocast cimport AUTOCASTING, AUTOCASTS, call_autocast
 from cygrad._core.dispatch.out_argument cimport check_out, write_out
 from cygrad._core.dispatch.tangents cimport InplaceStep, inplace_step, push_forward
+from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
 from cygrad._core.graph.boxing cimport box, frame_t, plain_object, unbox
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
@@ -163,20 +164,6 @@ cdef int _keep_results(NativeNode node, value_t *results) except -1:
 
 # ------------------------------------------------------------------------------------------------------ the general way
 
-cdef int64_t _size(frame_t *frame) noexcept:
-    """Elements that the arguments have: a rough measure of the work to come."""
-    cdef int i, j
-    cdef int64_t size = 0
-    for i in range(frame.n):
-        if frame.values[i].kind == ARRAY:
-            size += frame.values[i].of.array.size
-        elif frame.values[i].kind == ARRAYS:
-            for j in range(frame.values[i].count):
-                if frame.values[i].of.arrays[j] != NULL:
-                    size += frame.values[i].of.arrays[j].size
-    return size
-
-
 cdef inline program_t *_program(Operator operator) except NULL:
     if operator.descriptor.program == NULL:
         operator.ensure_program()
@@ -201,7 +188,7 @@ cdef int _run(Operator operator, frame_t *frame, value_t *results, int64_t size)
     return _run_kernel(op, op.kernel, frame, results, size)
 
 
-cdef int _run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1:
+cdef inline int _run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1:
     cdef int status
     if frame.stored:
         with nogil:
@@ -233,15 +220,17 @@ cdef object call(Operator operator, PyObject **arguments, object out):
     cdef frame_t frame
     cdef value_t[MAX_RESULTS] results
     cdef operator_t *op = &operator.descriptor
+    cdef thread_state_t *state = thread_state()
     cdef uint32_t needed = 0
     cdef int64_t size
     cdef NativeNode node = None
     cdef bint without_memory
     cdef int i
-    if profiled():
-        return _watched(operator, arguments, out, False)
-    if op.flags & AUTOCASTS and autocasting() and out is None:
-        return call_autocast(operator, arguments)
+    if state.anomaly & (PROFILED | AUTOCASTING):
+        if state.anomaly & PROFILED:
+            return _watched(operator, arguments, out, False)
+        if op.flags & AUTOCASTS and out is None:
+            return call_autocast(operator, arguments)
     _keep_alive = box(operator, arguments, &frame)
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING
@@ -249,11 +238,11 @@ cdef object call(Operator operator, PyObject **arguments, object out):
         if frame.overridden:
             return override(operator, arguments, out, False)
         without_memory = any_meta and any_is_meta(frame.n, frame.values)
-        if grad_enabled() and not op.flags & NO_GRADIENT and not without_memory:
+        if not state.grad_disabled and not op.flags & NO_GRADIENT and not without_memory:
             needed = _needed(op, &frame)
         if out is not None:
             check_out(operator, &frame, out, needed)
-        size = _size(&frame)
+        size = size_of(&frame)
         if needed:
             node = _record(operator, &frame, needed, 1)
         _run(operator, &frame, results, size)
@@ -266,7 +255,7 @@ cdef object call(Operator operator, PyObject **arguments, object out):
         if out is not None:
             return write_out(operator, results, out)
         wrapped = _wrap_results(operator, &frame, results, node)
-        if thread_state().dual_level:
+        if state.dual_level:
             push_forward(operator, &frame, wrapped, node)
         return wrapped
     finally:
@@ -385,7 +374,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
         check_inplace(tensor, name, needed != 0)
         if thread_state().dual_level:
             step = inplace_step(operator, &frame, _out_of_place)
-        size = _size(&frame)
+        size = size_of(&frame)
         if needed:
             if not op.compiled:
                 operator.compile()
@@ -437,7 +426,7 @@ cdef object _out_of_place(Operator operator, frame_t *frame):
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING
     try:
-        _run(operator, frame, results, _size(frame))
+        _run(operator, frame, results, size_of(frame))
         return _wrap_results(operator, frame, results, None)
     finally:
         for i in range(MAX_RESULTS):
@@ -587,8 +576,9 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
 
 cdef object unary(Operator operator, object input, object out):
     cdef PyObject *argument = <PyObject *>input
+    cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if (out is None and is_plain(input) and not thread_state().dual_level and not profiled()
+    if (out is None and is_plain(input) and not state.dual_level and not state.anomaly & PROFILED
             and not is_meta((<Tensor>input).array)):
         result = _small_unary(_program(operator), (<Tensor>input).array)
         if result != NULL:
@@ -598,8 +588,9 @@ cdef object unary(Operator operator, object input, object out):
 
 cdef object binary(Operator operator, object input, object other, object out):
     cdef PyObject *arguments[2]
+    cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if (out is None and is_plain(input) and is_plain(other) and not thread_state().dual_level and not profiled()
+    if (out is None and is_plain(input) and is_plain(other) and not state.dual_level and not state.anomaly & PROFILED
             and not is_meta((<Tensor>input).array) and not is_meta((<Tensor>other).array)):
         result = _small_binary(_program(operator), (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:

@@ -38,6 +38,8 @@ from cygrad._core.graph.user_warnings import warn_user
 cnp.import_array()
 
 cdef extern from "Python.h":
+    ctypedef struct PySliceObject:
+        PyObject *step
     long long PyLong_AsLongLongAndOverflow(object, int *overflow) except? -1
     int PySlice_Unpack(object, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step)
@@ -350,7 +352,9 @@ cdef tuple as_entries(object key):
 
 cdef inline bint is_backward(object item) except -1:
     """Is it a slice that runs from the end to the beginning?"""
-    return PySlice_Check(item) and item.step is not None and item.step < 0
+    if not PySlice_Check(item) or (<PySliceObject *>item).step == <PyObject *>None:
+        return False
+    return item.step < 0
 
 
 cdef bint any_backward(tuple entries) except -1:

@@ -157,9 +157,20 @@ def outside(value):
 
 def saved_values(operator, arguments, results):
     """What a node of the operator would have saved."""
-    from cygrad._core.table.layout import saved_layout  # late: it brings the reader of formulas along
     return tuple(results[entry.index] if entry.from_result else arguments[entry.index]
-                 for entry in saved_layout(operator.row))
+                 for entry in layout_of(operator))
+
+
+def layout_of(operator):
+    """What nodes of the operator save; read from its formulas once."""
+    found = _layouts.get(operator.name)
+    if found is None:
+        from cygrad._core.table.layout import saved_layout  # late: it brings the reader of formulas along
+        found = _layouts[operator.name] = saved_layout(operator.row)
+    return found
+
+
+_layouts = {}
 
 
 RULES = {"linear": linear, "as_strided": as_strided, "elementwise": elementwise, "transpose": transpose}

@@ -21,6 +21,9 @@ from cygrad._core.memory.atomic cimport atomic_claim, atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.primitives.cast cimport cast_loops, number_to_cell
 from cygrad._core.primitives.primitive_table cimport FLOAT, SELECT, entries, entry_t, primitives
+from cygrad._core.primitives.primitive_table cimport primitive as primitive_of
+
+cdef int _remainder = primitive_of("remainder"), _fmod = primitive_of("fmod")
 
 cdef enum:
     MAX_CACHED = 64           # specializations per program; more are made anew at each call
@@ -196,7 +199,8 @@ cdef int add_instruction(builder_t *builder, program_t *program,
         return NOT_IMPLEMENTED
     for i in range(n):
         slots[i] = slot_in(builder, program, instruction.inputs[i], BOOL if i < operands_from else code,
-                           BOOL if i < operands_from else computed, entry.out_dtype == BOOL)
+                           BOOL if i < operands_from else computed,
+                           entry.out_dtype == BOOL or primitive == _remainder or primitive == _fmod)
         if slots[i] < 0:
             return RUNTIME_ERROR
     builder.made.cost += primitives[primitive].cost
@@ -232,7 +236,8 @@ cdef int slot_in(builder_t *builder, program_t *program, int index, int dtype, i
     Where the register lies, as a number of `dtype`, in the dtype that is computed in.
 
     An array of another dtype is rounded to the shorter one first, as if it had been cast by itself; numbers are only
-    where they are compared, which `rounded` says, since a tensor of float16 that was filled with 0.1 equals 0.1.
+    where `rounded` says so: in comparisons, since a tensor of float16 that was filled with 0.1 equals 0.1, and as
+    divisors of remainders, as PyTorch has it.
     """
     cdef register_t *register = &builder.registers[index]
     cdef int[1] slots

@@ -12,10 +12,11 @@ from libc.stdlib cimport free, malloc
 from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.elementwise.nan_watch cimport holds_nan
 from cygrad._core.engine.anomaly cimport explain, look_for_nan, raise_nan
+from cygrad._core.engine.final_callbacks cimport call_back, callbacks
 from cygrad._core.engine.node_run cimport add_part, deliver, run_node, wanted_arguments
 from cygrad._core.engine.parallel_run cimport run_with_team, worth_a_team
 from cygrad._core.engine.plan cimport (
-    item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict, plan_t, plans_of_thread)
+    item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict, plan_t)
 from cygrad._core.engine.serial_run cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, advance
 from cygrad._core.engine.watched_run cimport run_watched_item
 from cygrad._core.graph.backward_calls cimport remember_call, work_for, working_for
@@ -28,7 +29,7 @@ from cygrad._core.graph.hook_calls cimport (
 from cygrad._core.graph.modes cimport ANOMALY_NAN, grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.node cimport ALL_ARGUMENTS, HAS_PACKED_TENSORS, Hooks, Node, node_t
 from cygrad._core.graph.override cimport is_entry
-from cygrad._core.graph.profiling cimport begin_event, end_event
+from cygrad._core.graph.profiling cimport WATCHED, begin_event, end_event
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
@@ -51,9 +52,6 @@ cdef enum:
     BRIEF_WORK = 1024       # getting it back
 
 
-cdef list _none = []
-
-
 cdef class GraphTask:
     """One call of backward: its plan and how it is to be run."""
 
@@ -72,7 +70,7 @@ cdef class GraphTask:
     cdef int run(self) except -1:
         cdef int64_t place = 0
         cdef int status
-        if thread_state().anomaly:
+        if thread_state().anomaly & WATCHED:
             return self.run_watched()
         if self.recorded:
             for place in range(self.plan.n_items):
@@ -320,28 +318,11 @@ set_node_call(_call_node)
 
 def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate, allow_unused):
     """
-    Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``.
+    Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``, whose arguments these are.
 
-    Parameters
-    ----------
-    operation : str
-        What the messages call it.
-    outputs : sequence of Tensor or GradientEdge
-    grads : sequence of Tensor or None
-        One per output.
-    keep, create : bool
-        Keep what nodes saved; record the backward itself.
-    inputs : sequence of Tensor or GradientEdge, or None
-        Restrict backward to what leads there.
-    accumulate : bool
-        Add to ``.grad``; else return the gradients of `inputs`.
-    allow_unused : bool
-        None instead of an error for inputs that are not reached.
-
-    Returns
-    -------
-    list of Tensor or None
-        The gradients of `inputs` unless `accumulate`.
+    `operation` is what the messages call it; `keep` and `create` are retain_graph and create_graph. With `accumulate` the
+    gradients of `inputs` are added to ``.grad``, else they are returned; `allow_unused` gives None for those that are not
+    reached.
     """
     return _enter(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
 
@@ -400,8 +381,8 @@ cdef object _enter(str operation, object outputs, object grads, bint keep, bint 
         return _run_backward(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
     finally:
         call = work_for(outer)
-        if _callbacks and call != outer:
-            _callbacks.pop(call, None)
+        if callbacks and call != outer:
+            callbacks.pop(call, None)
         state.depth -= 1
         state.grad_disabled = disabled
         if has_pending():
@@ -455,8 +436,8 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
     if inputs is not None:
         targets = _restrict(task, operation, inputs, accumulate)
     task.run()
-    if _callbacks:
-        _call_back(task.plan.id)
+    if callbacks:
+        call_back(task.plan.id)
     if targets is None or accumulate:
         return []
     return _captured(task, operation, inputs, targets, allow_unused)
@@ -505,6 +486,8 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
         if item != NULL:
             if task.recorded:
                 result = task.captured[item.buffers + edge.output_nr]
+                if thread_state().dual_level < 0 and not grad_enabled() and result is not None:
+                    result = result.detach()           # as natively: no view of what has been computed on the way
             else:
                 array = task.plan.captured[item.buffers + edge.output_nr]
                 if array != NULL:
@@ -520,62 +503,12 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
     return results
 
 
-# What is to be called at the end of each backward: its number -> functions. Each thread touches its own calls only.
-cdef dict _callbacks = {}
-
-
-cdef int _call_back(int64_t call) except -1:
-    cdef list functions = _callbacks.get(call, _none)
-    cdef Py_ssize_t done = 0
-    while done < len(functions):             # one function may queue another
-        functions[done]()
-        done += 1
-    return 0
-
-
-def queue_callback(callback):
-    """
-    Call a function at the end of the backward that runs.
-
-    That is the innermost running backward of this thread; it is called from there, as Python code in backward is,
-    after all nodes have run and before the call returns. Functions are called in the order in which they were queued;
-    one that is queued by another comes last. If backward fails, none is called.
-
-    Parameters
-    ----------
-    callback : callable
-        Called without arguments.
-
-    Raises
-    ------
-    RuntimeError
-        Outside of backward.
-
-    Examples
-    --------
-    >>> import cygrad
-    >>> x = cygrad.ones(2, requires_grad=True)
-    >>> def hook(grad):
-    ...     cygrad.autograd.graph.queue_callback(lambda: print("gradient:", x.grad))
-    >>> handle = x.register_hook(hook)
-    >>> (x * 3).sum().backward()
-    gradient: tensor([3., 3.])
-    """
-    cdef plan_t *plan
-    if not callable(callback):
-        raise TypeError(f"queue_callback: the callback must be callable (got {type(callback).__name__}).")
-    if plans_of_thread(&plan, 1) == 0:
-        raise RuntimeError("queue_callback: final callbacks can only be installed during backward pass (got a call "
-                           "outside of it). Call it in a hook or in the backward of a custom Function.")
-    _callbacks.setdefault(plan.id, []).append(callback)
-
-
 _nesting = threading.local()      # .level: how many threads of nested backward calls lie below this one
 
 
 def _in_new_thread(*arguments):
     """Go on with a fresh stack: backward inside backward may be nested to any depth."""
-    cdef int inference = thread_state().inference, anomaly = thread_state().anomaly
+    cdef int inference = thread_state().inference, anomaly = thread_state().anomaly & WATCHED
     cdef int dual_level = thread_state().dual_level
     cdef SavedHooks hooks = None if thread_state().saved_hooks == NULL else saved_hooks()
     cdef int level = getattr(_nesting, "level", 0) + 1

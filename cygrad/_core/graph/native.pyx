@@ -271,7 +271,8 @@ cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradie
     cdef bint defined = False
     for i in range(node.n_outputs):
         defined |= grads[i].kind != NOTHING
-    if defined and (any_stored(grads, node.n_outputs) or any_stored(saved, node.op.n_saved)):
+    # (Nodes that the short ways of dispatch made have no metas, and none of these dtypes.)
+    if defined and metas != NULL and (any_stored(grads, node.n_outputs) or any_stored(saved, node.op.n_saved)):
         if node.op.flags & PLAIN_FORMULAS and not _is_broadcast(node, grads):
             metas = NULL
         else:

@@ -4,6 +4,7 @@ from cygrad._core.graph.modes cimport thread_state
 
 cdef enum:
     PROFILED = 4               # the flag of a thread that is profiled, beside those of anomaly mode
+    WATCHED = 7                # any of them: backward tells somebody of each node
 
 # Threads that are not profiled pay for one look at a flag.
 cdef inline bint profiled() noexcept:

@@ -23,7 +23,7 @@ cdef enum:
     SHARES = 1 << 16      # a flag: formulas read `wanted`, or something that they have in common
 
 table = {}
-# Name of an operator -> its Python function, `tensor` and `unnoted`: what formulas, and other parts of the core, call by name.
+# Name of an operator -> its Python function, `tensor` and `unnoted`: what formulas, and other parts of the core, call.
 # The modules that define them put them here when they are imported; nobody keeps a copy.
 functions = {}
 cdef dict _rows = {}          # name -> the row, as `signature.parse_row` gives it

@@ -1,0 +1,8 @@
+"""What a notebook shows of tensors, modules and graphs: HTML without scripts, made when it is asked for."""
+
+from cygrad.notebook.modules import module_html
+from cygrad.notebook.tensors import tensor_html
+
+__all__ = ["METHODS", "module_html", "tensor_html"]
+
+METHODS = {"_repr_html_": tensor_html}

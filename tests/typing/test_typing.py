@@ -1,0 +1,35 @@
+"""What mypy and pyright say of typical uses, and of mistakes."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+COMMANDS = {"mypy": ["-m", "mypy", "--no-error-summary", "--cache-dir", "build/mypy"], "pyright": ["-m", "pyright"]}
+
+
+def complaints(checker, name):
+    """The lines of a file that a checker complains of."""
+    path = HERE / name
+    result = subprocess.run([sys.executable, *COMMANDS[checker], str(path)], cwd=ROOT, capture_output=True, text=True,
+                            timeout=600, check=False)
+    found = re.findall(rf"{name}:(\d+):.*error", result.stdout)
+    assert found or result.returncode == 0, result.stdout + result.stderr
+    return {int(line) for line in found}, result.stdout
+
+
+@pytest.mark.parametrize("checker", COMMANDS)
+def test_typical_uses_are_right(checker):
+    lines, text = complaints(checker, "uses.py")
+    assert not lines, text
+
+
+@pytest.mark.parametrize("checker", COMMANDS)
+def test_mistakes_are_found(checker):
+    lines, text = complaints(checker, "wrong.py")
+    wrong = {number for number, line in enumerate((HERE / "wrong.py").read_text().splitlines(), 1) if "# wrong" in line}
+    assert lines == wrong, text
