@@ -58,9 +58,33 @@ def test_overlapping_memory():
     pairs = x.view(2, 2)                                   # no element of one column is one of the other
     cygrad.add(pairs[:, 0], 1, out=pairs[:, 1])
     assert x.tolist() == [1, 2, 3, 4]
-    assert cygrad.take(x, cygrad.tensor([3, 2]), out=x[:2]).tolist() == x.tolist()[:2] == [4, 3]
     with pytest.raises(RuntimeError, match="share one place in memory"):
         cygrad.add(cygrad.ones(3), 1, out=cygrad.zeros(1).expand(3))
+
+
+@pytest.mark.parametrize("call", [
+    lambda memory: cygrad.take(memory, cygrad.tensor([3, 2]), out=memory[:2]),
+    lambda memory: cygrad.take(cygrad.arange(9), memory, out=memory),
+    lambda memory: cygrad.kthvalue(memory, 2, out=(memory, cygrad.tensor(0))),
+    lambda memory: cygrad.cat((memory[:0], memory), out=memory),
+    lambda memory: (lambda nothing: cygrad.cat((nothing, cygrad.ones(2)), out=nothing))(cygrad.zeros(0))])
+def test_memory_of_elements_that_move(call):
+    with pytest.raises(RuntimeError, match="share one place in memory"):
+        call(cygrad.arange(4))
+
+
+def test_addbmm_grows():
+    """`addbmm_` is the one operator in place whose input takes the shape of its result."""
+    input = cygrad.ones(1)
+    with pytest.warns(UserWarning, match="resized"):
+        assert input.addbmm_(cygrad.ones(2, 2, 3), cygrad.ones(2, 3, 4)) is input
+    assert input.tolist() == [[7.0] * 4] * 2
+    leaf = cygrad.ones(1, requires_grad=True)
+    with pytest.warns(UserWarning, match="resized"):
+        ((leaf * 2).addbmm_(cygrad.ones(2, 2, 3), cygrad.ones(2, 3, 4)) ** 2).sum().backward()
+    assert leaf.grad.tolist() == [8 * 2 * 8.0 * 2]
+    with pytest.raises(RuntimeError, match="does not fit"):
+        input.clone()[0, :1].baddbmm_(cygrad.ones(2, 2, 3), cygrad.ones(2, 3, 4))
 
 
 def test_another_dtype():

@@ -6,7 +6,7 @@ from cygrad._core.creation.ranges import arange
 from cygrad._core.dispatch.indexing import index_put
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
-from cygrad.composite.out_forms import as_tensor_argument, inplace, into
+from cygrad.composite.out_forms import as_tensor_argument, inplace, into, refuse_shared_memory
 
 __all__ = ["index_copy", "index_fill", "masked_scatter", "put", "repeat_interleave", "take"]
 
@@ -156,6 +156,7 @@ def take(input, index, *, out=None):
     """
     as_tensor_argument("take", "input", input)
     _check_flat("take", index)
+    refuse_shared_memory("take", out, input, index)
     return into("take", operators.index(operators.reshape(input, (input.numel(),)), (index,)), out)
 
 

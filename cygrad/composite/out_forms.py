@@ -4,12 +4,12 @@ import functools
 import inspect
 
 from cygrad._core.dispatch.assign import copy_
-from cygrad._core.graph.modes import is_grad_enabled
+from cygrad._core.graph.modes import is_grad_enabled, no_grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
 
 __all__ = ["MOST_PARTS", "all_spelled", "as_tensor_argument", "category", "copy_for", "inplace", "into",
-           "spelled"]
+           "refuse_shared_memory", "spelled"]
 
 MOST_PARTS = 1 << 24          # of one tensor: more Tensors fill the memory of most machines
 
@@ -54,8 +54,18 @@ def category(tensor):
     return 1 + tensor.is_floating_point() + 2 * tensor.is_complex()
 
 
-def inplace(function):
-    """`name_`: computed as by `function`, then written over the first argument."""
+def refuse_shared_memory(operation, out, *arguments):
+    """`out` may not lie over arguments whose elements move."""
+    for argument in arguments if out is not None else ():
+        if all(tensor.numel() and tensor.is_contiguous() for tensor in (out, argument)):
+            apart = argument.data_ptr() - out.data_ptr()
+            if -argument.numel() * argument.element_size() < apart < out.numel() * out.element_size():
+                raise RuntimeError(f"{operation}: elements of out share one place in memory with others of an "
+                                   "argument. Pass an out of its own, or clone() the argument.")
+
+
+def inplace(function, grows=False):
+    """`name_`: computed as by `function`, then written over the first argument, which may grow to its shape."""
     name = f"{function.__name__}_"
 
     @functools.wraps(function)
@@ -68,6 +78,9 @@ def inplace(function):
         recorded = is_grad_enabled() and any(isinstance(value, Tensor) and value.requires_grad
                                              for value in (input, *args, *kwargs.values()))
         result = function(operators.clone(input) if recorded else input, *args, **kwargs)
+        if grows and result.shape != input.shape:
+            with no_grad():
+                into(name, result, input.detach_())        # the result's history is the clone's
         if result.shape != input.shape:
             raise RuntimeError(f"{name}: the result does not fit (got shape {tuple(result.shape)}, expected "
                                f"{tuple(input.shape)}). Use the form without underscore.")

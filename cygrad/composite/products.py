@@ -427,5 +427,6 @@ def cross(input, other, dim=None, *, out=None):
 
 METHODS = {
     **{function.__name__: function for function in (addbmm, addmv, addr, baddbmm, cross, inner, kron)},
-    **{f"{function.__name__}_": inplace(function) for function in (addbmm, addmv, addr, baddbmm)},
+    **{f"{function.__name__}_": inplace(function) for function in (addmv, addr, baddbmm)},
+    "addbmm_": inplace(addbmm, grows=True),
 }

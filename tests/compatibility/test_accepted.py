@@ -16,21 +16,9 @@ ACCEPTED = {
     "logical_and": ("truth values of numbers are clear", lambda t: t.logical_and(t.ones(2), 2)),
     "logical_or": ("truth values of numbers are clear", lambda t: t.logical_or(0, t.ones(2))),
     "logical_xor": ("truth values of numbers are clear", lambda t: t.logical_xor(t.ones(2), 0)),
-    "kthvalue": ("arguments are read before out= is written", lambda t: sharing(t)),
-    "take": ("arguments are read before out= is written", lambda t: overlapping(t)),
     "narrow": ("a mask of one element is an index as any bool of Python", lambda t: t.ones(3).narrow(
         0, t.tensor(True), 2)),
 }
-
-
-def overlapping(t):
-    memory = t.arange(4.0)
-    return t.take(memory, t.tensor([3, 2]), out=memory[:2])
-
-
-def sharing(t):
-    memory = t.arange(4.0)
-    return t.kthvalue(memory, 2, out=(memory, t.zeros((), dtype=t.int64)))
 
 
 @pytest.mark.parametrize("name", ACCEPTED)

@@ -1,6 +1,7 @@
 """The argument out=: results written to tensors that are there."""
 
 from libc.stdint cimport uint32_t
+from libc.string cimport strcmp
 from cygrad._core.arrays.array cimport array_empty_like, array_t, same_shape, shape_text, share_memory
 from cygrad._core.arrays.dtype cimport category, dtype_name
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
@@ -30,12 +31,15 @@ cdef bint _overlaps(const operator_t *op, const frame_t *frame, const array_t *o
     cdef const value_t *value
     cdef const array_t *array
     cdef int i, k
+    cdef bint moves = _chooses(op) or strcmp(op.name, b"kthvalue") == 0
     for i in range(frame.n):
         value = &frame.values[i]
         for k in range(1 if value.kind == ARRAY else value.count if value.kind == ARRAYS else 0):
             array = value.of.array if value.kind == ARRAY else value.of.arrays[k]
+            if array == out and moves:                    # an empty one, too: it would grow
+                return True
             if (array != NULL and array.storage == out.storage and share_memory(array, out)
-                    and (_chooses(op) or not same_place(array, out)) and fills_its_memory(array)
+                    and (moves or not same_place(array, out)) and fills_its_memory(array)
                     and fills_its_memory(out)):
                 return True
     return False
