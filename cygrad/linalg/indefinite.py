@@ -26,8 +26,8 @@ class CheckedIndefiniteFactors(NamedTuple):
 
 
 def _zero_block(info):
-    return (f"The factorization could not be completed because the input is singular (the block of D at {info} is "
-            "zero). Regularize the matrix, or use ldl_factor_ex.")
+    return (f"linalg.ldl_factor: the matrix is singular (the block of D at {info} is zero). Regularize it, or use "
+            "ldl_factor_ex.")
 
 
 def ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):

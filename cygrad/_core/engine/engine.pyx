@@ -321,8 +321,8 @@ def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate
     Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``, whose arguments these are.
 
     `operation` is what the messages call it; `keep` and `create` are retain_graph and create_graph. With `accumulate`
-    the gradients of `inputs` are added to ``.grad``, else they are returned; `allow_unused` gives None for those that are
-    not reached.
+    the gradients of `inputs` are added to ``.grad``, else they are returned; `allow_unused` gives None for those that
+    are not reached.
     """
     return _enter(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
 
