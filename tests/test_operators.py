@@ -2,6 +2,7 @@
 
 import inspect
 import operator
+from numbers import Number
 
 import numpy as np
 import pytest
@@ -340,6 +341,10 @@ def test_in_place(name, number, dtype):
     target = sample.args[0].clone()
     version = target._version
     fits = expected.shape == target.shape or f"{name}_" in cygrad.composite.geometry.METHODS
+    if not fits and name == "addbmm" and category(expected) <= category(target):       # as PyTorch has it
+        with pytest.warns(UserWarning, match="resized"):
+            same(method(target, *sample.args[1:], **sample.kwargs), expected.to(target.dtype))
+        return
     if not fits or category(expected) > category(target):
         with pytest.raises(RuntimeError):
             method(target, *sample.args[1:], **sample.kwargs)
@@ -386,6 +391,8 @@ PYTHON = {
     "bitwise_right_shift": operator.rshift, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt,
     "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }
+# What Python asks for where the first operand is no tensor.
+REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 IN_PLACE = {
     "add": operator.iadd, "sub": operator.isub, "mul": operator.imul, "div": operator.itruediv, "pow": operator.ipow,
     "floor_divide": operator.ifloordiv, "remainder": operator.imod, "bitwise_and": operator.iand,
@@ -401,6 +408,9 @@ def test_python_operators(name, number, dtype):
         return
     for arguments in (sample.args, sample.args[::-1]):
         turned = type(sample)(arguments)
+        if name in REFLECTED and isinstance(arguments[0], Number) and not isinstance(arguments[0], complex):
+            same(function(*arguments), find(REFLECTED[name])(*arguments[::-1]))      # functions want a tensor first
+            continue
         expected = run_or_none(find(name), turned)
         if expected is None:
             with pytest.raises(REFUSALS):

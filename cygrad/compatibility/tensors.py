@@ -9,6 +9,7 @@ from cygrad import Size
 from cygrad._core.creation.creation import constructed
 from cygrad._core.graph.tensor_type import make_subclass
 from cygrad.compatibility.storages import TypedStorage, UntypedStorage
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.random import draws, inplace
 
 __all__ = ["METHODS"]
@@ -67,7 +68,7 @@ def resize_(self, *sizes, memory_format=None):
 
 def resize_as_(self, tensor, memory_format=None):
     """`resize_` to the shape of another tensor."""
-    return resize_(self, tensor.shape)
+    return resize_(self, as_tensor_argument("resize_as_", "tensor", tensor).shape)
 
 
 def share_memory_(self):
@@ -176,12 +177,14 @@ def storage_type(self):
 
 def map2_(self, x, y, callable):
     """Replace each element by what a function of Python gives for it and those of two other tensors: slow."""
-    triples = zip(*(part.flatten().tolist() for part in (self, x.expand_as(self), y.expand_as(self))), strict=True)
+    x, y = (as_tensor_argument("map2_", name, part).expand_as(self) for name, part in (("x", x), ("y", y)))
+    triples = zip(*(part.flatten().tolist() for part in (self, x, y)), strict=True)
     return self.copy_(cygrad.tensor([callable(*triple) for triple in triples]).view(self.shape))
 
 
 def module_load(self, other, assign=False):
     """What a module puts in the place of this tensor when it loads another one."""
+    as_tensor_argument("module_load", "other", other)
     return other.detach() if assign else self.copy_(other).detach()
 
 

@@ -29,9 +29,7 @@ class Module(Stateful, Attributes):
     --------
     >>> from cygrad import nn
     >>> class Net(nn.Module):
-    ...     dump_patches = call_super_init = False         # switches of PyTorch's modules, which change nothing here
-
-    def __init__(self):
+    ...     def __init__(self):
     ...         super().__init__()
     ...         self.hidden = nn.Linear(4, 8)
     ...         self.out = nn.Linear(8, 2)
@@ -45,6 +43,7 @@ class Module(Stateful, Attributes):
     """
 
     _hooks = None            # ModuleHooks once there are any, of this module or of all modules
+    dump_patches = call_super_init = False         # switches of PyTorch's modules, which change nothing here
 
     def __init__(self):
         super().__init__()

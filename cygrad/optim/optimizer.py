@@ -136,12 +136,12 @@ class Optimizer:
             with cygrad.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            if sparse_gradients:
-                from cygrad.optim.sparse_steps import update_all
-                update_all(self, group)
-            elif group.get("differentiable"):
+            if group.get("differentiable"):
                 with cygrad.enable_grad():
                     importlib.import_module("cygrad.optim.recorded_steps").recorded_update(self, group)
+            elif sparse_gradients:
+                from cygrad.optim.sparse_steps import update_all
+                update_all(self, group)
             else:
                 self.update(group)
         return loss

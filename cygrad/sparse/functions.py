@@ -260,6 +260,8 @@ def cat(tensors, dim=0, *, out=None):
 
 def sparse_mask(input, mask):
     """The elements of a tensor at the places of a sparse one."""
+    if not _is_sparse(mask):
+        raise TypeError(f"sparse_mask: the mask must be a sparse tensor (got {type(mask).__name__}).")
     if _is_sparse(input):
         return mul(input, mask.with_values(cygrad.ones_like(mask._values())))
     return mask.with_values(input[tuple(mask._indices())])

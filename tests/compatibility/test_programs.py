@@ -17,7 +17,7 @@ RUNS = {
     "image_classifier": ("--output", "."),
     "vae": ("--output", "."),
     "dcgan": ("--outf", "."),
-    # After the first epoch PyTorch itself differs with other vector instructions, from where a maximum changes its place.
+    # After the first epoch PyTorch itself differs with other vector instructions: a maximum changes its place.
     "siamese": ("--output", ".", "--epochs", "1"),
     "character_model": ("--save", "model.pt"),
     # Without dropout: PyTorch draws its noise in the order of memory, which is another one after attention.
