@@ -90,7 +90,8 @@ def apply_(self, callable):
 
 def map_(self, tensor, callable):
     """Replace each element by what a function of Python gives for it and that of another tensor: slow."""
-    pairs = zip(self.flatten().tolist(), tensor.expand_as(self).flatten().tolist(), strict=True)
+    other = as_tensor_argument("map_", "tensor", tensor).expand_as(self)
+    pairs = zip(self.flatten().tolist(), other.flatten().tolist(), strict=True)
     return self.copy_(cygrad.tensor([callable(*pair) for pair in pairs]).view(self.shape))
 
 

@@ -4,7 +4,7 @@ from math import inf
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
-from cygrad.composite.out_forms import into
+from cygrad.composite.out_forms import as_tensor_argument, into
 
 __all__ = ["logaddexp", "logcumsumexp", "logsumexp"]
 METHODS = ["logaddexp", "logcumsumexp", "logsumexp"]
@@ -25,6 +25,7 @@ def _sum(a, b):
 
 def logaddexp(input, other, *, out=None):
     if _is_complex(input, other):
+        as_tensor_argument("logaddexp", "input", input), as_tensor_argument("logaddexp", "other", other)
         return into("logaddexp", _sum(input, other), out)
     return operators.logaddexp(input, other) if out is None else operators.logaddexp(input, other, out=out)
 

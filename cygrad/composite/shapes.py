@@ -408,7 +408,7 @@ def complex(real, imag, *, out=None):
                            f"{imag.dtype}). Convert with to().")
     if out is None:
         return operators.complex(real, imag)
-    if out.dtype is not real.dtype.to_complex():
+    if as_tensor_argument("complex", "out", out).dtype is not real.dtype.to_complex():
         raise RuntimeError(f"complex: expected out of dtype {real.dtype.to_complex()} (got {out.dtype}).")
     return operators.complex(real, imag, out=out)
 

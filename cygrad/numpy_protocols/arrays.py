@@ -10,6 +10,7 @@ __all__ = ["NUMBERS", "Rows", "as_tensor", "axes", "cast", "common_dtype", "full
            "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays", "promoted", "widened"]
 
 NUMBERS = (bool, int, float, complex)          # whose types say little in NumPy: they follow those of arrays
+MOST_DIMENSIONS = 64                           # of NumPy's arrays
 # What stands for dtypes of which there are no Tensors.
 INSTEAD = {"float16": "float32", "uint16": "int32", "uint32": "int64", "uint64": "int64", "longdouble": "float64",
            "clongdouble": "complex128"}
@@ -101,8 +102,10 @@ def as_tensor(value):
     return cygrad.as_tensor(array)
 
 
-def _holds_tensors(sequence):
-    return any(isinstance(part, Tensor) or (isinstance(part, (list, tuple)) and _holds_tensors(part))
+def _holds_tensors(sequence, depth=0):
+    if depth > MOST_DIMENSIONS:
+        raise TypeError(f"A nested list has at most {MOST_DIMENSIONS} levels (got more, or a list that holds itself).")
+    return any(isinstance(part, Tensor) or (isinstance(part, (list, tuple)) and _holds_tensors(part, depth + 1))
                for part in sequence)
 
 

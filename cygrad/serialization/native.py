@@ -100,7 +100,7 @@ class Writer:
         if kind is np.ndarray and value.dtype.kind in "biufc" and value.dtype.itemsize <= 16:
             self.arrays.append(np.ascontiguousarray(value))
             return {"kind": "ndarray", "number": len(self.arrays) - 1, "shape": list(value.shape)}
-        if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        if isinstance(value, np.generic) and value.dtype.kind in "biufc" and not isinstance(value.item(), np.generic):
             return self.encode(value.item(), place)
         raise TypeError(f"save: {place} cannot be saved (got {kind.__name__}, expected tensors, numbers, strings and "
                         "plain containers of them). Save its state_dict(), or what it is made of; pickle=True saves "

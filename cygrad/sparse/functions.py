@@ -232,6 +232,8 @@ def index_select(input, dim, index):
 
 def select(input, dim, index):
     """One entry along a dimension with indices; dense if there are no others."""
+    if not input.ndim:
+        raise IndexError("select: a tensor without dimensions has no entries along one.")
     dim, size = dim % input.ndim, input.shape[dim]
     if not -size <= index < size:
         raise IndexError(f"select: index {index} is out of range for dimension {dim} of size {size}.")

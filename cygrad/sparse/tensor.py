@@ -266,6 +266,15 @@ class SparseTensor(Tensor):
                                       f"{index!r}). Use index_select(), or to_dense() first.")
         return cygrad.sparse.functions.select(self, 0, index)
 
+    def numpy(self, *args, **options):
+        """Refuse: NumPy has no sparse arrays."""
+        raise TypeError(f"numpy: NumPy has no sparse arrays (got one of layout {self.layout}). Use to_dense() first.")
+
+    tolist = item = numpy
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numpy()
+
     def __reduce_ex__(self, protocol):
         return made, (self._places, self._elements, tuple(self.shape), self._sorted, self._layout)
 

@@ -354,6 +354,7 @@ cdef class NativeNode(Node):
     cdef object unpack(self, int position):
         """The saved value at `position` as the user knows it: the Tensor that was saved, or its twin."""
         cdef value_t own
+        _checked(self, position)
         if self.packed is not None and self.packed[position] is not None:
             return self.unpack_packed(position)
         _borrow_saved(self.c, position, &own)
@@ -504,14 +505,13 @@ cdef class NativeNode(Node):
 
     def _unpack(self, int position):
         """What is saved at `position`."""
-        return self.unpack(position)
+        return self.unpack(_checked(self, position))
 
     def _pack(self, int position, pack, unpack):
         """Store what is saved at `position` as the hooks say."""
         cdef value_t own
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError(f"register_hooks: there are hooks already (got a second pair for what "
-                               f"{self.name()} saved, expected one).")
+            raise RuntimeError(f"register_hooks: there are hooks already for what {self.name()} saved (got more).")
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
                                "backward, or call backward with retain_graph=True.")
@@ -592,3 +592,9 @@ cdef int box_saved(value_t *value, object unpacked) except -1:
         if unpacked[i] is not None:
             value.of.arrays[i] = retain((<Tensor>unpacked[i]).array)
     return 0
+
+
+cdef int _checked(NativeNode node, int position) except -1:
+    if 0 <= position < node.c.op.n_saved:
+        return position
+    raise IndexError(f"{node.name()} saves {node.c.op.n_saved} values (got position {position}).")
