@@ -47,9 +47,11 @@ def meddling(case):
     arguments = case.arguments(case.called, 1)
     deed = f"Meddles(lambda: {case.of(DEEDS)}, {case.of((0, 1, 2, -1, 1.5))})"
     hostile = case.of((deed, deed, f"[{deed}]", f"({deed}, 1)", f"[1, {deed}, 2]", case.of(GROWING)))
-    given = arguments.split(", ") if arguments and "(" not in arguments and "[" not in arguments else []
+    given = arguments.split(", ") if arguments and not set("([{") & set(arguments) else []
     if given:
-        given[case.random.randrange(len(given))] = hostile
+        place = case.random.randrange(len(given))
+        keyword, equals, _ = given[place].rpartition("=")
+        given[place] = keyword + equals + hostile
     else:
         given = [hostile] + [case.argument()] * case.of((0, 0, 1))
     key = case.of((deed, f"{deed}:", f":{deed}", f"::{deed}", f"..., {deed}", f"0, {deed}", f"None, {deed}:, ..."))
