@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
-from cygrad.composite.out_forms import into
+from cygrad.composite.out_forms import as_tensor_argument, into
 from cygrad.linalg.checks import LinAlgError, broadcast_batches, check_info, matrices, same_dtype, singular, square
 
 __all__ = [
@@ -309,8 +309,8 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     square(operation, LU, "LU")
     matrices(operation, B, "B")
     same_dtype(operation, LU, B)
-    if str(pivots.dtype).rpartition(".")[2] != "int32":
-        raise RuntimeError(f"{operation}: pivots should be a Tensor of scalar type torch.int32 (got {pivots.dtype}).")
+    if str(as_tensor_argument(operation, "pivots", pivots).dtype).rpartition(".")[2] != "int32":
+        raise RuntimeError(f"{operation}: pivots are int32, as lu_factor gives them (got {pivots.dtype}).")
     if tuple(pivots.shape) != tuple(LU.shape[:-1]):
         raise RuntimeError(f"{operation}: Number of pivots per batch should be same as the dimension of the matrix "
                            f"(got shapes {tuple(pivots.shape)} and {tuple(LU.shape)}).")
