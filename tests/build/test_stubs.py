@@ -1,6 +1,7 @@
 """The type stub that the build writes: it parses, and names all that the package has."""
 
 import ast
+import importlib
 import inspect
 from pathlib import Path
 
@@ -16,6 +17,9 @@ OPERATOR_TABLE = Path(cygrad.__file__).parent / "_core" / "table" / "ops"
 
 @pytest.fixture(scope="module")
 def tree():
+    # Modules that the generator loads on its way become attributes of the package: it is to find them there.
+    for name in ("compatibility", "numpy_protocols"):
+        importlib.import_module(f"cygrad.{name}")
     return ast.parse(stubs.stub_text(cygrad, *table_documents.types(OPERATOR_TABLE)))
 
 
