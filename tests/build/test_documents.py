@@ -42,7 +42,7 @@ def test_pages_lead_somewhere():
     """Links between the documents and from the README."""
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+?)\)", path.read_text()):
-            if "://" not in target and not target.startswith("generated/"):        # those come with `make docs`
+            if "://" not in target and not target.startswith("generated/"):      # `make docs` makes those
                 assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
