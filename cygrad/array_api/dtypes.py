@@ -5,19 +5,30 @@ from collections import namedtuple
 import numpy as np
 
 import cygrad
-from cygrad import Tensor, bool, complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
+from cygrad import (
+    Tensor,
+    bool,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from cygrad.array_api.naming import finished
 from cygrad.numpy_protocols import shapes
-from cygrad.numpy_protocols.arrays import INSTEAD, numpy_dtype, our_dtype
+from cygrad.numpy_protocols.arrays import numpy_dtype, our_dtype
 
 __all__ = ["DTYPES", "FUNCTIONS", "KINDS"]
 
-# The unsigned types that are wider than a byte, as far as there are Tensors of them.
-WIDE = {name: getattr(cygrad, name) for name in ("uint16", "uint32", "uint64")
-        if our_dtype(name) is not getattr(cygrad, INSTEAD[name])}
-globals().update(WIDE)
-DTYPES = {"bool": bool, "int8": int8, "int16": int16, "int32": int32, "int64": int64, "uint8": uint8, **WIDE,
-          "float32": float32, "float64": float64, "complex64": complex64, "complex128": complex128}
+DTYPES = {dtype.name: dtype for dtype in (
+    bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, complex64, complex128)}
 KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
          "complex floating": "c", "numeric": "iufc"}
 Finfo = namedtuple("finfo_object", ["bits", "eps", "max", "min", "smallest_normal", "dtype"])

@@ -32,7 +32,7 @@ ABSENT = {
     "torch.masked": "There are no masked tensors: use where() and boolean indices.",
     "torch.package": "Packages of code are not written here: use save() for tensors.",
     "torch.monitor": "Nothing is monitored here.",
-    "torch.utils.bottleneck": "Nothing is profiled here: measure with time.perf_counter() or cProfile.",
+    "torch.utils.bottleneck": "Use cygrad.profiler, or cProfile.",
     "torch.utils.collect_env": "See cygrad.show_config().", "torch._lazy": _GRAPHS, "torch.contrib": _GRAPHS,
 }
 

@@ -1,12 +1,13 @@
-"""What programs say to a compiler around ``compile``: nearly all of it has nothing to do here."""
+"""What programs say to PyTorch's compiler around ``compile``, which is that of `cygrad.compiling`: nothing to do."""
 
 import contextlib
 
 from cygrad.compiling import compile
 
-__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
-           "is_compiling",
-           "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance", "substitute_in_graph"]
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
+    "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance", "substitute_in_graph",
+]
 
 
 def _same(function=None, *args, **options):
@@ -25,7 +26,7 @@ def _nothing(*args, **options):
 
 @contextlib.contextmanager
 def set_stance(*args, **options):
-    """How compiled functions shall behave in a block: there are none."""
+    """How compiled functions shall behave in a block: as ever."""
     yield
 
 
@@ -49,4 +50,4 @@ config = _Config()
 
 
 class OptimizedModule:
-    """The type of modules that are wrapped when they are compiled, of which there are none."""
+    """PyTorch's type of compiled modules: here they keep their own."""

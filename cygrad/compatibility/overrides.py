@@ -95,7 +95,7 @@ class TorchFunctionMode:
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         """What a mode makes of a call."""
-        raise NotImplementedError
+        raise NotImplementedError(f"__torch_function__: {type(self).__name__} does not define it.")
 
     def __enter__(self):
         raise NotImplementedError(f"{type(self).__name__}: functions are not taken over by blocks here. Define "

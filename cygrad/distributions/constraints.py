@@ -46,7 +46,7 @@ class Constraint:
 
     def check(self, value):
         """Which of the values are in it."""
-        raise NotImplementedError
+        raise NotImplementedError(f"check: {type(self).__name__} does not define it. Add a method check(self, value).")
 
     def __repr__(self):
         return type(self).__name__.strip("_") + "()"

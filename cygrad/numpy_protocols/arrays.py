@@ -12,8 +12,7 @@ __all__ = ["NUMBERS", "Rows", "as_tensor", "axes", "cast", "common_dtype", "full
 NUMBERS = (bool, int, float, complex)          # whose types say little in NumPy: they follow those of arrays
 MOST_DIMENSIONS = 64                           # of NumPy's arrays
 # What stands for dtypes of which there are no Tensors.
-INSTEAD = {"float16": "float32", "uint16": "int32", "uint32": "int64", "uint64": "int64", "longdouble": "float64",
-           "clongdouble": "complex128"}
+INSTEAD = {"longdouble": "float64", "clongdouble": "complex128", "float128": "float64", "complex256": "complex128"}
 
 
 class Rows(dict):
@@ -44,16 +43,9 @@ def our_dtype(dtype):
     found = _ours.get(dtype)
     if found is None:
         name = np.dtype(dtype).name
-        name = {"float128": "longdouble", "complex256": "clongdouble"}.get(name, name)
-        found = getattr(cygrad, name, None)
+        found = getattr(cygrad, INSTEAD.get(name, name), None)
         if not isinstance(found, cygrad.dtype):
-            found = getattr(cygrad, INSTEAD.get(name, ""), None)
-        if found is None:
             raise TypeError(f"dtype: there are no Tensors of {np.dtype(dtype)}. Use a numeric dtype.")
-        try:
-            cygrad.empty(0, dtype=found)
-        except TypeError:
-            found = getattr(cygrad, INSTEAD[name])
         _ours[dtype] = found
     return found
 

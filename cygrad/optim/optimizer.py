@@ -1,6 +1,5 @@
 """What all optimizers share: parameter groups, state, saving and loading."""
 
-import importlib
 from collections import defaultdict
 from copy import deepcopy
 
@@ -137,8 +136,9 @@ class Optimizer:
                 loss = closure()
         for group in self.param_groups:
             if group.get("differentiable"):
+                from cygrad.optim.recorded_steps import recorded_update
                 with cygrad.enable_grad():
-                    importlib.import_module("cygrad.optim.recorded_steps").recorded_update(self, group)
+                    recorded_update(self, group)
             elif sparse_gradients:
                 from cygrad.optim.sparse_steps import update_all
                 update_all(self, group)

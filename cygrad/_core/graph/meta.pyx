@@ -80,7 +80,6 @@ cdef int forget_elements(int n, value_t *results) except -1:
 
 cdef int check_elements(const array_t *array, str operation) except -1:
     if is_meta(array):
-        raise NotImplementedError(f"{operation}: a tensor of device 'meta' has no elements; Cannot copy out of meta "
-                                  "tensor; no data! Make memory for it with to_empty(device='cpu') of its module, or "
-                                  "empty_like(x, device='cpu').")
+        raise NotImplementedError(f"{operation}: a tensor of device 'meta' has no elements. Make memory for it with "
+                                  "to_empty(device='cpu') of its module, or empty_like(x, device='cpu').")
     return 0
