@@ -376,7 +376,8 @@ class Lowering:
                 if buffer.kind == "constant" and first not in self.sources:
                     inputs.append((slots[first], 2, 0))
                 elif buffer.kind != "constant" and not self.is_own(buffer):
-                    inputs.append((slots[first], int(buffer.kind == "gradient"), places[first]))
+                    from_grad = buffer.kind == "gradient" and self.start == 0       # a backward has it as a saved tensor
+                    inputs.append((slots[first], int(from_grad), places[first]))
             return first
 
         def slot(number):

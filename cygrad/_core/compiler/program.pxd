@@ -60,7 +60,12 @@ ctypedef struct frame_t:
     update_t *updates
     void **tensors            # Tensors from outside, borrowed
     gradient_t **targets      # where new gradients of tensors go
+    array_t **gradients       # what was in .grad of tensors when that was compared, owned; or NULL
+    array_t **outgoing        # results that leave, owned
     frame_t *next
+
+cdef enum:
+    LONG_WORK = 1 << 14       # elements from which a replay gives the interpreter's lock up even if it is alone
 
 cdef class Program:
     cdef int n_slots, n_operations, n_arguments, n_entries, n_updates
@@ -78,7 +83,7 @@ cdef class Program:
     cdef list keep
     cdef readonly list description    # of the operations, for people
     cdef input_t *inputs
-    cdef int n_inputs, n_tensors
+    cdef int n_inputs, n_tensors, n_outgoing
     cdef readonly list held           # slot -> Held: layouts
     cdef array_t **layouts            # the same, borrowed
     cdef list is_view
@@ -87,12 +92,13 @@ cdef class Program:
     cdef frame_t *take_frame(self) except NULL
     cdef void give_frame(self, frame_t *frame) noexcept
     cdef int run(self, frame_t *frame) noexcept nogil
-    # Fill the slots that come from outside from frame.tensors; run, with or without the GIL; empty the slots.
+    # Fill the slots that come from outside from frame.tensors; empty the slots.
     cdef void begin(self, frame_t *frame) noexcept
     cdef array_t *source(self, const input_t *input, frame_t *frame) noexcept
-    cdef int run_all(self, frame_t *frame) except -1
     cdef void empty(self, frame_t *frame) noexcept nogil
     cdef void end(self, frame_t *frame) noexcept
+    # Arrays of slots that leave, into frame.outgoing; a slot of -1: none.
+    cdef int hand_out(self, frame_t *frame, const int32_t *slots, int n) noexcept nogil
     cdef void fill_list(self, frame_t *frame, int argument) noexcept nogil
     cdef int step(self, const operation_t *operation, frame_t *frame) noexcept nogil
     cdef int keep_results(self, const operation_t *operation, frame_t *frame, value_t *results) noexcept nogil
