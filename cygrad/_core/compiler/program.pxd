@@ -17,6 +17,7 @@ ctypedef enum operation_kind_t:
     KERNEL_COPY           # a kernel whose result is copied into `target`
     COPY                  # of a constant that is changed later, or goes out
     OPTIMIZE
+    DRAW                  # random numbers that were drawn before the run
 
 # Where a view lies once its base is there.
 ctypedef struct patch_t:
@@ -29,7 +30,7 @@ ctypedef struct operation_t:
     int32_t target
     int32_t arguments, n_arguments        # in frame_t.arguments, and the same places of `slots`
     int32_t results, n_results            # in program.result_slots
-    int32_t listed                        # the results are one list
+    int32_t listed                        # the results are one list; of a draw: its number
     uint32_t reuse                        # arguments in whose memory the result may be computed
     int32_t patches, n_patches            # views of the results
     int32_t dead, n_dead                  # results that nobody reads after this
@@ -62,6 +63,7 @@ ctypedef struct frame_t:
     gradient_t **targets      # where new gradients of tensors go
     array_t **gradients       # what was in .grad of tensors when that was compared, owned; or NULL
     array_t **outgoing        # results that leave, owned
+    array_t **drawn           # random numbers, owned
     frame_t *next
 
 cdef enum:
@@ -83,7 +85,7 @@ cdef class Program:
     cdef list keep
     cdef readonly list description    # of the operations, for people
     cdef input_t *inputs
-    cdef int n_inputs, n_tensors, n_outgoing
+    cdef int n_inputs, n_tensors, n_outgoing, n_draws
     cdef readonly list held           # slot -> Held: layouts
     cdef array_t **layouts            # the same, borrowed
     cdef list is_view

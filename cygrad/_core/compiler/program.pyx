@@ -34,7 +34,7 @@ from cygrad._core.table.operator cimport MAX_RESULTS, Operator
 
 cdef kernel_t _sum_to = find_kernel("sum_to")
 
-KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize")
+KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize", "draw")
 
 
 def forward_program(Operator operator not None):
@@ -178,6 +178,8 @@ cdef class Program:
             if given.get("meta") is not None:
                 self.keep.append(given["meta"])
                 operation.meta = (<Held>given["meta"]).array
+            if operation.kind == DRAW:
+                operation.listed = (<Step>given["step"]).draw
             if operation.kind == OPTIMIZE:
                 step = given["step"]
                 operation.rule = step.rule
@@ -250,8 +252,10 @@ cdef class Program:
             frame.targets = <gradient_t **>calloc(self.n_tensors + 1, sizeof(gradient_t *))
             frame.gradients = <array_t **>calloc(self.n_tensors + 1, sizeof(array_t *))
             frame.outgoing = <array_t **>calloc(self.n_outgoing + 1, sizeof(array_t *))
+            frame.drawn = <array_t **>calloc(self.n_draws + 1, sizeof(array_t *))
         if frame == NULL or not (frame.table and frame.views and frame.arguments and frame.entries and frame.updates
-                                 and frame.tensors and frame.targets and frame.gradients and frame.outgoing):
+                                 and frame.tensors and frame.targets and frame.gradients and frame.outgoing
+                                 and frame.drawn):
             if frame != NULL:
                 free_frame(self, frame)
             raise MemoryError("compile: no memory for the arrays of a program")
@@ -315,6 +319,9 @@ cdef class Program:
         for i in range(self.n_outgoing):
             release(frame.outgoing[i])
             frame.outgoing[i] = NULL
+        for i in range(self.n_draws):
+            release(frame.drawn[i])
+            frame.drawn[i] = NULL
         for i in range(self.n_tensors):
             release(frame.gradients[i])
             frame.gradients[i] = NULL
@@ -405,6 +412,10 @@ cdef class Program:
             return _changed(target, status)
         if operation.kind == OPTIMIZE:
             return self.optimize(operation, frame)
+        if operation.kind == DRAW:
+            slot = self.result_slots[operation.results]
+            frame.table[slot], frame.drawn[operation.listed] = frame.drawn[operation.listed], NULL
+            return OK
         if operation.kind == COPY:
             array = array_empty_like(arguments.of.array, -1)
             if array == NULL:
@@ -553,4 +564,5 @@ cdef void free_frame(Program program, frame_t *frame) noexcept:
     free(frame.targets)
     free(frame.gradients)
     free(frame.outgoing)
+    free(frame.drawn)
     free(frame)

@@ -81,6 +81,7 @@ cdef class Variant:
     cdef int32_t *outgoing        # slot of each result; -1: it is no new array
     cdef int n_results
     cdef object rebuild, graph
+    cdef object draws             # of random numbers; None: there are none
     cdef int grad_disabled, inference, dtype
     cdef readonly int64_t runs
     cdef bint fits(self, const layout_t *layout, Tensor tensor, array_t **gradient) noexcept
@@ -90,7 +91,8 @@ cdef class Variant:
     cdef int read_options(self) except -1
     cdef int run(self, frame_t *frame, gradient_t **targets) noexcept nogil
     cdef object replay(self, frame_t *frame)
-    cdef object hand_out(self, frame_t *frame)
+    cdef list draw(self, frame_t *frame)
+    cdef object hand_out(self, frame_t *frame, list drawn)
     cdef Tensor result(self, frame_t *frame, int number)
     cdef int find_targets(self, frame_t *frame, gradient_t **targets) except -1
     cdef int commit(self, frame_t *frame, gradient_t **targets) noexcept nogil

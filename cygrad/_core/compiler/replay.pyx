@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
-from cygrad._core.arrays.array cimport array_t, release, retain
+from cygrad._core.arrays.array cimport array_t, array_view, release, retain
 from cygrad._core.arrays.dtype cimport default_float
 from cygrad._core.compiler.program cimport LONG_WORK, Program, frame_t
 from cygrad._core.compiler.recorder cimport Held, read_rule
@@ -89,17 +89,20 @@ cdef class Variant:
     rebuild : callable or None
         Makes the result from the outputs; None for a single tensor.
     graph : callable or None
-        Gives outputs a history: called with those, and with the tensors from outside.
+        Gives outputs a history: called with those, with the tensors from outside, and with random numbers.
+    draws : Draws or None
+        Draws random numbers.
     """
 
     def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
-                  list guards, list options, list outputs, list commits, rebuild, graph):
+                  list guards, list options, list outputs, list commits, rebuild, graph, draws):
         cdef Tensor tensor
         cdef layout_t *layout
         cdef thread_state_t *state = thread_state()
         cdef int i
         self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
-        self.rebuild, self.graph, self.optimizers = rebuild, graph, options
+        self.rebuild, self.graph, self.optimizers, self.draws = rebuild, graph, options, draws
+        program.n_draws = 0 if draws is None else len(draws.calls)
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
         program.n_tensors = self.n_tensors
@@ -282,7 +285,7 @@ cdef class Variant:
             frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
             if not self.fits(&self.layouts[i], <Tensor>frame.tensors[i], &frame.gradients[i]):
                 return False
-        return self.lies_apart(frame) and self.guards_hold()
+        return self.lies_apart(frame) and self.guards_hold() and (self.draws is None or self.draws.fits())
 
     cdef bint guards_hold(self) except -1:
         cdef guard_t *guard
@@ -354,6 +357,7 @@ cdef class Variant:
         if self.n_options:
             self.read_options()
         self.program.begin(frame)
+        drawn = None if self.draws is None else self.draw(frame)
         self.find_targets(frame, frame.targets)
         left = leave_interpreter(self.program.work >= LONG_WORK)
         status = self.run(frame, frame.targets)
@@ -363,7 +367,22 @@ cdef class Variant:
         for i in range(self.n_commits):
             if (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor is not None:
                 (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor = None
-        return self.hand_out(frame)
+        return self.hand_out(frame, drawn)
+
+    cdef list draw(self, frame_t *frame):
+        """Random numbers for this run; -> tensors of them, if a backward may have to begin with the same ones."""
+        cdef list drawn = self.draws()
+        cdef array_t *array
+        cdef int i
+        for i in range(len(drawn)):
+            array = (<Tensor>drawn[i]).array
+            if self.graph is None:
+                frame.drawn[i] = retain(array)
+            else:
+                frame.drawn[i] = array_view(array, array.dtype, array.ndim, array.shape, array.strides, 0)
+                if frame.drawn[i] == NULL:
+                    raise MemoryError("compile: no memory for random numbers")
+        return drawn if self.graph is not None else None
 
     cdef int run(self, frame_t *frame, gradient_t **targets) noexcept nogil:
         """All that needs no interpreter: the operations, new gradients, what leaves; what is left over is freed."""
@@ -375,7 +394,7 @@ cdef class Variant:
         self.program.empty(frame)
         return status
 
-    cdef object hand_out(self, frame_t *frame):
+    cdef object hand_out(self, frame_t *frame, list drawn):
         """The result that the function would return, of the arrays in frame.outgoing."""
         cdef int i
         cdef list results
@@ -386,7 +405,7 @@ cdef class Variant:
             results.append(results[self.results[i].same_as] if self.results[i].same_as >= 0 else self.result(frame, i))
         if self.graph is None:
             return self.rebuild(results)
-        return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)]))
+        return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)], drawn))
 
     cdef Tensor result(self, frame_t *frame, int number):
         """One of them, with the marks and the node of that of the recording."""
@@ -436,7 +455,7 @@ cdef class Variant:
         cdef array_t **arrays
         cdef gradient_t **targets
         cdef void *left
-        if self.graph is not None or self.n_results > 1 or self.n_results and (
+        if self.graph is not None or self.draws is not None or self.n_results > 1 or self.n_results and (
                 self.outgoing[0] < 0 or self.results[0].base >= 0):
             return None
         if self.n_options:
