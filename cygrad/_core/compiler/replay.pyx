@@ -215,7 +215,7 @@ cdef class Variant:
     # ------------------------------------------------------------------------------------------------------- comparing
 
     cdef bint fits(self, const layout_t *layout, Tensor tensor, array_t **gradient) noexcept:
-        """Is it as it was? What is in .grad, if it will be read, is held in `gradient`: other threads may replace it."""
+        """Is it as it was? What is in .grad, if it will be read, is held in `gradient`, as others may replace it."""
         cdef array_t *array = tensor.array
         if requires_grad(tensor) != layout.requires_grad or Py_TYPE(tensor) != layout.type:
             return False

@@ -1,10 +1,10 @@
 """
 Who of several threads that replay has the interpreter's lock.
 
-A replay of a small step takes some microseconds, of which the lock is needed for less than one: to compare arguments, and
-to make Tensors of results. Two threads could work at the same time, if only the lock passed fast from one to the other.
-But who waits for it sleeps, and to be woken takes as long as ten such steps. So threads that replay wait for each other
-here first, awake, for about as long as waking them would take. Only then they go to sleep as ever.
+A replay of a small step takes some microseconds, of which the lock is needed for less than one: to compare arguments,
+and to make Tensors of results. Two threads could work at the same time, if only the lock passed fast from one to the
+other. But who waits for it sleeps, and to be woken takes as long as ten such steps. So threads that replay wait for
+each other here first, awake, for about as long as waking them would take. Only then they go to sleep as ever.
 
 Who replays alone keeps the lock during short work, as to give it up and take it again costs more than it brings.
 """
@@ -49,7 +49,7 @@ cdef extern from *:
 
 cdef enum:
     ROUNDS = 512              # some 20 microseconds
-    SHARED = 1 << 14          # replays after which a thread that was not seen any more has ended, or does something else
+    SHARED = 1 << 14          # replays after which a thread that was not seen again does something else
 
 cdef void *last_thread                # that has replayed
 cdef int64_t replays = 0, shared_until = 0
