@@ -1,4 +1,5 @@
-"""Built pages: every link within them leads to a page, a file or a place that is there, and nothing is loaded from elsewhere.
+"""
+Built pages: every link within them leads to a page, file or place that is there, and nothing is loaded from elsewhere.
 
 ``python -m build_tools.check_pages build/docs``
 """

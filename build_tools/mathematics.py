@@ -1,8 +1,8 @@
 """Formulas of the operator table as mathematics: from their text to LaTeX, for the documentation.
 
-A translation of what is written, sign by sign, conjugates and conditions included. Only what a condition has decided is
-not asked again: of `where(x == 0, 0, 1 / where(x == 0, 1, x))`, which is safe at zero, remains the quotient 1/x elsewhere.
-What has no sign of its own in mathematics stays a function with its name. No text has a `|`, so that it may stand in tables.
+A translation of what is written, sign by sign, with conjugates and conditions. Only what a condition has decided
+is not asked again: of `where(x == 0, 0, 1 / where(x == 0, 1, x))`, which is safe at zero, the quotient 1/x remains.
+What has no sign of its own stays a function with its name. No text has a `|`, so that it may stand in tables.
 """
 
 import ast
