@@ -11,6 +11,8 @@ from cygrad.composite.out_forms import as_tensor_argument, inplace, into, refuse
 
 __all__ = ["index_copy", "index_fill", "masked_scatter", "put", "repeat_interleave", "take"]
 
+_MOST = (1 << 63) - 1
+
 
 def wrapped(operation, input, dim):
     """The dimension counted from the front; a tensor without dimensions counts as if it had one."""
@@ -306,6 +308,8 @@ def _repeated_indices(repeats, output_size):
                     f"{tuple(repeats.shape)}).")
     if repeats.numel() and int(operators.amin(repeats)) < 0:
         raise RuntimeError("repeat_interleave: repeats must not be negative.")
+    if repeats.numel() and int(operators.amax(repeats)) > _MOST // repeats.numel() and sum(repeats.tolist()) > _MOST:
+        raise RuntimeError("repeat_interleave: repeats has a sum that is too large for 64-bit arithmetic.")
     ends = operators.cumsum(repeats.detach(), 0)
     total = int(operators.select(ends, 0, -1)) if ends.numel() else 0
     if output_size is not None and output_size != total:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from cygrad._core.table.docstrings import documented
-from cygrad.distributed.memory import alike, array_of, arrays_of, reading, writing, written_back
+from cygrad.distributed.memory import alike, array_of, arrays_of, dtype_text, reading, widening, writing, written_back
 from cygrad.distributed.reduce_op import ReduceOp, mpi_name
 from cygrad.distributed.work import written
 from cygrad.distributed.world import own_group
@@ -106,13 +106,15 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=No
     >>> distributed.destroy_process_group()
     """
     group = own_group("all_reduce", group)
-    return group and group.run("all_reduce", _all_reduce(group, tensor, op), async_op, detail, (tensor, op))
+    return group and group.run("all_reduce", _all_reduce(group, "all_reduce", tensor, None, op), async_op, detail,
+                               (tensor, op))
 
 
-def _all_reduce(group, tensor, op):
-    array = array_of("all_reduce", tensor)
-    name = mpi_name("all_reduce", op, array.dtype)
-    memory = writing("all_reduce", array, keep=True)
+@widening
+def _all_reduce(group, operation, tensor, same, op):
+    array = array_of(operation, tensor)
+    name = mpi_name(operation, op, array.dtype)
+    memory = writing(operation, array, keep=True)
     yield group.comm.Iallreduce(group.in_place, memory, group.mpi and getattr(group.mpi, name))
     _averaged(group, op, memory)
     written_back(array, memory)
@@ -143,17 +145,18 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
     if group is None:
         return None
     root = group.rank_of("reduce", dst, group_dst)
-    return group.run("reduce", _reduce(group, tensor, op, root), async_op, None, (tensor, op, root))
+    return group.run("reduce", _reduce(group, "reduce", tensor, None, op, root), async_op, None, (tensor, op, root))
 
 
-def _reduce(group, tensor, op, root):
-    array = array_of("reduce", tensor)
-    name = mpi_name("reduce", op, array.dtype)
+@widening
+def _reduce(group, operation, tensor, same, op, root):
+    array = array_of(operation, tensor)
+    name = mpi_name(operation, op, array.dtype)
     operation = group.mpi and getattr(group.mpi, name)
     if group.own_rank != root:
         yield group.comm.Ireduce(reading(array), None, operation, root)
         return [tensor]
-    memory = writing("reduce", array, keep=True)
+    memory = writing(operation, array, keep=True)
     yield group.comm.Ireduce(group.in_place, memory, operation, root)
     _averaged(group, op, memory)
     written_back(array, memory)
@@ -222,9 +225,9 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
 def _parts_fit(operation, group, whole, part, names):
     """Raise unless the one is as many times the other as there are ranks."""
     shapes = [(group.size(), *part.shape), (group.size() * part.shape[0], *part.shape[1:]) if part.ndim else None]
-    if whole.dtype != part.dtype or whole.shape not in shapes:
+    if dtype_text(whole) != dtype_text(part) or whole.shape not in shapes:
         raise ValueError(f"{operation}: {names[0]} must be {group.size()} times {names[1]}, of the same dtype (got "
-                         f"{whole.dtype} of shape {whole.shape} and {part.dtype} of shape {part.shape}).")
+                         f"{dtype_text(whole)} of shape {whole.shape} and {dtype_text(part)} of shape {part.shape}).")
 
 
 def _all_gather_into(group, output, tensor):
@@ -308,7 +311,7 @@ def _scatter(group, tensor, inputs, root):
     if group.own_rank == root:
         parts = arrays_of("scatter", inputs, group.size(), "scatter_list")
         alike("scatter", [array, *parts])
-        parts = np.stack(parts)
+        parts = np.ascontiguousarray(np.stack(parts))
     yield group.comm.Iscatter(parts, memory, root)
     written_back(array, memory)
     return written(tensor)
@@ -329,16 +332,17 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
         See `all_reduce`.
     """
     group = own_group("reduce_scatter", group)
-    return group and group.run("reduce_scatter", _reduce_scatter(group, output, input_list, op), async_op, None,
-                               (output, op))
+    return group and group.run("reduce_scatter", _reduce_scatter(group, "reduce_scatter", output, input_list, op),
+                               async_op, None, (output, op))
 
 
-def _reduce_scatter(group, output, inputs, op, operation="reduce_scatter"):
+@widening
+def _reduce_scatter(group, operation, output, inputs, op):
     target = array_of(operation, output)
     if isinstance(inputs, (list, tuple)):
         parts = arrays_of(operation, inputs, group.size(), "input_list")
         alike(operation, [target, *parts])
-        parts = np.stack(parts)
+        parts = np.ascontiguousarray(np.stack(parts))
     else:
         parts = reading(array_of(operation, inputs))
         _parts_fit(operation, group, parts, target, ("input", "output"))
@@ -369,7 +373,7 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
         return None
     if isinstance(input, (list, tuple)):
         raise TypeError("reduce_scatter_tensor: input must be one Tensor (got a list). Use reduce_scatter.")
-    return group.run("reduce_scatter_tensor", _reduce_scatter(group, output, input, op, "reduce_scatter_tensor"),
+    return group.run("reduce_scatter_tensor", _reduce_scatter(group, "reduce_scatter_tensor", output, input, op),
                      async_op, None, (input, op))
 
 
@@ -426,6 +430,8 @@ def split_sizes(shape, sizes, n, name):
             raise ValueError(f"all_to_all_single: the first dimension of {name} must be divisible by the number of "
                              f"ranks (got shape {tuple(shape)}, expected a multiple of {n}). Pass {name}_split_sizes.")
         return [length // n] * n
+    if not isinstance(sizes, (list, tuple)) or not all(type(size) is int for size in sizes):
+        raise TypeError(f"all_to_all_single: {name}_split_sizes must be a list of int (got {sizes!r}).")
     if len(sizes) != n or sum(sizes) != length or min(sizes) < 0:
         raise ValueError(f"all_to_all_single: {name}_split_sizes must have a size for each rank, which add up to the "
                          f"first dimension (got {list(sizes)}, expected {n} of sum {length}).")
@@ -434,9 +440,10 @@ def split_sizes(shape, sizes, n, name):
 
 def _all_to_all_single(group, output, input, output_sizes, input_sizes):
     target, array = array_of("all_to_all_single", output), array_of("all_to_all_single", input)
-    if target.dtype != array.dtype or target.shape[1:] != array.shape[1:]:
+    if dtype_text(target) != dtype_text(array) or target.shape[1:] != array.shape[1:]:
         raise ValueError(f"all_to_all_single: output and input must be alike but for the first dimension (got "
-                         f"{target.dtype} of shape {target.shape} and {array.dtype} of shape {array.shape}).")
+                         f"{dtype_text(target)} of shape {target.shape} and {dtype_text(array)} of shape "
+                         f"{array.shape}).")
     row = math.prod(array.shape[1:])
     coming = [row * size for size in split_sizes(target.shape, output_sizes, group.size(), "output")]
     going = [row * size for size in split_sizes(array.shape, input_sizes, group.size(), "input")]

@@ -303,8 +303,8 @@ def test_modules_are_the_functions(torch, module):
     name = type(module).__name__
     loss = name.endswith("Loss")
     arrays = [SCORES, np.abs(SCORES[::-1]) % 1] if loss else [SCORES]
-    options = {key: value for key, value in vars(module).items() if key not in ("training", "_kinds") and
-               value is not None}
+    options = {key: value for key, value in vars(module).items() if key != "training" and not key.startswith("_")
+               and value is not None}
     peer = getattr(torch.nn, name)(**options)
     ours = module(*[cygrad.from_numpy(np.array(a)) for a in arrays])
     np.testing.assert_allclose(ours.numpy(), peer(*[torch.from_numpy(np.array(a)) for a in arrays]).numpy(), rtol=1e-9)
