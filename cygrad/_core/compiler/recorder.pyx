@@ -457,9 +457,7 @@ cdef class Recorder:
         return False
 
     def alive(self, outputs):
-        """
-        What the graphs of these tensors end in: the leaves, or None if a graph still keeps elements.
-        """
+        """What the graphs of these tensors end in: the leaves, or None if a graph still keeps elements."""
         cdef Tensor tensor
         cdef Node node
         cdef int i
@@ -582,7 +580,7 @@ cdef int stepping(list parameters, object state, const rule_t *rule, str operati
 
 
 cdef class Capture:
-    """What an optimizer would do to a group now."""
+    pass
 
 
 cdef int read_rule(object optimizer, object group, rule_t *rule) except -1:
