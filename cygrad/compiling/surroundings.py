@@ -157,11 +157,8 @@ class Surroundings:
         members = vars(value)
         if isinstance(value, Module):
             self.look_at_hooks(value, ALL_MODULES)
-        kinds = members.get("_kinds")
         for name, item in members.items():
-            if item is kinds and kinds is not None:
-                self.guards.append((LENGTH, kinds, len(kinds), None))
-            else:
+            if name != "_non_persistent_buffers_set":
                 self.add(ITEM, members, name, item)
         if not of_package(type(value).__module__):
             self.guards.append((LENGTH, members, len(members), None))
