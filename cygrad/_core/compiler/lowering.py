@@ -205,6 +205,8 @@ class Lowering:
         """What a step becomes if nothing is done about it."""
         if step.kind == "optimize":
             return Operation("optimize", step.arguments, step=step)
+        if step.kind == "keep":        # what a change in place is about to overwrite
+            return Operation("copy", step.arguments, step.results)
         if step.kind == "draw":
             return Operation("draw", (), step.results, step=step)
         elementwise = step.operator.forward is not None or forward_program(step.operator) is not None

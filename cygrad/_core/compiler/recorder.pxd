@@ -31,7 +31,7 @@ cdef class Buffer:
 
 cdef class Step:
     """One operation: arguments are numbers of arrays, lists of them, Constants, or None."""
-    cdef readonly str kind            # "call", "change", "optimize", "draw"
+    cdef readonly str kind            # "call", "change", "optimize", "draw", "keep"
     cdef readonly int draw            # which random numbers
     cdef readonly Operator operator
     cdef readonly tuple arguments

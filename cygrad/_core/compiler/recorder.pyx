@@ -208,8 +208,6 @@ cdef class Recorder:
             self.lose("a tensor was changed in place in a way that is not recorded")
         self.pending = storage
 
-    # ----------------------------------------------------------------------------------------------------------- arrays
-
     cdef int meet(self, array_t *array, str kind, Tensor tensor, int maker) except -2:
         """The number of an array that is new here."""
         cdef Held held
@@ -426,14 +424,8 @@ cdef class Recorder:
         for parameter in parameters:
             self.forgotten.add(id(parameter))
 
-    # --------------------------------------------------------------------------------------------------------- the rest
-
     def kept_elsewhere(self, outputs, bint graph):
-        """
-        Does something else than the outputs and .grad of known leaves hold on to what was computed?
-
-        If there is a graph, its nodes may hold arrays, but no Tensors.
-        """
+        """Does something else than outputs, .grad of known leaves and nodes of a graph hold what was computed?"""
         cdef Held held
         cdef Tensor tensor
         cdef dict arrays = {}, storages = {}
@@ -519,6 +511,14 @@ cdef class NotedChange(InplaceStep):
     """A change in place, noted before it happens."""
     cdef Recorder recorder
     cdef Step step
+
+    cdef int kept(self, array_t *original) except -1:
+        cdef Step step = Step()
+        if self.recorder.reason is None:
+            step.kind, step.target, step.arguments = "keep", -1, (self.step.target,)
+            step.results = (self.recorder.meet(original, "result", None, len(self.recorder.steps)),)
+            self.recorder.note(step)
+        return 0
 
     cdef int finish(self, Tensor tensor, NativeNode node) except -1:
         if self.recorder.reason is None:

@@ -378,10 +378,10 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
                 # The old value of the tensor is about to go: the formula gets a copy of it.
                 if not op.saved[i].from_result and op.saved[i].index == 0 and op.saved[i].memory_by & needed:
                     original = array_empty_like(own, -1)
-                    if original == NULL:
-                        check(MEMORY_ERROR)
-                    check(copy_into(original, own))
+                    check(MEMORY_ERROR if original == NULL else copy_into(original, own))
                     frame.values[0].of.array = original
+                    if step is not None:
+                        step.kept(original)
             node = _record(operator, &frame, needed, 1)
             frame.values[0].of.array = own
             node.c.work = size

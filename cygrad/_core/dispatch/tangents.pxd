@@ -1,5 +1,6 @@
 """Forward mode: the tangents of tensors, and how operators push them forward."""
 
+from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.boxing cimport frame_t
 from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.tensor cimport Tensor
@@ -25,6 +26,8 @@ cdef class InplaceStep:
     """The tangents of an operation in place, known before it changes anything."""
     cdef list tangents
     cdef Tensor tangent
+    # A copy of its elements is kept for the backward; it is about to change.
+    cdef int kept(self, array_t *original) except -1
     # The tensor has changed now, and its node (or None) has been made.
     cdef int finish(self, Tensor tensor, NativeNode node) except -1
 

@@ -340,6 +340,9 @@ cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
 cdef class InplaceStep:
     """The tangents of an operation in place, known before it changes anything."""
 
+    cdef int kept(self, array_t *original) except -1:
+        return 0
+
     cdef int finish(self, Tensor tensor, NativeNode node) except -1:
         cdef Tensor own = tangent_of(tensor)
         if own is None and tensor.base is not None:
