@@ -12,6 +12,7 @@ import cygrad
 from tests.capsules import LIES, Capsule
 from tests.tools import leaf
 
+
 @pytest.mark.parametrize("versioned", [True, False])
 def test_a_capsule_is_shared_and_given_back_once(versioned):
     made = Capsule((2, 3), versioned=versioned)

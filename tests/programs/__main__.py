@@ -1,7 +1,7 @@
 """``python -m tests.programs [COUNT]`` runs that many random programs, 10,000 unless told, beside PyTorch.
 
-A program is its number: it is the same in every run, and ``--show N`` prints it. With ``--alone`` there is no PyTorch, for
-builds with a sanitizer. Processes of their own run 500 each, so that one that dies takes no other with it.
+A program is its number: it is the same in every run, and ``--first N --show`` prints it. With ``--alone`` there is no
+PyTorch, for builds with a sanitizer. Processes of their own run 500 each, so that one that dies takes no other with it.
 """
 
 import argparse
@@ -73,8 +73,8 @@ def run_chunk(first, count, options):
     """The same in processes of their own, which go on after one that dies; -> what they printed."""
     told, end = [], first + count
     while first < end:
-        done = subprocess.run([sys.executable, "-m", "tests.programs", str(end - first), "--first", str(first), "--here",
-                               *options], capture_output=True, text=True, errors="replace", check=False)
+        command = ["-m", "tests.programs", str(end - first), "--first", str(first), "--here", *options]
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, errors="replace", check=False)
         told.append(done.stdout)
         if done.returncode in (0, 1):
             break

@@ -153,9 +153,9 @@ class Machine:
     def hook(self, value, kind="read"):
         """Registers a hook that is noted when it runs.
 
-        `read` and `double` (which replaces) are tensor hooks, `raise` is one that fails, `free` drops another graph that
-        was kept until then, and has it collected; `accumulated` is one after accumulation, `node` and `prenode` belong to `grad_fn`. Views that were changed since they were made get none:
-        there torch 2.13 crashes.
+        `read` and `double` (which replaces) are tensor hooks, `raise` is one that fails, `free` drops another graph
+        that was kept until then, and has it collected; `accumulated` is one after accumulation, `node` and `prenode`
+        belong to `grad_fn`. Views that were changed since they were made get none: there torch 2.13 crashes.
         """
         if value._is_view() and value._version != self.made_at[id(value)]:
             return

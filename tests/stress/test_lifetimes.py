@@ -1,13 +1,15 @@
 """Threads that come and go: nothing of theirs is left."""
 
+import contextlib
 import gc
 import threading
 
+import numpy as np
 import pytest
 
 import cygrad
 from cygrad._core.testing import probes
-from tests.tools import run_program
+from tests.tools import in_threads, run_program
 
 from .conftest import TIMES
 
@@ -112,3 +114,23 @@ for _ in range({50 * TIMES}): wave()
 print(first, mallinfo().used)
 """)
     assert int(last) - int(first) < 100 * 500 * TIMES
+
+
+def test_memory_is_exchanged_while_others_read_it():
+    """Nobody reads what another thread has freed; what does not fit at that moment is refused."""
+    x = cygrad.ones(4, 6)
+    deeds = [
+        lambda: x.t_(), lambda: x.unsqueeze_(0) if x.ndim < 5 else x.squeeze_(), lambda: x.resize_(4, 6),
+        lambda: x.resize_(40, 60), lambda: x.set_(cygrad.ones(4, 6)), lambda: setattr(x, "data", cygrad.ones(3)),
+        lambda: x.share_memory_(), lambda: x.sum(0), lambda: x[0], lambda: x + x, lambda: x.tolist(),
+        lambda: np.from_dlpack(x).sum(), lambda: memoryview(x).tolist(), lambda: x.mul_(1), lambda: repr(x),
+    ]
+
+    def body(i):
+        for _ in range(200 * TIMES):
+            with contextlib.suppress(RuntimeError, IndexError, TypeError):
+                deeds[i]()
+
+    in_threads(len(deeds), body)
+    x.set_(cygrad.ones(2))
+    assert x.tolist() == [1.0, 1.0]

@@ -13,7 +13,8 @@ import os, random, signal, threading, time
 import cygrad
 cygrad.set_num_threads(2)
 cygrad.manual_seed(0)
-model = cygrad.nn.Sequential(cygrad.nn.Linear(20, 50), cygrad.nn.Tanh(), cygrad.nn.LayerNorm(50), cygrad.nn.Linear(50, 3))
+nn = cygrad.nn
+model = nn.Sequential(nn.Linear(20, 50), nn.Tanh(), nn.LayerNorm(50), nn.Linear(50, 3))
 optimizer = cygrad.optim.SGD(model.parameters(), lr=0.01)
 x, target = cygrad.randn(64, 20), cygrad.randn(64, 3)
 start = {name: value.clone() for name, value in model.state_dict().items()}

@@ -18,6 +18,11 @@ cdef class Held:
     cdef readonly int buffer          # where it lies
     cdef readonly int64_t offset      # in bytes, from the array by which the recording met the buffer
 
+cdef inline array_t *lent(Held held) except NULL:
+    if held.array == NULL:
+        raise RuntimeError("Held: it holds no array. Only a recording makes one that does.")
+    return held.array
+
 cdef class Buffer:
     """Memory, and where it comes from."""
     cdef readonly str kind            # "tensor", "gradient", "constant", "result"

@@ -71,12 +71,6 @@ cdef Constant boxed(const value_t *value):
     return made
 
 
-cdef array_t *_of(Held held) except NULL:
-    if held.array == NULL:
-        raise RuntimeError("Held: it holds no array. Only a recording makes one that does.")
-    return held.array
-
-
 @cython.binding(False)
 cdef class Held:
     """An array that the recording holds, so that its memory is nobody else's meanwhile."""
@@ -87,27 +81,22 @@ cdef class Held:
     @property
     def contiguous(self):
         """Is it row-major without gaps?"""
-        return bool(_of(self).contiguous)
-
-    @property
-    def numel(self):
-        """How many elements it has."""
-        return _of(self).size
+        return bool(lent(self).contiguous)
 
     @property
     def dtype(self):
         """Its type of elements."""
-        return dtype_object(_of(self).dtype)
+        return dtype_object(lent(self).dtype)
 
     @property
     def shape(self):
         """Its sizes."""
-        return tuple([self.array.shape[i] for i in range(_of(self).ndim)])
+        return tuple([self.array.shape[i] for i in range(lent(self).ndim)])
 
     @property
     def strides(self):
         """Its steps, in elements."""
-        return tuple([self.array.strides[i] for i in range(_of(self).ndim)])
+        return tuple([self.array.strides[i] for i in range(lent(self).ndim)])
 
 
 @cython.binding(False)

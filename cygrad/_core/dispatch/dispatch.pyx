@@ -361,7 +361,9 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
     try:
         if frame.overridden:
             return override(operator, arguments, None, True)
-        if is_meta(own):
+        if any_meta and any_is_meta(frame.n, frame.values):
+            if not is_meta(own):
+                raise NotImplementedError(f"{name}: an argument of device 'meta' has no elements to change others by.")
             return tensor
         if tensor.base is not None and tensor.view_kind > DIFFERENTIABLE_VIEW:
             check_inplace(tensor, name, False)       # before its history is asked for, which it may have lost

@@ -229,3 +229,17 @@ def test_internal_operators_are_no_methods():
         assert not hasattr(cygrad.Tensor, name)
     for name in ("add_", "sub_", "pow_", "clamp_", "div_", "copy_", "multiply_"):
         assert hasattr(cygrad.Tensor, name)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, meta: x.mul_(meta), lambda x, meta: x.add_(meta, alpha=2), lambda x, meta: x.copy_(meta),
+    lambda x, meta: x.addcmul_(meta, meta), lambda x, meta: x.clamp_(meta, meta),
+    lambda x, meta: x.index_add_(0, cygrad.tensor([0, 1]), meta), lambda x, meta: x[:1].mul_(meta[:1]),
+    lambda x, meta: x.__setitem__(0, meta[0]),
+])
+def test_tensors_without_elements_change_no_others(call):
+    x, meta = cygrad.ones(2), cygrad.ones(2, device="meta")
+    with pytest.raises(NotImplementedError, match="meta"):
+        call(x, meta)
+    assert x.tolist() == [1.0, 1.0]
+    assert meta.mul_(x).is_meta
