@@ -145,7 +145,7 @@ class Module(Stateful, Attributes):
             If the path leads through something that is not there, or is no Module.
         """
         if not target:
-            raise ValueError("set_submodule: cannot set the submodule without a target name.")
+            raise ValueError("set_submodule: the target must be a name (got an empty one).")
         if not isinstance(module, Module):
             raise ValueError(f"set_submodule: expected a Module (got {type(module).__name__}).")
         path, _, name = target.rpartition(".")

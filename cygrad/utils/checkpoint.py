@@ -121,7 +121,7 @@ def detach_variable(inputs):
 def check_backward_validity(inputs):
     """Warn if none of the values is a Tensor that requires grad."""
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
-        warn_user("checkpoint: None of the inputs have requires_grad=True. Gradients will be None.")
+        warn_user("checkpoint: no input requires grad, so nothing will get a gradient through it.")
 
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False,
