@@ -163,7 +163,7 @@ class Function(metaclass=FunctionMeta):
         *arguments
             What `forward` takes.
         **options
-            By name, if the function has `setup_context`.
+            What it takes by name; backward counts them in the order of `forward`.
 
         Returns
         -------
@@ -180,15 +180,13 @@ set_default_setup_context(Function.setup_context)
 
 def _by_position(cls, arguments, options):
     """The arguments of forward as a tuple, which is what setup_context and backward count by."""
-    if cls.setup_context is Function.setup_context:
-        raise TypeError(f"{cls.__name__}.apply: takes arguments by position (got {', '.join(sorted(options))} by "
-                        "name). Write a setup_context method to allow names.")
-    code = getattr(cls.forward, "__code__", None)
+    code, context = getattr(cls.forward, "__code__", None), cls.setup_context is Function.setup_context
     if not options and code is not None and len(arguments) == code.co_argcount:
         return arguments
-    bound = inspect.signature(cls.forward).bind(*arguments, **options)
-    bound.apply_defaults()
-    return bound.args
+    bound = inspect.signature(cls.forward).bind(*[None] * context, *arguments, **options)       # None: in place of ctx
+    if not context or bound.kwargs:
+        bound.apply_defaults()
+    return bound.args[context:]
 
 
 class InplaceFunction(Function):

@@ -29,7 +29,8 @@ from cygrad.utils.selective_checkpoint import (
 )
 
 __all__ = [
-    "SAC_IGNORED_OPS", "CheckpointError", "CheckpointPolicy", "DefaultDeviceType", "SelectiveCheckpointContext",
+    "SAC_IGNORED_OPS", "CheckpointError", "CheckpointPolicy", "DefaultDeviceType", "GraphExecGroup",
+    "SelectiveCheckpointContext",
     "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
     "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop", "set_device_states",
@@ -41,9 +42,9 @@ class CheckpointError(RuntimeError):
 
 
 class _Choices(threading.local):
-    """What blocks say instead of the arguments of the same names."""
+    """What blocks say instead of the arguments of the same names; and the group of backwards, if there is one."""
 
-    early_stop = debug = None
+    early_stop = debug = group = None
 
 
 _choices = _Choices()
@@ -81,6 +82,46 @@ def set_checkpoint_early_stop(enable):
 def set_checkpoint_debug_enabled(enabled):
     """A block in which checkpoints note for errors where tensors were saved (True), or not (False); None: as told."""
     return _chosen("debug", enabled)
+
+
+class GraphExecGroup:
+    """
+    A block whose backwards belong together: checkpoints compute again once for all of them.
+
+    What was computed again is kept until the end of the block.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import GraphExecGroup, checkpoint
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> y = checkpoint(lambda x: (print("computing"), x.exp().sin())[1], x)
+    computing
+    >>> with GraphExecGroup():
+    ...     y.sum().backward(retain_graph=True)
+    ...     y.sum().backward()
+    computing
+    """
+
+    def __init__(self):
+        self.holders = []
+
+    def __enter__(self):
+        if _choices.group is not None:
+            raise RuntimeError("GraphExecGroup: these blocks cannot be nested (got one inside another).")
+        _choices.group = self
+        return self
+
+    def __exit__(self, *error):
+        _choices.group = None
+        for holder in self.holders:
+            holder.tensor = None
+        self.holders.clear()
+
+    @classmethod
+    def _get_current_group(cls):
+        """The block that this thread is in, or None."""
+        return _choices.group
 
 
 def noop_context_fn():
@@ -337,8 +378,11 @@ class Frame:
             if holder.tensor is None:
                 raise CheckpointError("checkpoint: fewer tensors were saved when the function was computed again than "
                                       "the first time. It must do the same each time that it is called.")
-        tensor, holder.tensor = holder.tensor, None
-        holder.asked_in = calls[0] if calls else None
+        tensor, group = holder.tensor, GraphExecGroup._get_current_group()
+        if group is None:
+            holder.tensor, holder.asked_in = None, calls[0] if calls else None
+        else:
+            group.holders.append(holder)
         return tensor
 
     def compute_again(self):

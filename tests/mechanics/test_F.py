@@ -84,8 +84,9 @@ def test_F1_setup_context_and_names():
     assert grad(Product.apply(x, y).sum(), (x, y))[0].tolist() == [6, 8]
     out = Product.apply(x, y=y, factor=10)
     assert out.grad_fn.factor == 10 and grad(out.sum(), x)[0].tolist() == [30, 40]
-    with pytest.raises(TypeError, match="by position"):
-        Cube.apply(x=x)
+    assert grad(Cube.apply(x=x).sum(), x)[0].tolist() == [3, 12]
+    with pytest.raises(TypeError, match="nothing"):
+        Cube.apply(x, nothing=3)
 
 
 def test_F1_needs_input_grad():

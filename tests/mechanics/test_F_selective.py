@@ -8,6 +8,7 @@ import pytest
 
 import cygrad
 from cygrad.nn import functional
+from cygrad.utils import checkpoint as checkpoints
 from cygrad.utils.operator_modes import OperatorMode, Overload, ops
 from tests.mechanics.two_libraries import Program
 from tests.reference import torch
@@ -317,3 +318,34 @@ def test_F3_names_go_with_functions():
         _ = ops.mine
     with pytest.raises(NotImplementedError, match="__torch_dispatch__"), OperatorMode():
         x.sin()
+
+
+def test_F3_one_computation_for_several_backwards():
+    x, calls = cygrad.ones(2, requires_grad=True), []
+
+    def function(x):
+        calls.append(1)
+        return x.exp().sin()
+    y = checkpoints.checkpoint(function, x)
+    with checkpoints.GraphExecGroup() as group:
+        assert checkpoints.GraphExecGroup._get_current_group() is group
+        y.sum().backward(retain_graph=True)
+        y.sum().backward(retain_graph=True)
+        with pytest.raises(RuntimeError, match="nested"), checkpoints.GraphExecGroup():
+            pass
+    assert len(calls) == 2
+    y.sum().backward()
+    assert len(calls) == 3
+    assert x.grad.allclose(3 * (x.exp().cos() * x.exp()).detach())
+
+
+def test_F3_debug_lists_operators():
+    times = []
+
+    def function(x):
+        times.append(1)
+        return x.sin().exp() if len(times) == 1 else x.sin().cos().exp()
+    out = checkpoints.checkpoint(function, cygrad.ones(2, requires_grad=True), debug=True, early_stop=False)
+    with pytest.raises(checkpoints.CheckpointError, match=r"operators, the first time:\n +aten\.sin\.default\(.*\) at "
+                       r"(.|\n)*computed again:(.|\n)*aten\.cos\.default"):
+        out.sum().backward()

@@ -1,0 +1,67 @@
+"""What programs ask of PyTorch's engine, its names and its bookkeeping, here and there."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tests.reference import torch
+
+PROGRAM = """
+import json
+import torch
+from torch.autograd.gradcheck import GradcheckError
+
+out, x = [], torch.ones(2, dtype=torch.double, requires_grad=True)
+out.append([torch.autograd.gradcheck(torch.exp, (x,)), issubclass(GradcheckError, RuntimeError)])
+y = x * 2
+y.register_hook(lambda g: out.append(torch._C._current_graph_task_id() >= 0))
+y.register_hook(lambda g: out.append(torch._C._will_engine_execute_node(y.grad_fn)))
+y.sum().backward()
+out.append([torch._C._current_graph_task_id(), len(y._backward_hooks)])
+out.append([x._backward_hooks, x._post_accumulate_grad_hooks])
+out.append([y.grad_fn.next_functions[0][0].name(), y.grad_fn.name(), x.sum().grad_fn._saved_self_sym_sizes, x.name])
+z = torch.zeros(2)
+with torch.autograd._unsafe_preserve_version_counter(z):
+    z.add_(1)
+with torch.autograd.set_multithreading_enabled(False):
+    out.append([z._version, torch.autograd.is_multithreading_enabled()])
+with torch.autograd._force_original_view_tracking(True):
+    out.append(torch.autograd.is_view_replay_enabled())
+out.append([torch.is_anomaly_check_nan_enabled(), torch.autograd.is_view_replay_enabled()])
+with torch.inference_mode():
+    with torch.enable_grad():
+        out.append([torch.is_grad_enabled(), torch.is_inference_mode_enabled(), (x * 2).requires_grad])
+    out.append(torch.is_grad_enabled())
+    z = torch.ones(1)
+torch.autograd.graph.increment_version(z)
+w = torch.ones(2, requires_grad=True)
+torch.autograd.backward([w.sum()], grad_variables=[torch.tensor(2.0)])
+out.append([w.grad.tolist(), [float(v) for v in reversed(torch.tensor([1.0, 2.0]))]])
+for wrong in (lambda: torch.set_grad_enabled("x"),
+              lambda: torch.autograd.backward([w.sum()], [torch.ones(())], grad_variables=[torch.ones(())])):
+    try:
+        wrong()
+    except Exception as error:
+        out.append(type(error).__name__)
+print(json.dumps(out))
+"""
+
+
+def test_questions_about_the_engine(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM))
+    found, expected = (json.loads(subprocess.run([sys.executable, "-W", "ignore", *start, str(program)], check=True,
+                                                 capture_output=True, text=True).stdout)
+                       for start in (["-m", "cygrad"], []))
+    assert found == expected
+
+
+@pytest.mark.parametrize("call", [lambda x: x.max(0)[0], lambda x: x.T, lambda x: x.mT, lambda x: x.norm(), lambda x:
+                                  x.narrow(0, 0, 1), lambda x: x.log1p(), lambda x: x.clamp(0, 1)])
+def test_names_of_nodes(call):
+    import cygrad
+    names = [call(library.ones(2, 2, requires_grad=True)).grad_fn.name() for library in (cygrad, torch)]
+    assert names[0] == names[1]
