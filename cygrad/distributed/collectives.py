@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from cygrad._core.table.docstrings import documented
 from cygrad.distributed.memory import alike, array_of, arrays_of, dtype_text, reading, widening, writing, written_back
 from cygrad.distributed.reduce_op import ReduceOp, mpi_name
 from cygrad.distributed.work import written
@@ -14,7 +15,12 @@ __all__ = [
     "gather", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
 ]
 
+# What parameters of these functions mean.
+_PARAMETERS = {"group, async_op": "optional\n    See `barrier`."}
+_RETURNED = "Work or None"
 
+
+@documented(_PARAMETERS, returns=_RETURNED)
 def barrier(group=None, async_op=False, device_ids=None):
     """
     Wait until all ranks have come here.
@@ -28,10 +34,6 @@ def barrier(group=None, async_op=False, device_ids=None):
         touched before the handle's ``wait()`` has returned.
     device_ids : optional
         Accepted for programs that pass it.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("barrier", group)
     return group and group.run("barrier", _barrier(group), async_op)
@@ -41,6 +43,7 @@ def _barrier(group):
     yield group.comm.Ibarrier()
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     """
     Give all ranks the elements that one of them has.
@@ -51,14 +54,8 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
         Read on one rank and written on the others; strided ones by a contiguous copy, as in all collectives.
     src : int, optional
         The rank in the world that has them, 0 if None.
-    group, async_op : optional
-        See `barrier`.
     group_src : int, optional
         The same as a rank in the group.
-
-    Returns
-    -------
-    Work or None
 
     Examples
     --------
@@ -86,6 +83,7 @@ def _broadcast(group, tensor, root):
     return written(tensor)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=None):
     """
     Sum tensors over the ranks, element by element; all get the result.
@@ -96,14 +94,8 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=No
         Its elements are replaced.
     op : ReduceOp, default ReduceOp.SUM
         Or another way than a sum.
-    group, async_op : optional
-        See `barrier`.
     detail : str or callable, optional
         What it is about, for messages.
-
-    Returns
-    -------
-    Work or None
 
     Examples
     --------
@@ -134,6 +126,7 @@ def _averaged(group, op, memory):
         np.divide(memory, group.size(), out=memory)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
     """
     Sum tensors over the ranks; one rank gets the result, the others keep what they have.
@@ -147,10 +140,6 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
         See `all_reduce`.
     group_dst : int, optional
         The same as a rank in the group.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("reduce", group)
     if group is None:
@@ -174,6 +163,7 @@ def _reduce(group, operation, tensor, same, op, root):
     return written(tensor)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def all_gather(tensor_list, tensor, group=None, async_op=False):
     """
     Collect the tensors of all ranks on all ranks.
@@ -184,12 +174,6 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
         Where to: one for each rank, all like `tensor`.
     tensor : Tensor
         What this rank gives.
-    group, async_op : optional
-        See `barrier`.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("all_gather", group)
     return group and group.run("all_gather", _all_gather(group, tensor_list, tensor), async_op, None, (tensor,))
@@ -210,6 +194,7 @@ def _handed_out(memory, targets, outputs):
     return written(*outputs)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
     """
     Collect the tensors of all ranks on all ranks, in one tensor.
@@ -220,12 +205,6 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
         Where to: the tensors one after the other along the first dimension, or along a new one before it.
     input_tensor : Tensor
         What this rank gives.
-    group, async_op : optional
-        See `barrier`.
-
-    Returns
-    -------
-    Work or None
 
     Examples
     --------
@@ -260,6 +239,7 @@ def _all_gather_into(group, output, tensor):
     return written(output)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
     """
     Collect the tensors of all ranks on one rank.
@@ -272,14 +252,8 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         Where to, on that rank only: one for each rank, all like `tensor`.
     dst : int, optional
         That rank, in the world; 0 if None.
-    group, async_op : optional
-        See `barrier`.
     group_dst : int, optional
         The same as a rank in the group.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("gather", group)
     if group is None:
@@ -307,6 +281,7 @@ def _gather(group, tensor, outputs, root):
     return _handed_out(memory, targets, outputs)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
     """
     Give each rank one of the tensors that one rank has.
@@ -319,14 +294,8 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         On that rank only: one for each rank, all like `tensor`.
     src : int, optional
         That rank, in the world; 0 if None.
-    group, async_op : optional
-        See `barrier`.
     group_src : int, optional
         The same as a rank in the group.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("scatter", group)
     if group is None:
@@ -348,6 +317,7 @@ def _scatter(group, tensor, inputs, root):
     return written(tensor)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
     """
     Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its place.
@@ -360,10 +330,6 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
         One for each rank, all like `output`.
     op, group, async_op : optional
         See `all_reduce`.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("reduce_scatter", group)
     return group and group.run("reduce_scatter", _reduce_scatter(group, "reduce_scatter", output, input_list, op),
@@ -388,6 +354,7 @@ def _reduce_scatter(group, operation, output, inputs, op):
     return written(output)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """
     Sum the tensors of all ranks; each rank gets its part of the sum.
@@ -400,10 +367,6 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
         The parts of all ranks one after the other along the first dimension, or along a new one before it.
     op, group, async_op : optional
         See `all_reduce`.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("reduce_scatter_tensor", group)
     if group is None:
@@ -414,6 +377,7 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
                      async_op, None, (input, op))
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
     """
     Give each rank the tensor at its place in the list, and collect what the others give to this one.
@@ -424,12 +388,6 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
         Where to: what rank *i* gives comes to place *i*. Sizes may differ.
     input_tensor_list : list of Tensor
         One for each rank.
-    group, async_op : optional
-        See `barrier`.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("all_to_all", group)
     return group and group.run("all_to_all", _all_to_all(group, output_tensor_list, input_tensor_list), async_op)
@@ -447,6 +405,7 @@ def _all_to_all(group, outputs, inputs):
     return _handed_out(parts, targets, outputs)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """
     Cut a tensor into parts along its first dimension, give one to each rank, and join what the others give.
@@ -455,15 +414,8 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     ----------
     output : Tensor
         Where to.
-    input : Tensor
     output_split_sizes, input_split_sizes : list of int, optional
         Sizes of the parts along the first dimension; equal ones if None.
-    group, async_op : optional
-        See `barrier`.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("all_to_all_single", group)
     return group and group.run(

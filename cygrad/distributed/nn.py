@@ -6,6 +6,7 @@ backward, in the order that their forward had. Derivatives of any order. Tensors
 """
 
 import cygrad
+from cygrad._core.table.docstrings import documented
 from cygrad.autograd import Function
 from cygrad.distributed import collectives, point_to_point
 from cygrad.distributed.reduce_op import ReduceOp
@@ -47,6 +48,7 @@ class _AllReduce(Function):
         return _AllReduce.apply(grad, ctx.op, ctx.group), None, None
 
 
+@documented()
 def all_reduce(tensor, op=ReduceOp.SUM, group=None):
     """
     Sum tensors over the ranks, element by element; all get the result.
@@ -57,10 +59,6 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None):
     op : ReduceOp, default ReduceOp.SUM
         Or AVG; the product, the maximum and the minimum are those of all tensors gathered, which takes more memory.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -115,6 +113,7 @@ class _Reduce(Function):
         return _Broadcast.apply(grad, ctx.dst, ctx.group), None, None, None
 
 
+@documented()
 def broadcast(tensor, src=0, group=None):
     """
     Give all ranks the elements that one of them has; the gradient on that rank is the sum of all.
@@ -126,14 +125,11 @@ def broadcast(tensor, src=0, group=None):
     src : int, default 0
         The rank in the world.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
     """
     return _Broadcast.apply(tensor, src, _group("broadcast", group, tensor))
 
 
+@documented()
 def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
     """
     Sum tensors on one rank; the others get zeros.
@@ -146,10 +142,6 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
     op : ReduceOp, default ReduceOp.SUM
         Or AVG.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
     """
     if op not in LINEAR:
         raise ValueError(f"reduce: only sums and averages have a derivative here (got {op}). Use all_reduce.")
@@ -192,6 +184,7 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None):
     return _AllToAll.apply(group, [tuple(tensor.shape) for tensor in output_tensor_list], *input_tensor_list)
 
 
+@documented()
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None):
     """
     Cut a tensor into parts along its first dimension, give one to each rank, and join what the others give.
@@ -200,14 +193,9 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     ----------
     output : Tensor
         Says by its shape what comes; it is not written to.
-    input : Tensor
     output_split_sizes, input_split_sizes : list of int, optional
         Sizes of the parts; equal ones if None.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
     """
     group = _group("all_to_all_single", group, output, input)
     parts = [tensor.split(collectives.split_sizes(tensor.shape, sizes, group.size(), name)) for tensor, sizes, name in
@@ -272,6 +260,7 @@ class _ReduceScatter(Function):
         return _AllGather.apply(grad, ctx.group), None, None
 
 
+@documented()
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
     """
     Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its place.
@@ -285,10 +274,6 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
     op : ReduceOp, default ReduceOp.SUM
         Or AVG.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
     """
     if op not in LINEAR:
         raise ValueError(f"reduce_scatter: only sums and averages have a derivative here (got {op}). Use all_to_all.")
@@ -322,6 +307,7 @@ def gather(tensor, dst=0, group=None):
     return results if group.own_rank == target else tuple(cygrad.zeros_like(tensor) + part.sum() for part in results)
 
 
+@documented()
 def scatter(tensors, src=0, group=None):
     """
     Give each rank one of the tensors that one rank has.
@@ -333,10 +319,6 @@ def scatter(tensors, src=0, group=None):
     src : int, default 0
         The rank in the world.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
     """
     group = _group("scatter", group, *_listed("scatter", "tensors", tensors))
     if len(tensors) != group.size():
