@@ -1,10 +1,12 @@
-"""The type stub `cygrad/__init__.pyi`: for editors and type checkers, which do not see what a package makes of itself.
+"""Stubs for editors and type checkers, which do not see what a package makes of itself.
 
-It is written by the build. Names, parameters and defaults are read from the package just built; types of operators
-come from their rows of the table, other types from what docstrings tell. `make stubtest` compares it with the package.
+`cygrad/__init__.pyi`, and by `module_stubs` those of some modules. The build writes them: names, parameters and
+defaults are read from the package just built; types of operators come from their rows of the table, other types from
+what docstrings tell. `make stubtest` compares them with the package.
 Run as a script: ``python build_tools/stubs.py DIRECTORY`` for the package in that directory.
 """
 
+import importlib
 import inspect
 import math
 import os
@@ -212,11 +214,14 @@ def main(directory: Path) -> None:
     root = Path(__file__).resolve().parents[1]
     sys.path[:1] = [str(directory.resolve()), str(root)]
     import cygrad
-    from build_tools import table_documents
+    from build_tools import module_stubs, table_documents
     from build_tools.files import write_if_changed
 
     package = Path(cygrad.__file__).parent
     write_if_changed(package / STUB, stub_text(cygrad, *table_documents.types(package / "_core" / "table" / "ops")))
+    for name in module_stubs.MODULES:
+        module = importlib.import_module(f"cygrad.{name}")
+        write_if_changed(Path(module.__file__).with_suffix(".pyi"), module_stubs.stub_text(module))
 
 
 if __name__ == "__main__":

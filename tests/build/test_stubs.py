@@ -10,7 +10,7 @@ import pytest
 import cygrad
 
 stubs = pytest.importorskip("build_tools.stubs", reason="build_tools is only in the source tree")
-from build_tools import table_documents  # noqa: E402
+from build_tools import module_stubs, table_documents  # noqa: E402
 
 OPERATOR_TABLE = Path(cygrad.__file__).parent / "_core" / "table" / "ops"
 
@@ -92,3 +92,20 @@ def test_package_that_does_not_import(tmp_path, capfd):
     stubs.write(tmp_path)
     assert "half built" in capfd.readouterr().err
     assert not (tmp_path / "cygrad" / stubs.STUB).exists()
+
+
+@pytest.mark.parametrize("name", module_stubs.MODULES)
+def test_stubs_of_modules(name):
+    module = importlib.import_module(f"cygrad.{name}")
+    body = ast.parse(module_stubs.stub_text(module)).body
+    public = {key for key in dir(module) if not key.startswith("_")
+              and getattr(getattr(module, key), "__module__", "").startswith("cygrad")}
+    defined = names(body) | {item.targets[0].id for item in body if isinstance(item, ast.Assign)}
+    assert public and not public - defined
+
+
+def test_stub_of_a_module_class():
+    text = module_stubs.stub_text(importlib.import_module("cygrad.nn"))
+    assert "class Linear(Module):\n    def __init__(self, in_features: _int, out_features: _int, bias: _bool = True," in text
+    assert "    def train(self, mode: _bool = True) -> Self: ..." in text
+    assert "class Parameter(Tensor):" in text

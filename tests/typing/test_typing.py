@@ -9,7 +9,8 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-COMMANDS = {"mypy": ["-m", "mypy", "--no-error-summary", "--cache-dir", "build/mypy"], "pyright": ["-m", "pyright"]}
+MYPY = ["-m", "mypy", "--no-error-summary", "--cache-dir", "build/mypy"]
+COMMANDS = {"mypy": MYPY, "mypy --strict": [*MYPY, "--strict"], "pyright": ["-m", "pyright"]}
 
 
 def complaints(checker, name):
@@ -22,13 +23,14 @@ def complaints(checker, name):
     return {int(line) for line in found}, result.stdout
 
 
-@pytest.mark.parametrize("checker", COMMANDS)
-def test_typical_uses_are_right(checker):
-    lines, text = complaints(checker, "uses.py")
+@pytest.mark.parametrize(("checker", "name"), [("mypy", "uses.py"), ("pyright", "uses.py"),
+                                               ("mypy --strict", "uses_modules.py"), ("pyright", "uses_modules.py")])
+def test_typical_uses_are_right(checker, name):
+    lines, text = complaints(checker, name)
     assert not lines, text
 
 
-@pytest.mark.parametrize("checker", COMMANDS)
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_mistakes_are_found(checker):
     lines, text = complaints(checker, "wrong.py")
     wrong = {number for number, line in enumerate((HERE / "wrong.py").read_text().splitlines(), 1) if "# wrong" in line}

@@ -1,0 +1,109 @@
+"""Stubs of the modules below `cygrad` that programs are written with: `nn`, `optim` and what belongs to them.
+
+As that of the package they are written by the build: names, parameters and defaults are those of the package just
+built, types come from docstrings and from defaults that are a bool. What these do not tell in so many words is `Any`.
+"""
+
+import inspect
+import re
+
+from build_tools.stubs import HEADER, RETURNED, function_text
+
+MODULES = ("nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler")
+IMPORTS = "from typing_extensions import Self\n\nfrom cygrad import Tensor, dtype as _dtype\n"
+DOCUMENTED = {"int": "_int", "bool": "_bool", "float": "_float", "str": "str", "Tensor": "Tensor", "callable": "Any"}
+# What docstrings of Module, Optimizer and containers leave to the name: parameters and results of their methods.
+MEMBERS = {
+    **{name: {"return": "Self"} for name in ("float", "double", "half", "bfloat16", "type", "to", "to_empty", "cpu",
+                                             "cuda", "apply", "eval", "share_memory", "append", "extend")},
+    "train": {"mode": "_bool", "return": "Self"}, "requires_grad_": {"requires_grad": "_bool", "return": "Self"},
+    "parameters": {"recurse": "_bool", "return": "Iterator[Parameter]"},
+    "named_parameters": {"prefix": "str", "return": "Iterator[tuple[str, Parameter]]"},
+    "buffers": {"recurse": "_bool", "return": "Iterator[Tensor]"},
+    "named_buffers": {"prefix": "str", "return": "Iterator[tuple[str, Tensor]]"},
+    "modules": {"return": "Iterator[Module]"}, "named_modules": {"return": "Iterator[tuple[str, Module]]"},
+    "children": {"return": "Iterator[Module]"}, "named_children": {"return": "Iterator[tuple[str, Module]]"},
+    "zero_grad": {"set_to_none": "_bool", "return": "None"}, "state_dict": {"return": "dict[str, Any]"},
+    "register_buffer": {"name": "str", "return": "None"}, "register_parameter": {"name": "str", "return": "None"},
+    "register_module": {"name": "str", "return": "None"}, "add_module": {"name": "str", "return": "None"},
+    "extra_repr": {"return": "str"}, "get_last_lr": {"return": "list[_float]"},
+    "add_param_group": {"return": "None"}, "reset_parameters": {"return": "None"},
+    "get_submodule": {"return": "Module"},
+    "__len__": {"return": "_int"}, "__contains__": {"return": "_bool"}, "__getitem__": {}, "__call__": {},
+    "__setitem__": {"return": "None"}, "__delitem__": {"return": "None"},
+}
+ITERATED = {"ModuleList": "Module", "Sequential": "Module", "ModuleDict": "str", "ParameterDict": "str"}
+PARAMETER = """class Parameter(Tensor):
+    def __init__(self, data: Any = ..., requires_grad: _bool = True) -> None: ...
+"""
+
+
+def stub_text(module) -> str:
+    """The text for one module."""
+    imports, texts = set(), []
+    public = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
+    classes = {value: name for name, value in reversed(public.items()) if isinstance(value, type)}
+    for name, value in public.items():
+        if inspect.ismodule(value):
+            if value.__name__ == f"{module.__name__}.{name}":
+                imports.add(f"from {module.__name__} import {name} as {name}")
+        elif not getattr(value, "__module__", "").startswith("cygrad"):
+            continue
+        elif isinstance(value, type):
+            texts.append(class_text(name, value, classes) if classes[value] == name else f"{name} = {classes[value]}\n")
+        elif callable(value):
+            texts.append(function_text(name, value, documented(value)))
+    body = "\n".join(texts)
+    if module.__name__ != "cygrad.nn":
+        imports |= {f"from cygrad.nn import {name} as {name}" for name in ("Module", "Parameter")
+                    if re.search(rf"\b{name}\b", body)}
+    return HEADER + IMPORTS + "\n".join([*sorted(imports), "", body]) + "\n"
+
+
+def documented(thing) -> dict[str, str]:
+    """Types of parameters, and of the result, that a docstring gives in one word."""
+    doc = inspect.getdoc(thing) or ""
+    try:
+        options = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        options = ()
+    hints = {option.name: "_bool" for option in options if isinstance(option.default, bool)}
+    for names, kind in re.findall(r"^(\w+(?:, \w+)*) : ([^\n]+)$", doc.partition("Returns\n---")[0], re.MULTILINE):
+        known = DOCUMENTED.get(kind.removesuffix(", optional").removesuffix(" or None"))
+        if known:
+            hints |= dict.fromkeys(names.split(", "), known + (" | None" if " or None" in kind else ""))
+    section = re.search(r"Returns\n-+\n(\S+)\n", doc)
+    if section and section[1] in RETURNED:
+        hints["return"] = RETURNED[section[1]]
+    return hints
+
+
+def class_text(name: str, cls: type, classes: dict[type, str]) -> str:
+    """A class: what it inherits from among the public ones, and the members that it has beyond these."""
+    if name == "Parameter":
+        return PARAMETER
+    bases = [base for base in cls.__mro__[1:] if base in classes][:1]
+    inherited = set(bases[0].__mro__) if bases else {object}
+    members = {}
+    for part in reversed([part for part in cls.__mro__ if part not in inherited]):
+        members |= vars(part)
+    lines = []
+    if "__init__" in members and not issubclass(cls, tuple):
+        lines.append(function_text("__init__", members["__init__"], documented(cls) | {"return": "None"}, True))
+    for member, value in members.items():
+        if member == "__iter__":
+            lines.append(f"def __iter__(self) -> Iterator[{ITERATED.get(name, 'Any')}]: ...")
+        elif isinstance(value, property) and not member.startswith("_"):
+            lines.append(f"@property\n    def {member}(self) -> Any: ...")
+        elif inspect.isfunction(value) and (member in MEMBERS or not member.startswith("_")):
+            hints = MEMBERS.get(member) or documented(value)
+            if member == "forward":
+                hints = {"return": "Any"}
+            lines.append(function_text(member, value, hints, True))
+    if name == "Module":
+        lines += ["training: _bool", "def __getattr__(self, name: str) -> Any: ...",
+                  "def __dir__(self) -> list[str]: ..."]
+    if issubclass(cls, tuple):
+        lines.append("def __new__(cls, *args: Any, **options: Any) -> Self: ...")
+    base = f"({classes[bases[0]]})" if bases else "(tuple[Any, ...])" if issubclass(cls, tuple) else ""
+    return f"class {name}{base}:\n" + "".join(f"    {line}\n" for line in lines or ["..."])
