@@ -8,6 +8,7 @@ from cygrad._core.dispatch import assign
 from cygrad._core.engine.engine import tensor_backward
 from cygrad._core.graph import override, tensor_hooks, tensor_metadata
 from cygrad._core.graph.tensor import Tensor, install
+from cygrad._core.graph.tensor_type import make_subclass
 
 __all__ = []
 
@@ -33,6 +34,11 @@ def _detach(self):
     return type(self).__torch_function__(Tensor.detach, (type(self),), (self,))
 
 
+def _make_subclass(cls, data, require_grad=False, *options):
+    """The memory of a tensor as one of a subclass."""
+    return make_subclass(cls, data.detach(), require_grad)
+
+
 _data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__, (type(self),), (self,)),
                  lambda self, value: Tensor.data.__set__(self, value),
                  doc="The same memory outside the graph, with a version counter of its own.")
@@ -56,7 +62,8 @@ install({
     **{name: getattr(factories, name) for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")},
     **{name: _late(name, module) for module, names in LATE.items() for name in names},
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
-    "__init__": creation.construct, "__init_subclass__": classmethod(_made_subclass),
+    "_make_subclass": staticmethod(_make_subclass), "__init__": creation.construct,
+    "__init_subclass__": classmethod(_made_subclass),
     "__torch_function__": classmethod(override.torch_function),
     "backward": tensor_backward, "__repr__": printing.tensor_repr, "__format__": printing.tensor_format,
 })
