@@ -5,6 +5,7 @@ import inspect
 
 import cygrad
 from cygrad.autograd.function import Function
+from cygrad.utils import operator_modes
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "opcheck", "register_autograd", "register_fake",
            "register_kernel", "register_vmap", "triton_op", "wrap_triton"]
@@ -165,7 +166,7 @@ def wrap_triton(kernel):
 
 
 class _Namespace:
-    """The operators of a namespace, as attributes; for ``aten`` the functions of the library."""
+    """The operators of a namespace, as attributes; those of ``aten`` are operators of the table, as far as they are."""
 
     def __init__(self, name):
         self._name = name
@@ -173,9 +174,9 @@ class _Namespace:
     def __getattr__(self, name):
         found = OPERATORS.get(f"{self._name}::{name}")
         if found is None and self._name == "aten" and not name.startswith("__"):
-            found = getattr(cygrad, name, None) or getattr(cygrad.nn.functional, name, None) or getattr(
-                cygrad.Tensor, name, None)
-            found = CustomOpDef(f"aten::{name}", found)        # libraries keep tables of them
+            found = getattr(operator_modes.ops.aten, name, None)
+            if found is None:                        # libraries keep tables of them: to call it is what is refused
+                found = CustomOpDef(f"aten::{name}", getattr(cygrad, name, None))
         if found is None:
             raise AttributeError(f"torch.ops.{self._name}.{name} is not in cygrad: there is no operator of this name. "
                                  "Define it with torch.library.custom_op.")

@@ -81,6 +81,7 @@ GATHERED = {
         "weibull", "wishart")},
     "torch._C._nn": ("cygrad.nn.functional", "cygrad", f"{_HERE}.internal"),
     "torch.return_types": (f"{_HERE}.return_types",),
+    "torch.utils._python_dispatch": (f"{_HERE}.overrides",), "torch._ops": (f"{_HERE}.overrides",),
 }
 # Where else the names of a module are looked for that is one of cygrad.
 FURTHER = {

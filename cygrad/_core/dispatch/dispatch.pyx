@@ -14,7 +14,7 @@ from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, NOTHING, clear, copy_value, kernel_t, set_array, set_arrays, value_t,
 )
 from cygrad._core.dispatch.autocast cimport AUTOCASTING, AUTOCASTS, call_autocast
-from cygrad._core.dispatch.out_argument cimport check_out, write_out
+from cygrad._core.dispatch.out_argument cimport check_out, result_type, write_out
 from cygrad._core.dispatch.tangents cimport InplaceStep, inplace_step, push_forward
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
@@ -25,7 +25,9 @@ from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.graph.override cimport is_plain, override
-from cygrad._core.graph.profiling cimport PROFILED, begin_event, end_event, profiled
+from cygrad._core.graph.profiling cimport (
+    GIVEN, PROFILED, begin_event, end_event, fill_given, intercept, profiled, take_given,
+)
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport (
     DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, Tensor, grad_fn_of, gradient_edge, requires_grad, wrap, wrap_view,
@@ -37,8 +39,6 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.table.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, operator_t)
 from cygrad._core.table.stored cimport run_computed, run_computed_into
-
-from collections import namedtuple
 
 cdef enum:
     SMALL = 2048                # elements up to which an element-wise call keeps the GIL
@@ -206,8 +206,11 @@ cdef inline int _run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, val
 
 cdef object _watched(Operator operator, PyObject **arguments, object out, bint inplace):
     """An operation of a thread that is profiled."""
-    event = begin_event(operator.name + "_" if inplace else operator.name, "operator",
-                        [<object>arguments[i] for i in range(operator.descriptor.n_arguments)])
+    values = [<object>arguments[i] for i in range(operator.descriptor.n_arguments)]
+    taken = intercept(operator, values, out, inplace)
+    if taken is not None:
+        return taken[0]
+    event = begin_event(operator.name + "_" if inplace else operator.name, "operator", values)
     thread_state().anomaly &= ~PROFILED
     try:
         return call_inplace(operator, arguments) if inplace else call(operator, arguments, out)
@@ -224,13 +227,15 @@ cdef object call(Operator operator, PyObject **arguments, object out):
     cdef uint32_t needed = 0
     cdef int64_t size
     cdef NativeNode node = None
+    cdef tuple given = None
     cdef bint without_memory
     cdef int i
-    if state.anomaly & (PROFILED | AUTOCASTING):
+    if state.anomaly & (PROFILED | AUTOCASTING | GIVEN):
         if state.anomaly & PROFILED:
             return _watched(operator, arguments, out, False)
-        if op.flags & AUTOCASTS and out is None:
+        if state.anomaly & AUTOCASTING and op.flags & AUTOCASTS and out is None:
             return call_autocast(operator, arguments)
+        given = take_given(operator.name)
     _keep_alive = box(operator, arguments, &frame)
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING
@@ -245,7 +250,10 @@ cdef object call(Operator operator, PyObject **arguments, object out):
         size = size_of(&frame)
         if needed:
             node = _record(operator, &frame, needed, 1)
-        _run(operator, &frame, results, size)
+        if given is None:
+            _run(operator, &frame, results, size)
+        else:
+            fill_given(given, op, results)
         if without_memory:
             forget_elements(MAX_RESULTS, results)
         if node is not None:
@@ -315,19 +323,7 @@ cdef object _wrap_results(Operator operator, frame_t *frame, value_t *results, N
         results[i].kind = NOTHING
         tensors.append(_wrap_result(operator, frame, results[i].of.array,
                                     node if op.differentiable_results >> i & 1 else None, i, False))
-    return _result_type(operator)(*tensors)
-
-
-cdef dict _result_types = {}
-
-
-cdef object _result_type(Operator operator):
-    """The named tuple for several results, made at the first use of the operator."""
-    found = _result_types.get(operator.name)
-    if found is None:
-        names = [operator.descriptor.result_names[i].decode() for i in range(operator.descriptor.n_results)]
-        found = _result_types.setdefault(operator.name, namedtuple(operator.name, names))
-    return found
+    return result_type(operator)(*tensors)
 
 
 # ----------------------------------------------------------------------------------------------------------- in place
@@ -578,7 +574,7 @@ cdef object unary(Operator operator, object input, object out):
     cdef PyObject *argument = <PyObject *>input
     cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if (out is None and is_plain(input) and not state.dual_level and not state.anomaly & PROFILED
+    if (out is None and is_plain(input) and not state.dual_level and not state.anomaly & (PROFILED | GIVEN)
             and not is_meta((<Tensor>input).array)):
         result = _small_unary(_program(operator), (<Tensor>input).array)
         if result != NULL:
@@ -590,7 +586,8 @@ cdef object binary(Operator operator, object input, object other, object out):
     cdef PyObject *arguments[2]
     cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if (out is None and is_plain(input) and is_plain(other) and not state.dual_level and not state.anomaly & PROFILED
+    if (out is None and is_plain(input) and is_plain(other) and not state.dual_level
+            and not state.anomaly & (PROFILED | GIVEN)
             and not is_meta((<Tensor>input).array) and not is_meta((<Tensor>other).array)):
         result = _small_binary(_program(operator), (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:
