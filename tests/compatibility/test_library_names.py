@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import cygrad
-from cygrad.compatibility import flex_attention, library, pytree_names, quasirandom
+from cygrad.compatibility import flex_attention, library, overrides, pytree_names, quasirandom
 from tests.compatibility.test_stand_in import run
 
 PATHS = [
@@ -140,7 +140,65 @@ def test_operators_by_signature():
         _ = library.ops.test_more.absent
 
 
+# ----------------------------------------------------------------------------------------- layers as functions
+@pytest.mark.parametrize(("kind", "name"), [("LSTM", "lstm"), ("GRU", "gru"), ("RNN", "rnn_tanh")])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("packed", [False, True])
+def test_recurrent_layers_as_functions(kind, name, bidirectional, packed):
+    torch.manual_seed(0)
+    peer = getattr(torch.nn, kind)(3, 4, 2, bidirectional=bidirectional)
+    weights, x = list(peer.parameters()), torch.randn(5, 2, 3)
+    state = torch.randn(4 if bidirectional else 2, 2, 4)
+    answers = []
+    for framework in (torch, cygrad):
+        own = [framework.tensor(part.detach().numpy()) for part in (*weights, x, state)]
+        hx = [own[-1], own[-1]] if kind == "LSTM" else own[-1]
+        given = (own[-2].reshape(10, 3), framework.tensor([2] * 5), hx) if packed else (own[-2], hx)
+        last = () if packed else (False,)
+        if framework is cygrad:
+            layer = getattr(cygrad.nn, kind)(3, 4, 2, bidirectional=bidirectional)
+            assert [part.shape for part in layer._flat_weights] == [part.shape for part in weights]
+        answers.append(getattr(framework, name)(*given, own[:-2], True, 2, 0.0, False, bidirectional, *last))
+    assert len(answers[0]) == len(answers[1])
+    for expected, found in zip(*answers, strict=True):
+        assert abs(expected.numpy() - found.numpy()).max() < 1e-6
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("initial", [None, 1.0])
+def test_segments(reduce, initial):
+    data = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    options = {} if initial is None else {"initial": initial}
+    expected = torch.segment_reduce(data, reduce, lengths=torch.tensor([2, 1, 3]), **options)
+    lengths, own = cygrad.tensor([2, 1, 3]), cygrad.tensor(data.numpy())
+    found = cygrad.segment_reduce(own, reduce, lengths=lengths, **options)
+    assert abs(found.numpy() - expected.numpy()).max() < 1e-6
+    rows = cygrad.segment_reduce(own.mT.contiguous(), reduce, lengths=lengths.expand(3, 3), axis=1, **options)
+    assert abs(rows.mT.numpy() - expected.numpy()).max() < 1e-6
+    with pytest.raises(RuntimeError, match="add up"):
+        cygrad.segment_reduce(own, reduce, lengths=cygrad.tensor([1, 2]))
+
+
 # ------------------------------------------------------------------------------------------------------ the rest
+def test_blocks_that_take_functions_over():
+    class Doubled(overrides.TorchFunctionMode):
+        seen = ()
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.seen += (func,)
+            return func(*args, **(kwargs or {})) * (2 if func is cygrad.add else 1)
+
+    x = cygrad.ones(2, requires_grad=True)
+    with Doubled() as mode:
+        y = (x + 1).sum()
+        x.detach().mul_(2)
+    assert y.item() == 8 and mode.seen[0] is cygrad.add and [func.__name__ for func in mode.seen][-1] == "mul_"
+    y.backward()
+    assert x.grad.tolist() == [2.0, 2.0] and (cygrad.ones(1) + 1).item() == 2
+    with pytest.raises(NotImplementedError, match="__torch_function__"), overrides.TorchFunctionMode():
+        cygrad.ones(1) + 1
+
+
 def test_quasirandom_numbers():
     engine, expected = quasirandom.SobolEngine(3), torch.quasirandom.SobolEngine(3)
     assert engine.draw(4).tolist() == expected.draw(4).tolist()
