@@ -8,6 +8,7 @@ from cygrad._core.dispatch import assign
 from cygrad._core.engine.engine import tensor_backward
 from cygrad._core.graph import override, tensor_hooks, tensor_metadata
 from cygrad._core.graph.tensor import Tensor, install
+from cygrad._core.graph.tensor_type import make_subclass
 
 __all__ = []
 
@@ -31,6 +32,11 @@ def _made_subclass(cls, **options):
 def _detach(self):
     """The same memory outside the graph."""
     return type(self).__torch_function__(Tensor.detach, (type(self),), (self,))
+
+
+def _make_subclass(cls, data, require_grad=False, *options):
+    """The memory of a tensor as one of a subclass."""
+    return make_subclass(cls, data.detach(), require_grad)
 
 
 _data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__, (type(self),), (self,)),
@@ -59,7 +65,8 @@ install({
     "_grad_fn": property(lambda self: self.grad_fn, doc="The node."),
     "name": property(lambda self: None, doc="None: tensors have no names."),
     "__reversed__": lambda self: self.flip(0) if self.ndim else self,
-    "__init__": creation.construct, "__init_subclass__": classmethod(_made_subclass),
+    "_make_subclass": staticmethod(_make_subclass), "__init__": creation.construct,
+    "__init_subclass__": classmethod(_made_subclass),
     "__torch_function__": classmethod(override.torch_function),
     "backward": tensor_backward, "__repr__": printing.tensor_repr, "__format__": printing.tensor_format,
 })

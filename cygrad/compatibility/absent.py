@@ -24,7 +24,11 @@ ABSENT = {
     "torch.distributed.rpc": _MACHINES, "torch.distributed.pipelining": _MACHINES,
     "torch.distributed.elastic": _MACHINES,
     "torch.distributed": "It is no part of what distributed has here: collectives, DistributedDataParallel, samplers.",
-    "torch.library": "There is no registry of operators: define new ones with autograd.Function.",
+    "torch._custom_ops": "Define operators with torch.library.custom_op.",
+    **dict.fromkeys(("torch.utils.data.datapipes", "torch.utils.data.graph_settings", "torch.utils.data.graph"),
+                    "PyTorch has given data pipes up: use data sets and loaders."),
+    **dict.fromkeys(("torch._C._distributed_c10d", "torch._C._distributed_rpc", "torch.numa"), _MACHINES),
+    "torch.cuda.profiler": "There is only the CPU: use cygrad.profiler.", "torch.jit._recursive": _GRAPHS,
     "torch.classes": "There are no classes of extensions.",
     "torch.utils.cpp_extension": "Extensions for PyTorch cannot be loaded: define operators with autograd.Function.",
     "torch.nested": "There are no nested tensors: use nn.utils.rnn.pad_sequence or pack_sequence.",
@@ -45,7 +49,7 @@ class Anything(type):
     def __getattr__(cls, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return KNOWN.get(f"{cls._path}.{name}") or placeholder(f"{cls._path}.{name}", cls._why)
+        return _known(cls._path, name) or placeholder(f"{cls._path}.{name}", cls._why)
 
     def __repr__(cls):
         return f"<{cls._path}, not available in cygrad>"
@@ -72,20 +76,38 @@ class Absent(ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        found = KNOWN.get(f"{self.__name__}.{name}") or module(f"{self.__name__}.{name}", listed=True) or placeholder(
-            f"{self.__name__}.{name}", self._why)
+        path = f"{self.__name__}.{name}"
+        found = _known(self.__name__, name) or module(path, listed=True) or placeholder(path, self._why)
         vars(self)[name] = found
         return found
 
 
+def _same(function):
+    return function
+
+
 # What can be had without the rest: names that decorate, and questions.
 KNOWN = {
+    **dict.fromkeys(("torch.onnx.symbolic_helper.parse_args", "torch.onnx.symbolic_helper.quantized_args"),
+                    lambda *args, **options: _same),
+    "torch.onnx.register_custom_op_symbolic": lambda *args, **options: None,
     **dict.fromkeys(("torch.fx.wrap", "torch.distributed.rpc.api._require_initialized"), lambda function: function),
-    "torch.distributed.is_available": lambda: False,
+    "torch.distributed.is_available": lambda: False, "torch.distributed.rpc.is_available": lambda: False,
+    "torch._C._distributed_rpc._is_current_rpc_agent_set": lambda: False,
+    "torch.distributed.autograd.is_available": lambda: False,
     "torch.distributed.is_initialized": lambda: False, "torch.fx._symbolic_trace.is_fx_tracing": lambda: False,
     "torch.onnx.is_in_onnx_export": lambda: False,
 }
 _made = {}
+
+
+def _known(path, name):
+    """What can be had without the rest; marks in networks that are to be quantized, and words about where parts lie."""
+    if ("quanti" in path and name in ("QuantStub", "DeQuantStub", "FloatFunctional")) or (
+            "tensor" in path and name in ("Shard", "Replicate", "Partial")):
+        import importlib
+        return getattr(importlib.import_module("cygrad.compatibility.library_names"), name)
+    return KNOWN.get(f"{path}.{name}")
 
 
 def module(path, listed=False):

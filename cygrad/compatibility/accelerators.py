@@ -77,8 +77,16 @@ def _accelerator(name):
         device=_Nothing, device_of=_Nothing, stream=_Nothing, StreamContext=_Nothing, device_ctx_manager=_Nothing,
         Stream=absent.placeholder(f"torch.{name}.Stream"), Event=absent.placeholder(f"torch.{name}.Event"),
         CUDAGraph=absent.placeholder(f"torch.{name}.CUDAGraph"), default_generators=(), has_half=False, has_magma=False,
-        OutOfMemoryError=MemoryError, nvtx=absent.module(f"torch.{name}.nvtx"), memory=module, random=module,
-        amp=_late_amp(), is_cpu=False)
+        OutOfMemoryError=MemoryError, nvtx=_marks(name), memory=module, random=module, amp=_late_amp(), is_cpu=False,
+        _initialized=False)
+    return module
+
+
+def _marks(device):
+    """The module that marks ranges for a profiler of the device: marks that nobody reads."""
+    module = ModuleType(f"cygrad.{device}.nvtx", "Marks for a profiler of the device, which nobody reads.")
+    quiet = dict.fromkeys(("range_push", "range_pop", "mark", "range_start", "range_end"), _answer(0, "Nothing to do."))
+    vars(module).update(quiet, range=_Nothing)
     return module
 
 
@@ -127,3 +135,4 @@ def find(name):
 
 cuda, mps, xpu, mtia, hpu, accelerator, cpu = (MODULES[name] for name in (
     "cuda", "mps", "xpu", "mtia", "hpu", "accelerator", "cpu"))
+nvtx = cuda.nvtx

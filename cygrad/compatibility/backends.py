@@ -43,7 +43,7 @@ cuda = _library(
     **{f"{verb}_{kind}_sdp{'_enabled' if verb == 'is' else ''}".replace("is_", ""):
        (lambda: False) if verb == "is" else (lambda enabled: None)
        for verb in ("is", "enable") for kind in ("flash", "mem_efficient", "math", "cudnn")})
-mps = _library("mps")
+mps = _library("mps", is_macos_or_newer=lambda *version: False, is_macos13_or_newer=lambda minor=0: False)
 mkl = _library("mkl", verbose=_flags, VERBOSE_OFF=0, VERBOSE_ON=1)
 mkldnn = _library("mkldnn", enabled=False, deterministic=True, allow_tf32=False, verbose=_flags,
                   set_flags=lambda *args: ())

@@ -1,6 +1,7 @@
 """What programs say to PyTorch's compiler around ``compile``, which is that of `cygrad.compiling`: nothing to do."""
 
 import contextlib
+import sys
 
 from cygrad.compiling import compile
 
@@ -31,8 +32,9 @@ def set_stance(*args, **options):
 
 
 disable = allow_in_graph = assume_constant_result = run = disallow_in_graph = forbid_in_graph = _same
-is_compiling = is_dynamo_compiling = is_exporting = _no
-reset = cudagraph_mark_step_begin = graph_break = mark_dynamic = mark_static = maybe_mark_dynamic = _nothing
+is_compiling = is_dynamo_compiling = is_exporting = is_compile_supported = is_dynamo_supported = _no
+reset = cudagraph_mark_step_begin = graph_break = mark_dynamic = mark_static = maybe_mark_dynamic = \
+    mark_static_address = _nothing
 optimize = lambda *args, **options: _same            # noqa: E731  (`optimize("inductor")(function)`)
 list_backends = lambda *args: []                     # noqa: E731
 
@@ -51,3 +53,7 @@ config = _Config()
 
 class OptimizedModule:
     """PyTorch's type of compiled modules: here they keep their own."""
+
+
+TransformGetItemToIndex = contextlib.nullcontext             # a block in which indices are traced otherwise
+eval_frame = utils = decorators = sys.modules[__name__]      # parts of `torch._dynamo`

@@ -64,6 +64,9 @@ def module_for(path):
             known = False
         if known:
             return _adopted(path, importlib.import_module(own))
+        parent, _, name = own.rpartition(".")
+        if name in vars(sys.modules.get(parent, cygrad)):         # something else than a module
+            return None
     return absent.module(path)
 
 

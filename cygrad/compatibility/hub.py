@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import sys
 from urllib.parse import urlparse
 
@@ -9,7 +10,7 @@ import cygrad
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
-HASH_REGEX = None
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")             # in names of files
 _settings = {"folder": None}
 
 
@@ -129,3 +130,13 @@ def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=Tr
     if not os.path.exists(path):
         path = parts.path if parts.scheme == "file" else _refuse(url)
     return cygrad.load(path, map_location=map_location, weights_only=weights_only)
+
+
+def __getattr__(name):
+    if name == "tqdm":                            # the bar of progress, which torch.hub is asked for, too
+        from tqdm.auto import tqdm
+        return tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+load_url = load_state_dict_from_url

@@ -59,7 +59,7 @@ def _same(obj=None, *args, **options):
     return (lambda function: function) if obj is None or not callable(obj) else obj
 
 
-export = ignore = unused = interface = script_if_tracing = freeze = optimize_for_inference = _same
+export = ignore = unused = interface = script_if_tracing = _script_if_tracing = freeze = optimize_for_inference = _same
 _python_isinstance = isinstance
 
 

@@ -48,6 +48,7 @@ HOMES = {
     **dict.fromkeys(("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
                      "sparse_csc_tensor", "sparse_csr_tensor"), ("cygrad.sparse", "=")),
     **dict.fromkeys(("dsmm", "hsmm", "hspmm", "smm", "spmm"), ("cygrad.sparse", "mm")),
+    **dict.fromkeys(("gru", "lstm", "rnn_relu", "rnn_tanh", "segment_reduce"), (f"{_HERE}.recurrent_forms", "=")),
     "default_generator": ("cygrad.random.generator", "="), "inference_mode": ("cygrad.autograd", "="),
     "torch_version": (f"{_HERE}.torch_version", ""), "ops": ("cygrad.utils.operator_modes", "="),
     **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), ("cygrad.autograd.anomaly_mode", "=")),

@@ -2,6 +2,7 @@
 
 import functools
 
+import cygrad
 from cygrad import Tensor
 from cygrad.utils.operator_modes import OperatorMode as TorchDispatchMode
 from cygrad.utils.operator_modes import Overload as OpOverload
@@ -90,8 +91,13 @@ def get_overridable_functions():
     return {}
 
 
-class TorchFunctionMode:
-    """The base of blocks that take all functions over: programs may define some, and are told at their entry."""
+class TorchFunctionMode(TorchDispatchMode):
+    """
+    The base of blocks that take over what is called on tensors.
+
+    Programs define ``__torch_function__(func, types, args, kwargs)``; within it the block is not asked again. It is
+    told of operators: a function composed of several is a call for each, and those that make tensors are none.
+    """
 
     def __init__(self):
         self.inner = None
@@ -100,12 +106,15 @@ class TorchFunctionMode:
         """What a mode makes of a call."""
         raise NotImplementedError(f"__torch_function__: {type(self).__name__} does not define it.")
 
-    def __enter__(self):
-        raise NotImplementedError(f"{type(self).__name__}: functions are not taken over by blocks here. Define "
-                                  "__torch_function__ on a subclass of Tensor.")
-
-    def __exit__(self, *error):
-        return False
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Hand an operator over, as the public function of its name where there is one."""
+        public = None if func.changes else getattr(cygrad, func._row, None) or getattr(
+            cygrad.nn.functional, func._row, None)
+        if public is None:
+            def public(*args, **options):
+                return func(*args, **options)
+            public.__name__ = f"{func._row}{'_' * func.changes}"
+        return self.__torch_function__(public, types, args, kwargs or {})
 
 
 BaseTorchFunctionMode = TorchFunctionMode

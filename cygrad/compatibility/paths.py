@@ -26,39 +26,50 @@ MODULES = {
     **{f"torch.backends.{name}": f"{_HERE}.backends:{name}" for name in (
         "cpu", "cuda", "cudnn", "cusparselt", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum",
         "quantized", "xeon", "xnnpack")},
-    "torch._dynamo": f"{_HERE}.compiler", "torch._dynamo.config": f"{_HERE}.compiler:config",
-    "torch.utils._pytree": "cygrad.utils.pytree", "torch._vmap_internals": "cygrad.func",
+    **dict.fromkeys(("torch._dynamo", "torch._dynamo.eval_frame", "torch._dynamo.utils", "torch._dynamo.decorators",
+                     "torch._dynamo._trace_wrapped_higher_order_op"),
+                    f"{_HERE}.compiler"), "torch._dynamo.config": f"{_HERE}.compiler:config",
+    "torch._vmap_internals": "cygrad.func",
     "torch._functorch": "cygrad.func", **{f"torch._functorch.{name}": "cygrad.func" for name in (
         "apis", "eager_transforms", "functional_call", "vmap")},
     "torch.utils.hooks": f"{_HERE}.hooks",
     "torch.utils.tensorboard": f"{_HERE}.tensorboard", "torch.utils.tensorboard.writer": f"{_HERE}.tensorboard",
     "torch.storage": f"{_HERE}.storages", "torch.optim._functional": "cygrad.optim",
-    "torch.nn.attention": f"{_HERE}.attention", "torch.__config__": f"{_HERE}.build",
-    "torch.utils.flop_counter": f"{_HERE}.flop_counter", "torch.ops": "cygrad.utils.operator_modes:ops",
-    **dict.fromkeys(("torch.autograd.profiler", "torch.autograd.profiler_util", "torch.profiler.profiler"),
+    "torch.nn.attention": f"{_HERE}.attention", "torch.nn.attention.flex_attention": f"{_HERE}.flex_attention",
+    "torch.library": f"{_HERE}.library", "torch.ops": f"{_HERE}.library:ops",
+    "torch.quasirandom": f"{_HERE}.quasirandom", "torch.__config__": f"{_HERE}.build",
+    "torch.utils.flop_counter": f"{_HERE}.flop_counter",
+    **dict.fromkeys(("torch.autograd.profiler", "torch.autograd.profiler_util", "torch.autograd.profiler_legacy",
+                     "torch.profiler.profiler"),
                     "cygrad.profiler"),
     **dict.fromkeys(("torch.utils.benchmark", "torch.utils.benchmark.utils.timer", "torch.utils.benchmark.utils.common",
                      "torch.utils.benchmark.utils.compare", "torch.utils.benchmark.utils"), f"{_HERE}.benchmark"),
     "torch.signal.windows.windows": "cygrad.signal.windows", "torch.utils.model_zoo": f"{_HERE}.hub",
     **dict.fromkeys(("torch._utils", "torch._jit_internal", "torch._tensor_str"), f"{_HERE}.internal"),
 }
+_LIBRARIES = f"{_HERE}.library_names"
 _NN = (f"{_HERE}.private", "cygrad.nn", "cygrad.nn.functional", "cygrad")
 GATHERED = {
+    "torch.utils._pytree": ("cygrad.utils.pytree", f"{_HERE}.pytree_names"),
     **{f"torch.nn.modules.{name}": _NN for name in (
         "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout",
         "flatten", "fold", "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle", "pooling",
         "rnn", "sparse", "transformer", "upsampling", "utils")},
     "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
     "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",),
-    "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal", f"{_HERE}.engine"),
+    "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal", f"{_HERE}.engine", _LIBRARIES),
     "torch._C._autograd": (f"{_HERE}.engine",),
-
+    "torch.jit.annotations": ("typing", _LIBRARIES), "torch.jit._script": (f"{_HERE}.jit",),
+    **dict.fromkeys(("torch._C._functorch", "torch.nn._reduction", "torch.utils._contextlib", "torch.utils.weak",
+                     "torch.utils._foreach_utils", "torch.utils.data._utils.worker",
+                     "torch.utils.data._utils.pin_memory", "torch.utils.data._utils.signal_handling",
+                     "torch.ao.quantization.stubs"), (_LIBRARIES,)),
     **{f"torch.optim.{name}": ("cygrad.optim",) for name in (
         "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop",
         "sgd")},
-    **{f"torch.utils.data.{name}": ("cygrad.utils.data", f"{_HERE}.private") for name in (
+    **{f"torch.utils.data.{name}": ("cygrad.utils.data", f"{_HERE}.private", _LIBRARIES) for name in (
         "_utils", "dataloader", "dataset", "sampler")},
-    "torch.utils.data._utils.collate": ("cygrad.utils.data",),
+    "torch.utils.data._utils.collate": (_LIBRARIES, "cygrad.utils.data"),
     **{f"torch.nn.parallel.{name}": ("cygrad.nn.parallel",) for name in (
         "comm", "data_parallel", "distributed", "parallel_apply", "replicate", "scatter_gather")},
     **{f"torch.distributions.{name}": ("cygrad.distributions",) for name in (
@@ -70,19 +81,19 @@ GATHERED = {
         "relaxed_bernoulli", "relaxed_categorical", "studentT", "transformed_distribution", "uniform", "von_mises",
         "weibull", "wishart")},
     "torch._C._nn": ("cygrad.nn.functional", "cygrad", f"{_HERE}.internal"),
-    "torch.return_types": (f"{_HERE}.functions",), "torch.utils._python_dispatch": (f"{_HERE}.overrides",),
-    "torch._ops": (f"{_HERE}.overrides",),
+    "torch.return_types": (f"{_HERE}.return_types",),
+    "torch.utils._python_dispatch": (f"{_HERE}.overrides",), "torch._ops": (f"{_HERE}.overrides",),
 }
 # Where else the names of a module are looked for that is one of cygrad.
 FURTHER = {
     "torch.nn.modules": _NN, **dict.fromkeys(("torch.distributed", "torch.profiler"), (f"{_HERE}.private",)),
-    "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms"),
+    "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms", _LIBRARIES),
     **dict.fromkeys(("torch.autograd", "torch.autograd.grad_mode"), (f"{_HERE}.engine",)),
     **dict.fromkeys((
         "torch.nn", "torch.nn.modules.module", "torch.optim.lr_scheduler", "torch.optim.optimizer",
         "torch.distributions.utils", "torch.distributions.transforms", "torch.distributions.constraints",
         "torch.serialization", "torch.nn.init", "torch.nn.parallel", "torch.nn.parameter", "torch.utils.data",
-        "torch.utils.checkpoint"), (f"{_HERE}.private",))}
+        "torch.utils.checkpoint"), (f"{_HERE}.private", _LIBRARIES))}
 
 
 class Gathered(ModuleType):

@@ -100,7 +100,7 @@ def as_type(self, dtype=None, non_blocking=False):
     Parameters
     ----------
     dtype : dtype or str, optional
-        A dtype, or a class name such as ``"cygrad.FloatTensor"``.
+        A dtype, or a class such as ``FloatTensor`` or its name, ``"cygrad.FloatTensor"``.
     non_blocking : bool, optional
         Without effect.
 
@@ -130,6 +130,8 @@ def as_type(self, dtype=None, non_blocking=False):
             raise ValueError(f"type: no such tensor type (got {dtype!r}, expected a dtype or one of "
                              f"{', '.join(TENSOR_TYPES)}).")
         dtype = getattr(dtypes, name)
+    if isinstance(dtype, type):                         # FloatTensor and its like
+        dtype = getattr(dtype, "dtype", dtype)
     if not isinstance(dtype, Dtype):
         raise ValueError(f"type: invalid type (got {dtype!r}, expected a dtype).")
     return _converted(self, dtype)

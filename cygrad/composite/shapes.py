@@ -195,7 +195,7 @@ def _in_pieces(input, piece, dim):
     return operators.split(input, tuple(sizes) or (0,), dim)
 
 
-def split(input, split_size_or_sections, dim=0, *, axis=None):
+def split(input, split_size_or_sections=None, dim=0, *, axis=None, split_size=None):
     """Split a tensor along a dimension.
 
     Parameters
@@ -204,6 +204,8 @@ def split(input, split_size_or_sections, dim=0, *, axis=None):
     split_size_or_sections : int or sequence of int
         The size of all parts, of which the last may be smaller; or the size of each part.
     dim : int, default 0
+    split_size : optional
+        Another name of the second parameter.
 
     Returns
     -------
@@ -224,6 +226,7 @@ def split(input, split_size_or_sections, dim=0, *, axis=None):
     (tensor([0]), tensor([1, 2, 3, 4]))
     """
     dim = dim if axis is None else axis
+    split_size_or_sections = split_size if split_size_or_sections is None else split_size_or_sections
     if isinstance(split_size_or_sections, (list, tuple)):
         return operators.split(input, tuple(split_size_or_sections), dim)
     if isinstance(split_size_or_sections, bool) or not hasattr(split_size_or_sections, "__index__"):

@@ -2,10 +2,11 @@
 
 import importlib.util
 import os
+import sys
 import warnings
 
 from cygrad import get_num_threads, set_num_threads
-from cygrad.distributed import faults
+from cygrad.distributed import faults, rendezvous
 from cygrad.distributed.alone import Alone
 from cygrad.distributed.debug import debugging, same_everywhere
 from cygrad.distributed.future import stage
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 DEFAULT_TIMEOUT = 30 * 60
+BACKENDS = {"mpi", "gloo", "undefined"}
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")        # where launchers say how many ranks they have started
 
 
@@ -115,12 +117,6 @@ class ProcessGroup:
         return f"<ProcessGroup: rank {self.own_rank} of {len(self.ranks)}>"
 
 
-class GroupMember:
-    """What stands for a group in special cases."""
-
-    NON_GROUP_MEMBER = object()
-
-
 class _World:
     """The default group, and what belongs to the process."""
 
@@ -129,6 +125,7 @@ class _World:
     roll = None
     made = 0                     # how many groups there have been
     crowded = False
+    backend = "mpi"              # as it was asked for
 
 
 class _GroupNames(type):
@@ -142,6 +139,12 @@ class _GroupNames(type):
 
 class group(metaclass=_GroupNames):
     """The default group, under the name ``group.WORLD``."""
+
+
+class GroupMember(metaclass=_GroupNames):
+    """What stands for a group in special cases."""
+
+    NON_GROUP_MEMBER = object()
 
 
 def is_available():
@@ -171,14 +174,18 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
 
     Parameters
     ----------
-    backend : "mpi", optional
-        There is no other one.
-    init_method, store, group_name, pg_options, device_id : optional
-        Accepted for programs that pass them: MPI knows who is there.
+    backend : {"mpi", "gloo"}, optional
+        Communication goes through MPI under either name.
+    init_method : str, optional
+        Where ranks meet that ``mpiexec`` has not started: ``tcp://host:port``, ``file:///path``, or ``env://``
+        (default), which stands for ``MASTER_ADDR`` and ``MASTER_PORT`` in the environment. It needs MPICH.
+    store, group_name, pg_options, device_id : optional
+        Accepted for programs that pass them.
     timeout : timedelta or float, default 30 minutes
         How long a rank waits for others, in seconds.
     world_size, rank : int, optional
-        If given, they must be what MPI says.
+        Those of ``WORLD_SIZE`` and ``RANK`` in the environment if not given. If ``mpiexec`` has started the ranks, they
+        must be what MPI says.
 
     Raises
     ------
@@ -198,11 +205,12 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     if _World.group is not None:
         raise RuntimeError("init_process_group: there is a default group already (got a second call). Call "
                            "destroy_process_group first.")
-    if backend is not None and str(backend).lower() != "mpi":
-        raise ValueError(f"init_process_group: unknown backend (got {backend!r}, expected 'mpi'). All communication "
-                         "goes through MPI, on one machine and on many.")
+    names = {part.split(":")[-1] for part in str(backend or "mpi").lower().split(",")}
+    if not names & BACKENDS:
+        raise ValueError(f"init_process_group: unknown backend (got {backend!r}, expected 'mpi' or 'gloo'). All "
+                         "communication goes through MPI, on one machine and on many.")
     seconds = seconds_of(timeout, DEFAULT_TIMEOUT)
-    comm = _world_communicator()
+    comm = _world_communicator(init_method, world_size, rank, seconds)
     for name, given, found in (("world_size", world_size, comm.size), ("rank", rank, comm.rank)):
         if given not in (-1, None, found):
             raise ValueError(f"init_process_group: MPI says otherwise about {name} (got {given}, expected {found}). "
@@ -211,14 +219,17 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
         _World.crowded = _share_cores(comm)
         _World.roll = RollCall(comm.Dup())
         faults.install(comm, _World)
-    _World.made = 1
+    _World.made, _World.backend = 1, "gloo" if "gloo" in names else "mpi"
     _World.group = ProcessGroup(comm.Dup(), tuple(range(comm.size)), 0, seconds, _World.roll, _World.crowded)
     _World.groups = [_World.group]
 
 
-def _world_communicator():
+def _world_communicator(init_method, world_size, rank, seconds):
     """MPI's communicator of all ranks, or that of a world of one."""
-    launched = max((int(os.environ[name]) for name in LAUNCHERS if os.environ.get(name, "").isdigit()), default=1)
+    launched = max((int(os.environ[name]) for name in LAUNCHERS if os.environ.get(name, "").isdigit()), default=0)
+    meeting = None if launched or not is_mpi_available() else rendezvous.wanted(init_method, world_size, rank)
+    if meeting is not None and "mpi4py.MPI" not in sys.modules:
+        rendezvous.join(*meeting, seconds)
     try:
         from mpi4py import MPI
     except ImportError as error:
@@ -365,9 +376,9 @@ def get_world_size(group=None):
 
 
 def get_backend(group=None):
-    """What carries communication: "mpi"."""
+    """What carries communication, by the name that `init_process_group` was given: "mpi" or "gloo"."""
     inside("get_backend", group)
-    return "mpi"
+    return _World.backend
 
 
 def get_process_group_ranks(group=None):

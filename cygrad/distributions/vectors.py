@@ -135,14 +135,16 @@ class MultivariateNormal(_Normal):
             raise ValueError(f"Expected parameter {name} to satisfy the constraint {self.arg_constraints[name]!r}, "
                              f"but found invalid values:\n{matrix}")
         self._given = name
-        self.scale_tril = (matrix if name == "scale_tril" else cygrad.linalg.cholesky(matrix)
-                           if name == "covariance_matrix" else _factor_of_inverse(matrix))
+        self._unbroadcasted_scale_tril = (matrix if name == "scale_tril" else cygrad.linalg.cholesky(matrix)
+                                          if name == "covariance_matrix" else _factor_of_inverse(matrix))
         Distribution.__init__(self, batch, loc.shape[-1:], validate_args)
 
     covariance_matrix = property(lambda self: self.scale_tril @ self.scale_tril.mT)
     precision_matrix = property(lambda self: cygrad.cholesky_inverse(self.scale_tril))
     variance = property(lambda self: self.scale_tril.square().sum(-1))
-    _unbroadcasted_scale_tril = property(lambda self: self.scale_tril)
+    # By its name in PyTorch, as libraries have subclasses that compute it later.
+    scale_tril = property(lambda self: self._unbroadcasted_scale_tril.expand(
+        (*self._batch_shape, *self._event_shape, *self._event_shape)))
 
     def rsample(self, sample_shape=()):
         """Values through which gradients flow to the parameters."""

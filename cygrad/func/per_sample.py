@@ -12,6 +12,7 @@ from cygrad._core.graph.native import NativeNode
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import functions
 from cygrad._core.table.signature import OPERAND, TENSOR, TENSORS
+from cygrad.func.per_sample_rules import PRODUCTS, RULES, product_of
 from cygrad.func.vmap import vmap
 
 __all__ = ["per_sample_grad"]
@@ -92,7 +93,7 @@ class _Uses:
 
     def gradient(self, target, like):
         """The gradients of each sample that arrive at a parameter, or at what was made of parameters."""
-        total = None
+        total, products = None, []
         for node, edge in self.users.get(target, ()):
             gradient = self.gradients[node]
             if gradient is None:
@@ -101,8 +102,11 @@ class _Uses:
                 gradient = self.gradient(node, gradient)
                 part = None if gradient is None else _pulled(node, edge, gradient, like)
             else:
-                part = _parts(node, edge, gradient, like, self.count)
+                part = _parts(node, edge, gradient, like, self.count, products)
             total = part if total is None else total if part is None else total + part
+        if products:
+            part = product_of(products)
+            total = part if total is None else total + part
         return total
 
 
@@ -138,10 +142,16 @@ def _pulled(node, edge, gradient, like):
     return vmap(lambda gradient: fitted(formula(gradient, saved), like))(gradient)
 
 
-def _parts(node, edge, gradient, like, count):
-    """What one use of a parameter adds to its gradient, for each sample."""
+def _parts(node, edge, gradient, like, count, products):
+    """What one use of a parameter adds to its gradient, for each sample; None if that is noted in `products`."""
     operator, argument, formula = _formula(node, edge)
     dim = _dimension(node, operator, gradient, count)
+    found, use = _by_rule(node, operator, argument, gradient, like, dim), (operator.name, operator.arguments[argument])
+    if found is not None and use in PRODUCTS:
+        products.append(found)
+        return None
+    if found is not None:
+        return found
 
     def entries(tensor):
         """Batches of one sample, which the first dimension counts."""
@@ -160,6 +170,25 @@ def _parts(node, edge, gradient, like, count):
         return fitted(formula(gradient, own), like)
 
     return vmap(of_sample)(entries(gradient), *[entries(saved[place].detach()) for place in places])
+
+
+def _by_rule(node, operator, argument, gradient, like, dim):
+    """What the rule for this use of a parameter says; None if there is none, or it does not fit."""
+    use = (operator.name, operator.arguments[argument])
+
+    def saved(name):
+        value = getattr(node, f"_saved_{name}")
+        value = value.detach() if isinstance(value, Tensor) else value
+        return functions["movedim"](value, dim, 0) if dim and isinstance(value, Tensor) else value
+
+    if use in PRODUCTS:
+        values = saved("self")
+        gradient = functions["movedim"](gradient, dim, 0) if dim else gradient
+        fits = like.ndim == 2 and values.ndim == gradient.ndim > 1 and not gradient.is_complex()
+        return (gradient, values) if fits else None
+    if use not in RULES:
+        return None
+    return RULES[use](functions["movedim"](gradient, dim, 0) if dim else gradient, saved, like)
 
 
 def _dimension(node, operator, gradient, count):

@@ -121,10 +121,14 @@ class RNNBase(Module):
         """Nothing to do: kept for programs written for other devices."""
 
     @property
+    def _flat_weights(self):
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
     def all_weights(self):
         """The parameters of each layer and direction, a list each."""
         size = len(self._flat_weights_names) // (self.num_layers * (1 + bool(self.bidirectional)))
-        weights = [getattr(self, name) for name in self._flat_weights_names]
+        weights = self._flat_weights
         return [weights[start:start + size] for start in range(0, len(weights), size)]
 
     def _weights(self, layer, suffix):

@@ -30,6 +30,31 @@ def test_layers_that_know(name):
     check(model, cygrad.randn(3, *shape, dtype=DTYPE), lambda out: (out ** 2).sum(1))
 
 
+@pytest.mark.parametrize(("make", "shape"), [
+    (lambda: nn.Sequential(nn.Conv1d(4, 6, 3, padding=2, dilation=2, stride=2, groups=2), nn.Flatten()), (4, 9)),
+    (lambda: nn.Sequential(nn.Conv2d(2, 4, (3, 2), padding=(1, 0), bias=False), nn.Flatten()), (2, 5, 6)),
+    (lambda: nn.Sequential(nn.Conv3d(1, 2, 2), nn.Flatten()), (1, 3, 3, 4)),
+    (lambda: nn.Sequential(nn.Linear(3, 4), nn.RMSNorm(4), nn.Linear(4, 5), nn.LayerNorm((7, 5)), nn.Flatten()),
+     (7, 3)),
+    (lambda: nn.Sequential(*[nn.Linear(3, 3)] * 3), (3,)),
+])
+def test_layers_with_rules(make, shape):
+    """Kernels with steps, gaps and borders; sequences of features; one layer used several times."""
+    cygrad.manual_seed(1)
+    check(make().to(DTYPE), cygrad.randn(4, *shape, dtype=DTYPE), lambda out: (out ** 2).sum(1))
+
+
+def test_products_take_no_turn_for_each_step():
+    """Of a recurrent layer, the steps are one product: twice as many cost no more calls."""
+    calls = []
+    for steps in (4, 8):
+        layer = nn.LSTM(3, 4, batch_first=True)
+        with cygrad.profiler.profile() as profile:
+            per_sample_grad(layer(cygrad.randn(5, steps, 3))[0].flatten(1).square().sum(1), list(layer.parameters()))
+        calls.append(sum(event.count for event in profile.key_averages() if event.key.endswith("matmul")))
+    assert calls[0] == calls[1] > 0
+
+
 @pytest.mark.parametrize("padding", [None, 2])
 def test_embeddings(padding):
     model = nn.Sequential(nn.Embedding(6, 3, padding_idx=padding), nn.Flatten(), nn.Linear(12, 4)).to(DTYPE)

@@ -1,0 +1,146 @@
+"""``torch.nn.attention.flex_attention``: attention whose scores a function changes, and whose pairs one chooses."""
+
+import math
+from dataclasses import dataclass
+
+import cygrad
+
+__all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention",
+           "noop_mask", "or_masks"]
+
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
+
+
+@dataclass
+class AuxRequest:
+    """What is wanted besides the result."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+@dataclass
+class AuxOutput:
+    """What was asked for besides the result."""
+
+    lse: cygrad.Tensor | None = None
+    max_scores: cygrad.Tensor | None = None
+
+
+def _places(batch, heads, queries, keys):
+    """The numbers of batch, head, query and key, such that together they have the shape of the scores."""
+    return [cygrad.arange(n).reshape([n if place == dim else 1 for place in range(4)])
+            for dim, n in enumerate((batch, heads, queries, keys))]
+
+
+def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None, **options):
+    """Which pairs a function ``(batch, head, query, key) -> bool`` chooses: a tensor of the shape (B, H, Q, K)."""
+    sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
+    return cygrad.broadcast_to(cygrad.as_tensor(mod_fn(*_places(*sizes))).bool(), sizes)
+
+
+class BlockMask:
+    """
+    The pairs of queries and keys that meet.
+
+    Parameters
+    ----------
+    mask : Tensor
+        Of the shape (batch, heads, queries, keys), of type bool; the first two may be 1.
+    mask_mod : callable
+        What it was made of.
+    """
+
+    def __init__(self, mask, mask_mod):
+        self.mask, self.mask_mod, self.shape = mask, mask_mod, tuple(mask.shape)
+        self.seq_lengths = self.shape[2:]
+
+    def to_dense(self):
+        """As integers."""
+        return self.mask.int()
+
+    def to(self, *args, **options):
+        """The mask itself."""
+        return self
+
+    def sparsity(self):
+        """The share of pairs that do not meet, in percent."""
+        return 100 * (1 - self.mask.float().mean().item())
+
+    def __getitem__(self, index):
+        return BlockMask(self.mask[index], self.mask_mod)
+
+    def __repr__(self):
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+
+
+def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, **options):
+    """The pairs that a function ``(batch, head, query, key) -> bool`` of tensors of numbers chooses."""
+    return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN), mask_mod)
+
+
+def noop_mask(batch, head, q_idx, kv_idx):
+    """All pairs."""
+    return cygrad.ones((), dtype=cygrad.bool)
+
+
+def and_masks(*mask_mods):
+    """The pairs that all functions choose."""
+    def both(*places):
+        found = noop_mask(*places)
+        for function in mask_mods:
+            found = found & function(*places)
+        return found
+    return both
+
+
+def or_masks(*mask_mods):
+    """The pairs that some function chooses."""
+    def either(*places):
+        found = ~noop_mask(*places)
+        for function in mask_mods:
+            found = found | function(*places)
+        return found
+    return either
+
+
+def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=None, enable_gqa=False, return_lse=False,
+                   kernel_options=None, *, return_aux=None):
+    """
+    Attention whose scores a function of ``(score, batch, head, query, key)`` changes before the softmax.
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        Of the shape (batch, heads, length, size).
+    score_mod : callable, optional
+        It is called once, with the scores of all pairs and their numbers as tensors that broadcast with them.
+    block_mask : BlockMask, optional
+    scale : float, optional
+        One by the root of the size by default.
+    enable_gqa : bool
+        Whether several heads of queries share one of keys.
+    return_lse : bool
+        Whether the logarithms of the sums of the exponentials are returned, too.
+    kernel_options : optional
+        Without effect.
+    return_aux : AuxRequest, optional
+        The same, as an `AuxOutput`, and the largest scores.
+    """
+    if enable_gqa:
+        times = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
+    scores = (query @ key.mT) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if score_mod is not None:
+        scores = score_mod(scores, *_places(*scores.shape))
+    if block_mask is not None:
+        mask = block_mask.mask[..., :scores.shape[-2], :scores.shape[-1]]
+        scores = scores.masked_fill(~mask, -cygrad.inf)
+    top = cygrad.logsumexp(scores, -1, keepdim=True)
+    weights = cygrad.exp(scores - cygrad.where(top == -cygrad.inf, 0.0, top))     # zero where nobody is to be met
+    result = weights.to(value.dtype) @ value
+    lse = top.squeeze(-1)
+    if return_aux is not None:
+        largest = scores.detach().amax(-1) if return_aux.max_scores else None
+        return result, AuxOutput(lse if return_aux.lse else None, largest)
+    return (result, lse) if return_lse else result

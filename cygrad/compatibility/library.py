@@ -1,0 +1,201 @@
+"""``torch.library``: operators that programs define themselves, functions of Python with their own derivatives."""
+
+import functools
+import inspect
+
+import cygrad
+from cygrad.autograd.function import Function
+from cygrad.utils import operator_modes
+
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "opcheck", "register_autograd", "register_fake",
+           "register_kernel", "register_vmap", "triton_op", "wrap_triton"]
+
+OPERATORS = {}             # "namespace::name" -> CustomOpDef
+
+
+class CustomOpDef:
+    """
+    An operator that a program defines.
+
+    Parameters
+    ----------
+    name : str
+        Of the form ``namespace::name``.
+    function : callable or None
+        What it computes; None until there is a kernel for it.
+    """
+
+    def __init__(self, name, function=None):
+        self._qualname, self.function, self.derivative, self.setup = name, function, None, None
+        if function is not None:
+            functools.update_wrapper(self, function)
+        self.default = self
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self                               # an overload
+
+    def register_autograd(self, backward, /, *, setup_context=None, lib=None):
+        """Give it the derivative ``backward(ctx, *grads)``; ``setup_context(ctx, inputs, output)`` keeps its needs."""
+        self.derivative, self.setup = backward, setup_context
+
+    def register_kernel(self, device_types, func=None, /):
+        """Let a function compute it."""
+        def kept(function):
+            kinds = (device_types,) if isinstance(device_types, str) else device_types
+            if kinds is None or "cpu" in kinds:
+                self.function = function
+            return function
+        return kept if func is None else kept(func)
+
+    def register_fake(self, func=None, /):
+        """Note what shapes come out: nothing is traced here that would need it."""
+        return (lambda function: function) if func is None else func
+
+    register_vmap = register_torch_dispatch = register_fake
+
+    def __call__(self, *args, **options):
+        if self.function is None:
+            raise NotImplementedError(f"{self._qualname}: there is no function for the CPU (got a call). Register one "
+                                      "with register_kernel or impl.")
+        if self.derivative is None:
+            return self.function(*args, **options)
+        try:
+            bound = inspect.signature(self.function).bind(*args, **options)
+            bound.apply_defaults()
+            args = bound.args + tuple(bound.kwargs.values())
+            named = len(bound.args)
+        except ValueError:
+            named = len(args)
+        return _Called.apply(self, list(inspect.signature(self.function).parameters)[named:], *args)
+
+
+class _Called(Function):
+    """A call of an operator that has a derivative."""
+
+    @staticmethod
+    def forward(ctx, operator, names, *args):
+        ctx.operator, places = operator, len(args) - len(names)
+        output = operator.function(*args[:places], **dict(zip(names, args[places:], strict=True)))
+        if operator.setup is not None:
+            options = {"keyword_only_inputs": dict(zip(names, args[places:], strict=True))} if names else {}
+            operator.setup(ctx, args[:places], output, **options)
+        return output
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        found = ctx.operator.derivative(ctx, *gradients)
+        found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+        return None, None, *found, *(None for _ in range(len(ctx.needs_input_grad) - 2 - len(found)))
+
+
+def custom_op(name, fn=None, /, *, mutates_args=(), device_types=None, schema=None, tags=None):
+    """Make an operator of a function."""
+    def made(function):
+        OPERATORS[name] = CustomOpDef(name, function)
+        return OPERATORS[name]
+    return made if fn is None else made(fn)
+
+
+triton_op = custom_op
+
+
+def _known(op):
+    if isinstance(op, CustomOpDef):
+        return op
+    name = str(op).partition(".")[0]
+    return OPERATORS.setdefault(name, CustomOpDef(name))
+
+
+def define(qualname, schema=None, *, lib=None, tags=()):
+    """Name an operator that gets its function later."""
+    return _known(qualname)
+
+
+def _registered(method):
+    def register(op, *args, lib=None, **options):
+        return getattr(_known(op), method)(*args, **options)
+    register.__name__ = method
+    register.__doc__ = f"`CustomOpDef.{method}` of the operator of a name."
+    return register
+
+
+register_fake, register_autograd, register_kernel, register_vmap = map(
+    _registered, ("register_fake", "register_autograd", "register_kernel", "register_vmap"))
+impl_abstract = register_fake
+
+
+def impl(qualname, types, func=None, *, lib=None):
+    """Let a function compute an operator on some devices."""
+    kinds = (types,) if isinstance(types, str) else tuple(types)
+    wide = {"CPU": "cpu", "CompositeImplicitAutograd": "cpu", "CompositeExplicitAutograd": "cpu", "default": "cpu"}
+    return _known(qualname).register_kernel(tuple(wide.get(kind, kind) for kind in kinds), func)
+
+
+class Library:
+    """Operators of one namespace."""
+
+    def __init__(self, ns, kind, dispatch_key=""):
+        self.ns = ns
+
+    def define(self, schema, alias_analysis="", *, tags=()):
+        """Name an operator by its signature, ``name(Tensor x) -> Tensor``."""
+        name = schema.partition("(")[0].strip()
+        define(f"{self.ns}::{name}")
+        return name
+
+    def impl(self, op_name, fn, dispatch_key="", **options):
+        """Let a function compute an operator; those for other devices and for tracing are left out."""
+        if dispatch_key in ("", "CPU", "CompositeImplicitAutograd", "CompositeExplicitAutograd"):
+            impl(f"{self.ns}::{op_name}", "cpu", fn)
+
+    def _register_fake(self, op_name, fn, *args, **options):
+        return fn
+
+
+def opcheck(op, args, kwargs=None, **options):
+    """Call an operator, to see that it can be called."""
+    op(*args, **(kwargs or {}))
+    return {"test_schema": "SUCCESS"}
+
+
+def wrap_triton(kernel):
+    """The kernel."""
+    return kernel
+
+
+class _Namespace:
+    """The operators of a namespace, as attributes; those of ``aten`` are operators of the table, as far as they are."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        found = OPERATORS.get(f"{self._name}::{name}")
+        if found is None and self._name == "aten" and not name.startswith("__"):
+            found = getattr(operator_modes.ops.aten, name, None)
+            if found is None:                        # libraries keep tables of them: to call it is what is refused
+                found = CustomOpDef(f"aten::{name}", getattr(cygrad, name, None))
+        if found is None:
+            raise AttributeError(f"torch.ops.{self._name}.{name} is not in cygrad: there is no operator of this name. "
+                                 "Define it with torch.library.custom_op.")
+        return found
+
+
+class Operators:
+    """``torch.ops``: operators by namespace."""
+
+    __path__ = ()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Namespace(name)
+
+    def load_library(self, path):
+        """Refuse, as for a library that cannot be loaded."""
+        raise OSError(f"{path}: extensions for PyTorch cannot be loaded by cygrad.")
+
+
+ops = Operators()

@@ -1,0 +1,87 @@
+"""
+Where ranks find each other that no ``mpiexec`` has started: a server for the first of them, run as a program.
+
+MPICH asks whoever has started it for the addresses of other ranks, in lines of text (the interface PMI, version 1).
+Here they ask this program, which knows nothing but what they tell each other. It has a process of its own, because MPI
+keeps Python's lock while it begins, and imports nothing of this library, so that it is there at once.
+"""
+
+import socket
+import sys
+import threading
+
+__all__ = ["Meeting", "serve"]
+
+LIMITS = "kvsname_max=256 keylen_max=64 vallen_max=4096"
+
+
+class Meeting:
+    """
+    What ranks have told, and how many of them wait for the others.
+
+    Parameters
+    ----------
+    size : int
+        How many ranks there will be.
+    """
+
+    def __init__(self, size):
+        self.size, self.told, self.waiting, self.round = size, {}, 0, 0
+        self.changed = threading.Condition()
+
+    def answer(self, line):
+        """What to say to a line of the form ``cmd=put key=name value=text``."""
+        head, _, value = line.rstrip("\n").partition(" value=")
+        said = dict(part.split("=", 1) for part in head.split() if "=" in part)
+        command = said.get("cmd")
+        if command == "put":
+            self.told[said.get("key")] = value
+            return "cmd=put_result rc=0 msg=success"
+        if command == "get":
+            found = self.told.get(said.get("key"))
+            return ("cmd=get_result rc=-1 msg=key_not_found value=unknown" if found is None else
+                    f"cmd=get_result rc=0 msg=success value={found}")
+        if command == "barrier_in":
+            self.wait()
+        return {"init": "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
+                "get_maxes": f"cmd=maxes {LIMITS} rc=0", "get_appnum": "cmd=appnum appnum=0 rc=0",
+                "get_universe_size": f"cmd=universe_size size={self.size} rc=0",
+                "get_my_kvsname": "cmd=my_kvsname kvsname=ranks rc=0", "barrier_in": "cmd=barrier_out rc=0",
+                "finalize": "cmd=finalize_ack rc=0"}.get(command, f"cmd={command}_response rc=-1")
+
+    def wait(self):
+        """Return when all ranks have come here."""
+        with self.changed:
+            self.waiting += 1
+            if self.waiting == self.size:
+                self.waiting, self.round = 0, self.round + 1
+                self.changed.notify_all()
+            else:
+                now = self.round
+                self.changed.wait_for(lambda: self.round != now)
+
+    def talk(self, connection):
+        """Answer one rank, until it leaves."""
+        with connection, connection.makefile("rw", newline="\n") as lines:
+            try:
+                for line in lines:
+                    lines.write(self.answer(line) + "\n")
+                    lines.flush()
+            except OSError:                    # it has ended without a word
+                pass
+
+
+def serve(listener, size):
+    """Let ranks meet, and return when all have left."""
+    meeting = Meeting(size)
+    threads = []
+    for _ in range(size):
+        threads.append(threading.Thread(target=meeting.talk, args=(listener.accept()[0],), daemon=True))
+        threads[-1].start()
+    listener.close()
+    for thread in threads:
+        thread.join()
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))

@@ -1,0 +1,91 @@
+"""
+Ranks that were started by something else than ``mpiexec``: by `multiprocessing.spawn`, a shell, or a launcher that
+says in ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` who is who.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from urllib.parse import urlparse
+
+from cygrad.distributed import meeting_place
+
+__all__ = ["join", "wanted"]
+
+PAUSE = 0.02
+
+
+def wanted(init_method, world_size, rank):
+    """
+    How many ranks shall meet, which of them this one is, and where; None if there is but one.
+
+    Parameters
+    ----------
+    init_method : str or None
+        ``env://``, ``tcp://host:port`` or ``file:///path``.
+    world_size, rank : int
+        -1 for what the environment says.
+
+    Returns
+    -------
+    tuple or None
+        The size, the rank, and the place: (host, port), or the path of a file.
+    """
+    size = world_size if world_size not in (-1, None) else int(os.environ.get("WORLD_SIZE", 1))
+    rank = rank if rank not in (-1, None) else int(os.environ.get("RANK", 0))
+    if size <= 1:
+        return None
+    if not 0 <= rank < size:
+        raise ValueError(f"init_process_group: rank must be one of 0 to {size - 1} (got {rank}).")
+    place = urlparse(init_method or "env://")
+    if place.scheme == "file":
+        return size, rank, place.path
+    host, port = (place.hostname, place.port) if place.scheme == "tcp" else (
+        os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT"))
+    if host is None or port is None:
+        raise ValueError(f"init_process_group: it is not said where the {size} ranks meet (got init_method="
+                         f"{init_method!r}). Set MASTER_ADDR and MASTER_PORT, or start the program with mpiexec.")
+    return size, rank, (host, int(port))
+
+
+def join(size, rank, place, seconds):
+    """Meet the other ranks: afterwards MPI, when it is loaded, finds them."""
+    deadline = time.monotonic() + seconds
+    if rank == 0:
+        place = _opened(size, place)
+    while True:
+        try:
+            connection = socket.create_connection(_address(place), timeout=seconds)
+            break
+        except (OSError, ValueError) as error:        # the first rank is not there yet
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"init_process_group: rank {rank} of {size} did not find rank 0 within {seconds:g} "
+                                   f"seconds (got {error}; place {place}).") from None
+            time.sleep(PAUSE)
+    connection.settimeout(None)
+    os.environ.update(PMI_FD=str(connection.detach()), PMI_RANK=str(rank), PMI_SIZE=str(size))
+
+
+def _opened(size, place):
+    """Start the server of the meeting; -> its place."""
+    written = not isinstance(place, tuple)
+    with socket.create_server(("127.0.0.1", 0) if written else place) as listener:
+        subprocess.Popen([sys.executable, "-S", "-E", meeting_place.__file__, str(listener.fileno()), str(size)],
+                         pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL, start_new_session=True)
+        host, port = listener.getsockname()[:2]
+    if written:
+        with open(f"{place}.part", "w") as file:
+            file.write(f"{host} {port}")
+        os.replace(f"{place}.part", place)
+    return host, port
+
+
+def _address(place):
+    """Host and port, which may be written in a file."""
+    if isinstance(place, tuple):
+        return place
+    with open(place) as file:
+        host, port = file.read().split()
+    return host, int(port)

@@ -1,0 +1,100 @@
+"""
+Gradients of single samples, by operator: one batched product for each layer, or for all steps of a recurrent one.
+
+A rule says what a node that uses a parameter adds for each sample, in tensors whose first dimension counts samples.
+Nodes without a rule are left to `vmap` of their formula.
+"""
+
+from cygrad import arange
+from cygrad._core.table.operator import functions
+
+__all__ = ["PRODUCTS", "RULES", "product_of"]
+
+# Operators that multiply rows by a matrix from the right, transposed: their parts over all uses are one product.
+PRODUCTS = {("linear", "weight"), ("linear_in_panels", "weight")}
+
+
+def _call(name, *arguments):
+    return functions[name](*arguments)
+
+
+def product_of(pairs):
+    """
+    The sum over uses and steps of the outer products of gradients and inputs.
+
+    Parameters
+    ----------
+    pairs : list of (Tensor, Tensor)
+        Gradients (n, ..., out) and inputs (n, ..., in).
+
+    Returns
+    -------
+    Tensor
+        Of the shape (n, out, in).
+    """
+    if len(pairs) == 1 and pairs[0][0].ndim == 2:
+        gradient, values = pairs[0]
+        return gradient.unsqueeze(2) * values.unsqueeze(1)
+    rows = [[part.reshape(part.shape[0], -1, part.shape[-1]) for part in pair] for pair in pairs]
+    gradient, values = (side[0] if len(side) == 1 else _call("cat", list(side), 1) for side in zip(*rows, strict=True))
+    return _call("matmul", gradient.mT, values)
+
+
+def _summed(product, like):
+    """The sum for each sample to the shape of a parameter that was broadcast."""
+    shape = (1,) * (product.ndim - like.ndim) + tuple(like.shape)
+    dims = [dim for dim in range(1, product.ndim) if shape[dim] == 1 and product.shape[dim] != 1]
+    return (product.sum(dims, keepdim=True) if dims else product).reshape(product.shape[0], *like.shape)
+
+
+def _gradient_alone(gradient, saved, like):
+    return _summed(gradient, like) if gradient.ndim > like.ndim else None
+
+
+def _of_scale(gradient, saved, like):
+    deviation = (saved("self") - saved("mean")) * saved("rstd")
+    return _summed(gradient * deviation, like) if gradient.ndim > like.ndim else None
+
+
+def _of_root_mean_square(gradient, saved, like):
+    return _summed(gradient * (saved("self") * saved("rstd")), like)
+
+
+def _of_kernel(gradient, saved, like):
+    """The patches of each image times the gradients of what was computed from them."""
+    images, groups = saved("self"), saved("groups")
+    options = [list(saved(name)) for name in ("dilation", "padding", "stride")]
+    kernel, n = list(like.shape[2:]), gradient.shape[0]
+    if images.ndim == 3:                                  # of one row
+        images, kernel = images.unsqueeze(2), [1, *kernel]
+        options = [[neutral, *option] for neutral, option in zip((1, 0, 1), options, strict=True)]
+    if images.ndim != 4 or images.is_complex():
+        return None
+    patches = _call("im2col", images, kernel, *options)
+    patches = patches.reshape(n, groups, -1, patches.shape[-1])
+    gradient = gradient.reshape(n, groups, like.shape[0] // groups, -1)
+    return _call("matmul", gradient, patches.mT).reshape(n, *like.shape)
+
+
+def _of_shift(gradient, saved, like):
+    return gradient.flatten(2).sum(2)
+
+
+def _of_table(gradient, saved, like):
+    """Rows of a table of all samples' tables."""
+    index, padding, n = saved("index"), saved("padding_idx"), gradient.shape[0]
+    if padding >= 0:
+        gradient = gradient.masked_fill((index == padding).unsqueeze(-1), 0)
+    first = like.shape[0] * arange(n).reshape(n, *(1,) * (index.ndim - 1))
+    return _call("embedding_backward", gradient.contiguous(), index + first, n * like.shape[0], -1).reshape(
+        n, *like.shape)
+
+
+# (operator, argument) -> function of the gradient, what the node has saved by name, and the parameter; None: not here.
+RULES = {
+    ("linear", "bias"): _gradient_alone, ("linear_in_panels", "bias"): _gradient_alone,
+    ("layer_norm", "weight"): _of_scale, ("layer_norm", "bias"): _gradient_alone,
+    ("rms_norm", "weight"): _of_root_mean_square, ("convolution", "weight"): _of_kernel,
+    ("convolution", "bias"): _of_shift, ("convolution_input_backward", "bias"): _of_shift,
+    ("embedding", "weight"): _of_table,
+}
