@@ -21,7 +21,7 @@ from cygrad._core.graph.backward_calls cimport freed_error, note_release
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.node cimport (
-    HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved)
+    HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved, show_all)
 from cygrad._core.graph.saved cimport PackedTensor, alias, attach_edge, pack_tensor
 from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
@@ -44,10 +44,11 @@ cdef kernel_t _sum_to = find_kernel("sum_to")
 cdef kernel_t _real_view = find_kernel("real_view")
 
 
-cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs):
+cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs, bint with_metas):
     if operator.node_type is None:
         operator.node_type = node_type(operator.descriptor.node_name.decode(), NativeNode)
-    cdef NativeNode node = <NativeNode>node_new(operator.node_type, n_edges, n_outputs, operator.descriptor.n_saved)
+    cdef NativeNode node = <NativeNode>node_new(operator.node_type, n_edges, n_outputs, operator.descriptor.n_saved,
+                                                with_metas)
     node.c.op = &operator.descriptor
     node.c.backward = native_backward
     return node
@@ -532,7 +533,7 @@ cdef class NativeNode(Node):
                       | {f"_raw_saved_{name}" for name in names})
 
 
-install_collector(NativeNode)
+install_collector(NativeNode, True)
 
 
 cdef object fit_recorded(const array_t *meta, Tensor gradient):
@@ -565,6 +566,7 @@ cdef int pack_saved(NativeNode node, int position, const value_t *value, bint de
     if node.packed is None:
         node.packed = [None] * node.c.op.n_saved
     node.packed[position] = packed
+    show_all()
     node.c.python |= HAS_PACKED_TENSORS
     return 0
 
