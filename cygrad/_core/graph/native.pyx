@@ -45,11 +45,11 @@ cdef kernel_t _real_view = find_kernel("real_view")
 
 
 cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs, bint with_metas):
+    cdef const operator_t *op = &operator.descriptor
     if operator.node_type is None:
-        operator.node_type = node_type(operator.descriptor.node_name.decode(), NativeNode)
-    cdef NativeNode node = <NativeNode>node_new(operator.node_type, n_edges, n_outputs, operator.descriptor.n_saved,
-                                                with_metas)
-    node.c.op = &operator.descriptor
+        operator.node_type = node_type(op.node_name.decode(), NativeNode)
+    cdef NativeNode node = <NativeNode>node_new(operator.node_type, n_edges, n_outputs, op.n_saved, with_metas)
+    node.c.op = op
     node.c.backward = native_backward
     return node
 
@@ -313,8 +313,7 @@ cdef bint _is_broadcast(const node_t *node, const value_t *grads) noexcept nogil
 cdef object _meta_object(const array_t *array):
     cdef int i
     return Meta(tuple([array.shape[i] for i in range(array.ndim)]), dtype_object(array.dtype),
-                tuple([array.strides[i] for i in range(array.ndim)]),
-                <size_t>array.data // itemsize(array.dtype))
+                tuple([array.strides[i] for i in range(array.ndim)]), <size_t>array.data // itemsize(array.dtype))
 
 
 cdef int _first_edge(const node_t *node, int argument) noexcept nogil:

@@ -77,7 +77,7 @@ cdef void gradient_release(gradient_t *gradient) noexcept:
 # ------------------------------------------------------------------------------------------------ making and freeing
 
 cdef enum:
-    FREE_NODES = 256
+    FREE_NODES = 1024          # as many as most graphs have
 
 cdef PyObject *_free[FREE_NODES]       # dead plain nodes, whole but for their blocks
 cdef int _n_free = 0
