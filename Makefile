@@ -80,7 +80,8 @@ stubtest: $(VENV)/.stubtest build
 	$(BIN)/python -m mypy.stubtest cygrad --mypy-config-file pyproject.toml --allowlist build_tools/stubtest_allowlist.txt
 
 docs: $(VENV)/.extra-docs build
-	$(BIN)/sphinx-build -W --keep-going -b html $(ARGS) docs build/docs
+	$(BIN)/sphinx-build -W --keep-going -j auto -b html $(ARGS) docs build/docs
+	$(BIN)/python -m build_tools.check_pages build/docs
 
 # The virtual environment stays: it holds nothing that is built from this tree.
 clean:

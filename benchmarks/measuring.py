@@ -87,21 +87,21 @@ def surroundings(threads=1):
 
 # ---- time
 
-def seconds_per_call(function, calls, prepare=None):
+def seconds_per_call(function, calls, prepare=None, clock=time.perf_counter):
     """Time of one call, without the garbage collector in between, nor what `prepare` does before each call."""
     gc.disable()
     try:
         if prepare is None:
-            begin = time.perf_counter()
+            begin = clock()
             for _ in range(calls):
                 function()
-            return (time.perf_counter() - begin) / calls
+            return (clock() - begin) / calls
         total = 0.0
         for _ in range(calls):
             prepare()
-            begin = time.perf_counter()
+            begin = clock()
             function()
-            total += time.perf_counter() - begin
+            total += clock() - begin
         return total / calls
     finally:
         gc.enable()

@@ -143,7 +143,7 @@ def hessian_times_vector(lib, sizes=MLP_SIZES, batch=64):
 
     def step():
         gradients = lib.autograd.grad(loss(*parameters), parameters, create_graph=True)
-        lib.autograd.grad(gradients, parameters, vectors)
+        return lib.autograd.grad(gradients, parameters, vectors)
     return step
 
 
@@ -157,6 +157,20 @@ def full_hessian(lib, size=50):
         return lib.hessian_step(function, x)
     needs(lib, "autograd.functional.hessian")
     return lambda: lib.autograd.functional.hessian(function, x)
+
+
+# ---- statistics
+
+def mixture_gradient(lib, components=25, size=32, points=1000):
+    """-> function: the gradient of the log-likelihood of a Gaussian mixture in means, scales and weights."""
+    x = random_tensor(lib, points, 1, size, seed=9)
+
+    def loss(means, logs, scores):
+        distances = lib.sum(lib.square((x - means) * lib.exp(-logs)), -1)
+        exponents = scores - lib.sum(logs, -1) - 0.5 * distances
+        top = lib.maximum(exponents[:, 0], exponents[:, 1])
+        return lib.sum(top + lib.log(lib.sum(lib.exp(exponents - lib.reshape(top, (points, 1))), -1)))
+    return gradient_step(lib, loss, weights(lib, (components, size), (components, size), (components,), scale=0.1))
 
 
 # ---- optimizers alone

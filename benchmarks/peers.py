@@ -27,7 +27,7 @@ class Functional:
         self.__name__ = name
         self.numpy = numpy
         self.nn = SimpleNamespace(functional=self)
-        for function in ("tanh", "exp", "sqrt", "square", "sum", "maximum", "stack", "zeros", "ones", "reshape"):
+        for function in ("tanh", "exp", "log", "sqrt", "square", "sum", "maximum", "stack", "zeros", "ones", "reshape"):
             setattr(self, function, getattr(numpy, function))
 
     def from_numpy(self, values):

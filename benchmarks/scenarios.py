@@ -13,6 +13,7 @@ from .networks import (
     full_hessian,
     hessian_times_vector,
     lstm,
+    mixture_gradient,
     optimizer_step,
     small_parameters,
     tanh_network,
@@ -29,6 +30,7 @@ from .workloads import (
     forward_and_backward,
     forward_under,
     graph_backward,
+    mixed_expression,
 )
 
 TENSORS, EAGER = ("torch",), ("torch", "jax", "autograd")
@@ -139,4 +141,16 @@ def processes():
                    measure="growth", threads=(1,))
 
 
+def compiled():
+    """What only `benchmarks.compiled` asks for."""
+    yield Scenario("mlp-tiny-adam", "MLP 10-16-4, batch 8: Adam step",
+                   lambda lib: training_step(lib, 8, "Adam", (10, 16, 4)), peers=TENSORS)
+    for power in range(3, 8):
+        yield Scenario(f"mixed-1e{power}", f"mixed expression, 10{'⁰¹²³⁴⁵⁶⁷'[power]} float32, forward and backward",
+                       lambda lib, size=10 ** power: mixed_expression(lib, size))
+    yield Scenario("mixture", "gradient of a Gaussian mixture, K = 25, D = 32, 1,000 points", mixture_gradient)
+
+
+COMPILED = "cygrad.compile"            # a library that is ours, with steps that are compiled
 SCENARIOS = {scenario.key: scenario for group in (operations, graphs, programs, processes) for scenario in group()}
+EVERY = {**SCENARIOS, **{scenario.key: scenario for scenario in compiled()}}

@@ -50,10 +50,10 @@ def prepared(made):
 
 
 def serve(name, threads):
-    """Answer requests: `{"scenario": key}` prepares, `{"calls": n}` measures."""
+    """Answer requests: `{"scenario": key}` prepares, `{"calls": n, "clock": name}` measures."""
     answers, sys.stdout = sys.stdout, sys.stderr
     use_cores(threads)
-    from .scenarios import SCENARIOS
+    from .scenarios import COMPILED, EVERY
     from .workloads import library
 
     lib = prepare = function = None
@@ -62,13 +62,16 @@ def serve(name, threads):
         try:
             if "scenario" in request:
                 prepare = function = None
-                lib = lib or library(name, threads)
-                prepare, function = prepared(SCENARIOS[request["scenario"]].make(lib))
-                for _ in range(2):                   # compilers, caches and pools are filled
+                lib = lib or library("cygrad" if name == COMPILED else name, threads)
+                prepare, function = prepared(EVERY[request["scenario"]].make(lib))
+                if name == COMPILED:
+                    function = lib.compile(function)
+                for _ in range(4):                   # compilers, caches and pools are filled
                     seconds = seconds_per_call(function, 1, prepare)
                 answer = {"seconds": seconds}
             else:
-                answer = {"seconds": seconds_per_call(function, request["calls"], prepare)}
+                clock = getattr(time, request["clock"])
+                answer = {"seconds": seconds_per_call(function, request["calls"], prepare, clock)}
         except NotImplementedError as error:
             answer = {"missing": str(error)}
         print(json.dumps(answer), file=answers, flush=True)
@@ -165,9 +168,9 @@ class Player:
             pass
 
 
-def rounds_of(names, scenario, threads, rounds):
+def rounds_of(names, scenario, threads, rounds, clock="perf_counter"):
     """
-    Library -> its samples in seconds, one for each round in which all took a turn.
+    Library -> its samples in seconds, one for each round in which all took a turn; by a clock of `time`.
 
     Processes are new for each scenario: after a large graph, for example, the system's allocator keeps so much memory
     that temporary results of other scenarios no longer need fresh pages.
@@ -181,7 +184,7 @@ def rounds_of(names, scenario, threads, rounds):
         samples = {player.name: [] for player in calls}
         for _ in range(rounds):
             for player, number in calls.items():
-                samples[player.name].append(player.ask(calls=number))
+                samples[player.name].append(player.ask(calls=number, clock=clock))
         return samples
     finally:
         for player in players:

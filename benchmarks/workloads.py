@@ -70,8 +70,10 @@ def gradient_step(lib, loss, parameters):
 
     def step():
         loss(*parameters).backward()
+        gradients = [parameter.grad for parameter in parameters]
         for parameter in parameters:
             parameter.grad = None
+        return gradients
     step.loss = partial(loss, *parameters)         # for those who want the graph
     return step
 
@@ -192,6 +194,13 @@ def graph_backward(shape, nodes):
 def elementwise_loss(lib, a, b):
     """``(((a*b).tanh()+a).exp()).sum()``."""
     return lib.sum(lib.exp(lib.tanh(a * b) + a))
+
+
+def mixed_expression(lib, size):
+    """-> function: forward and backward of an expression in which values are used again and again."""
+    def loss(x, y):
+        return lib.sum(lib.tanh(x * y + 1) * lib.exp(-x * x) + lib.sqrt(lib.square(y) + 1) / (1 + x * x))
+    return gradient_step(lib, loss, [random_tensor(lib, size, seed=seed, requires_grad=True) for seed in (1, 2)])
 
 
 def elementwise_chain(lib, size):

@@ -45,6 +45,8 @@ COMMON_FLAGS = [
     "-Wno-sign-compare",
 ]
 RELEASE_FLAGS = ["-O3", "-g0"]
+# Cython includes <stdatomic.h>, whose names take the place of ours (atomic.pxd); Clang's refuse plain integers.
+CLANG_FLAGS = ["-D__STDC_NO_ATOMICS__"]
 # The header that asserts the rules about locks comes before everything else: it watches how Cython takes the GIL.
 DEBUG_FLAGS = ["-O1", "-g", "-UNDEBUG", "-DCYGRAD_DEBUG", "-include", "cygrad/_core/memory/lock_checks.h"]
 SANITIZERS = ("address", "undefined", "thread")
@@ -84,7 +86,8 @@ class Configuration:
     @property
     def compile_args(self) -> list[str]:
         level = DEBUG_FLAGS if self.debug else RELEASE_FLAGS
-        return [*level, *COMMON_FLAGS, *self.openmp.flags, *self._sanitizer_compile_args]
+        clang = CLANG_FLAGS if "clang" in compiler_version() else []
+        return [*level, *COMMON_FLAGS, *clang, *self.openmp.flags, *self._sanitizer_compile_args]
 
     @property
     def link_args(self) -> list[str]:

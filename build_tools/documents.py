@@ -5,13 +5,31 @@ import tomllib
 from pathlib import Path
 
 from build_tools.files import write_if_changed
-from build_tools.table_documents import documentation, kinks, line
+from build_tools.table_documents import derivatives, documentation, kinks, line
 
 OPERATORS_HEAD = """# Operators
 
 Made from the operator table, `cygrad/_core/table/ops`. `Differentiable in` lists the arguments that have a derivative
 formula, by their names in the table; `self` is the first one, which Python functions call `input`. Everything is
-computed for all dtypes unless a cell says otherwise, and `help(cygrad.NAME)` has the details.
+computed for all dtypes unless a cell says otherwise. Names lead to the pages of the functions; {doc}`derivatives` has
+the formulas as mathematics.
+
+<div class="table-filter-place"></div>
+
+"""
+DERIVATIVES_HEAD = """# Derivatives
+
+Made from the operator table, `cygrad/_core/table/ops`: the very texts that backward runs, translated into mathematics.
+
+- $x$ is the first argument (`self` in the table, `input` in Python), $y$ the result, $g$ the gradient of $y$. Where
+  there are several results, $g_Q$ is the gradient of the result $Q$; on the left of a sign of equality, $g_x$ is that
+  of an argument.
+- $a \\cdot b$ multiplies element by element, $A\\;B$ is the product of matrices. $\\overline{z}$ is the complex
+  conjugate, which is nothing for real numbers, and $A^{\\mathsf H}$ the conjugate transpose.
+- What was broadcast is summed to the shape of the argument, and its dtype restored; formulas do not say so.
+- Operators without a link are internal: functions are composed of them. Helpers are at the end.
+
+<div class="table-filter-place"></div>
 
 """
 KINKS_HEAD = """# Where functions are not differentiable
@@ -32,6 +50,18 @@ tells. Functions that are made of several operators follow by the chain rule: `w
 at 0, since the gradient 0 of `where` meets the derivative inf of `sqrt`. Each line has a test in
 `tests/mechanics/test_N.py`.
 
+"""
+# The figures of the first page: rows of the README's table by their names, and what to say of them.
+FIGURES = {
+    "4 elements, per operation: forward and backward": "as fast as PyTorch where an operation has four elements",
+    "engine, chain of 10⁴ nodes: backward, per node": "as fast through a chain of ten thousand nodes",
+    "MLP 784-256-128-10, batch 64: SGD step": "as fast in a step of a small network, products included",
+}
+FIGURE = """:::{{grid-item-card}}
+<span class="figure-number">{number} ×</span>
+
+{words}
+:::
 """
 MECHANICS_HEAD = """# What you can rely on
 
@@ -71,10 +101,22 @@ def mechanics(words: Path, folder: Path) -> str:
     return MECHANICS_HEAD + "\n".join(lines)
 
 
+def figures(readme: str) -> str:
+    """The cards of the first page, with the README's ratios."""
+    cards = []
+    for row, words in FIGURES.items():
+        ratio = re.search(rf"^\| {re.escape(row)} .*\| ([\d.]+) \|$", readme, re.MULTILINE)[1]
+        cards.append(FIGURE.format(number=ratio, words=words))
+    return ("::::{grid} 1 3 3 3\n:gutter: 3\n\n" + "\n".join(cards) + "::::\n\n"
+            "One thread each, medians of paired runs; {doc}`/performance` has all scenarios and how to repeat them.\n")
+
+
 def write_pages(root: Path) -> None:
     """Write the generated pages below docs/generated."""
     docs, table = root / "docs", root / "cygrad/_core/table/ops"
     write_if_changed(docs / "generated" / "operators.md", OPERATORS_HEAD + documentation(table))
+    write_if_changed(docs / "generated" / "figures.md", figures((root / "README.md").read_text()))
+    write_if_changed(docs / "generated" / "derivatives.md", DERIVATIVES_HEAD + derivatives(table))
     write_if_changed(docs / "generated" / "kinks.md", KINKS_HEAD + kinks(table))
     write_if_changed(docs / "generated" / "mechanics.md",
                      mechanics(docs / "mechanics.toml", root / "tests" / "mechanics"))

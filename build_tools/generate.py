@@ -165,7 +165,8 @@ def row_text(row: dict) -> str:
     """Registration, function and in-place function of one row."""
     name = row["row"].get("name", row["name"])
     keys = ("name", "call", "arguments", "formulas", "forward", "kernel", "into", "results", "differentiable", "list",
-            "view", "inplace", "out", "gradient", "node", "dtypes", "jvp", "moves", "mixed", "autocast")
+            "view", "inplace", "out", "gradient", "node", "dtypes", "jvp", "moves", "mixed", "autocast",
+            "zeros")
     described = "".join(f"    {key!r}: {literal(row[key])},\n" for key in keys)
     text = [f"cdef Operator _{row['name']} = register_operator({{\n{described}}})\n"]
     out = ", out" if row["out"] else ", None"

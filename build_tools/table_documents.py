@@ -6,9 +6,11 @@ from build_tools.generate import (
     is_function,
     is_method,
     parameter_names,
+    raw_rows,
     read_table,
     table_module,
 )
+from build_tools.mathematics import gradient_of, latex
 
 # As the stub names them: in the namespace of the package, `int` and the like are dtypes.
 HINTS = {
@@ -16,6 +18,8 @@ HINTS = {
     "int": "_int", "int[]": "_int | Sequence[_int]", "bool": "_bool", "float": "_float", "dtype": "_dtype",
     "str": "str",
 }
+FORMULA_COLUMNS = ("Operator", "Computes", "Gradients")
+HELPER_COLUMNS = ("Helper", "What it is", "Formula")
 COLUMNS = ("Operator", "Signature", "Differentiable in", "Dtypes", "In place", "`out=`", "At kinks")
 
 
@@ -65,9 +69,51 @@ def documentation(ops_dir: Path) -> str:
     for family, rows in read_table(ops_dir).items():
         public = [row for row in rows.values() if is_function(row) or is_method(row)]
         if public:
-            lines += [f"## {family.replace('_', ' ').capitalize()}", "", line(COLUMNS), line(["---"] * len(COLUMNS))]
+            lines += [f"## {title(family)}", "", line(COLUMNS), line(["---"] * len(COLUMNS))]
             lines += [line(cells(row)) for row in public] + [""]
     return "\n".join(lines)
+
+
+def derivatives(ops_dir: Path) -> str:
+    """The tables of formulas as mathematics in Markdown, a section for each family: what is computed, and gradients."""
+    lines = []
+    for family, rows in read_table(ops_dir).items():
+        found = [line(formula_cells(row)) for row in rows.values() if row["formulas"]]
+        if found:
+            lines += [f"## {title(family)}", "", line(FORMULA_COLUMNS), line(["---"] * 3), *found, ""]
+    lines += ["## Helpers", "", line(HELPER_COLUMNS), line(["---"] * len(HELPER_COLUMNS))]
+    for path in sorted(ops_dir.glob("*.toml")):
+        for name, row in raw_rows(path).items():
+            if "helper" in row:
+                doc = " ".join(row["doc"].split()).replace("<", "&lt;").replace("$", "\\$").replace("*", "\\*")
+                lines.append(line((f"`{name}`", doc, f"${latex(row['formula'], latex(row['helper']))}$")))
+    return "\n".join(lines) + "\n"
+
+
+def formula_cells(row: dict) -> list[str]:
+    """Name, what is computed where a formula says it, and the gradient of each argument."""
+    summary = " ".join(row["row"].get("doc", "").strip().partition("\n\n")[0].split()).replace("``", "`")
+    computes = f"$y = {latex(row['forward'])}$" if is_formula(row["forward"]) else summary
+    return [function_link(row), computes, " <br> ".join(f"${text}$" for text in gradients(row))]
+
+
+def is_formula(forward) -> bool:
+    return forward not in (None, "primitive")
+
+
+def gradients(row: dict) -> list[str]:
+    """The gradient of each differentiable argument, as it is written in the table, in LaTeX."""
+    return [latex(row["row"].get(name, text), gradient_of(name)) for name, text in row["formulas"].items()]
+
+
+def function_link(row: dict) -> str:
+    """The name of an operator, which leads to the page of its function, if there is one."""
+    name = row["row"].get("name", row["name"])
+    return f"[`{name}`](functions/{name}.md)" if is_function(row) else f"`{name}`"
+
+
+def title(family: str) -> str:
+    return family.replace("_", " ").capitalize()
 
 
 def kinks(ops_dir: Path) -> str:
@@ -84,7 +130,7 @@ def kinks(ops_dir: Path) -> str:
 
 def cells(row: dict) -> list[str]:
     written = row["row"]
-    names = [f"`{name}`" for name in (written.get("name", row["name"]), *written.get("alias", []))]
+    names = [function_link(row), *(f"`{name}`" for name in written.get("alias", []))]
     differentiable = ", ".join(f"`{name}`" for name in row["formulas"]) or "none"
     return [", ".join(names), f"`{row['call']}`", differentiable, written.get("dtypes", ""),
             "yes" if row["inplace"] else "", "yes" if row["out"] else "", written.get("kink", "")]

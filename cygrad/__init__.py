@@ -25,48 +25,11 @@ finally:
         _gc.enable()
 
 from cygrad._core.arrays.dtype import (
-    bfloat16,
-    bool,
-    complex32,
-    complex64,
-    complex128,
-    dtype,
-    float8_e4m3fn,
-    float8_e4m3fnuz,
-    float8_e5m2,
-    float8_e5m2fnuz,
-    float8_e8m0fnu,
-    float16,
-    float32,
-    float64,
-    get_default_dtype,
-    int8,
-    int16,
-    int32,
-    int64,
-    promote_types,
-    qint8,
-    qint32,
-    quint2x4,
-    quint4x2,
-    quint8,
-    set_default_dtype,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
+    bfloat16, bool, complex32, complex64, complex128, dtype, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+    float8_e5m2fnuz, float8_e8m0fnu, float16, float32, float64, get_default_dtype, int8, int16, int32, int64,
+    promote_types, qint8, qint32, quint2x4, quint4x2, quint8, set_default_dtype, uint8, uint16, uint32, uint64,
 )
-from cygrad._core.creation.factories import (
-    empty,
-    empty_like,
-    eye,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
+from cygrad._core.creation.factories import empty, empty_like, eye, full, full_like, ones, ones_like, zeros, zeros_like
 from cygrad._core.creation.creation import as_tensor, asarray, from_dlpack, from_numpy, scalar_tensor, tensor
 from cygrad._core.arrays.placement import (
     LAYOUTS, MEMORY_FORMATS, device, get_default_device, layout, memory_format, set_default_device)
@@ -77,12 +40,7 @@ from cygrad._core.memory.storage import empty_cache, memory_stats
 from cygrad._core.graph.tensor import Tensor
 from cygrad import autograd, composite, fft, linalg, operators, printing, random, special, tensor_methods
 from cygrad.autograd import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
+    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,
 )
 from cygrad.printing import get_printoptions, printoptions, set_printoptions
 from cygrad.random import *  # noqa: F403

@@ -90,6 +90,27 @@ def test_member_of_tensor_is_documented(name):
     assert inspect.getdoc(member), f"Tensor.{name} has no docstring"
 
 
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_tutorials_run(path, tmp_path, monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("scipy")
+    notebooks = pytest.importorskip("build_tools.notebooks", reason="build_tools is only in the source tree")
+    monkeypatch.chdir(tmp_path)
+    pyplot.switch_backend("agg")
+    threads, names = cygrad.get_num_threads(), {"__name__": "__tutorial__"}
+    code = [text for kind, text in notebooks.cells(path.read_text()) if kind == "code"]
+    assert len(code) > 2
+    try:
+        for number, text in enumerate(code):
+            exec(compile(text, f"{path.stem}[{number}]", "exec"), names)
+    finally:
+        cygrad.set_num_threads(threads)
+        pyplot.close("all")
+
+
 GUIDE = sorted(f"docs/guide/{path.name}" for path in (ROOT / "docs" / "guide").glob("*.md"))
 
 

@@ -8,18 +8,7 @@ have other ones. Gradients flow as everywhere. Most functions are those that Num
 from math import e, inf, nan, pi
 
 from cygrad.array_api import creation, dtypes, elementwise, fft, linalg, manipulation, searching, statistics
-from cygrad.array_api.dtypes import (
-    bool,
-    complex64,
-    complex128,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-)
+from cygrad.array_api.dtypes import bool, complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
 from cygrad.array_api.inspection import __array_namespace_info__
 
 __array_api_version__ = "2025.12"
@@ -28,25 +17,8 @@ newaxis = None
 
 _MODULES = (creation, dtypes, elementwise, manipulation, searching, statistics)
 __all__ = [
-    "__array_api_version__",
-    "__array_namespace_info__",
-    "bool",
-    "complex64",
-    "complex128",
-    "e",
-    "fft",
-    "float32",
-    "float64",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "linalg",
-    "nan",
-    "newaxis",
-    "pi",
-    "uint8",
+    "__array_api_version__", "__array_namespace_info__", "bool", "complex64", "complex128", "e", "fft", "float32",
+    "float64", "inf", "int8", "int16", "int32", "int64", "linalg", "nan", "newaxis", "pi", "uint8",
 ]
 for _name in ("uint16", "uint32", "uint64"):
     if hasattr(dtypes, _name):

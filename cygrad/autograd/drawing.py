@@ -141,6 +141,13 @@ def to_dot(root, names=None):
     return "\n".join([*lines, "}"])
 
 
+class Picture(str):
+    """The text of an SVG document, which notebooks show as the picture that it is."""
+
+    def _repr_svg_(self):
+        return str(self)
+
+
 def to_svg(root, names=None):
     """
     A picture of the graph behind a result: leaves above, the result below.
@@ -154,7 +161,7 @@ def to_svg(root, names=None):
     Returns
     -------
     str
-        An SVG document.
+        An SVG document; a notebook shows it as a picture.
 
     See Also
     --------
@@ -193,7 +200,7 @@ def to_svg(root, names=None):
         for number, text in enumerate(texts):
             base = y[box] + (number - (len(texts) - 1) / 2) * LINE + 4
             lines.append(f'<text x="{x[box]:.1f}" y="{base:.1f}" stroke="none">{text}</text>')
-    return "\n".join([*lines, "</g>", "</svg>"])
+    return Picture("\n".join([*lines, "</g>", "</svg>"]))
 
 
 def _place(drawing, widths):

@@ -7,27 +7,32 @@ of forward mode. The gradient is a function too, and its Jacobian is the Hessian
 `jvp` and `jacobian` of the gradient.
 """
 
+from cygrad._core.table.docstrings import documented
 from cygrad.autograd.function_call import FunctionCall, Gradient
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "inputs": "Tensor or tuple of Tensor\n    The arguments of `func`.",
+    "create_graph": "bool, default False\n    Record the computation, so that the results can be differentiated.",
+    "strict": "bool, default False\n"
+              "    Raise an error if a result does not depend on an input, instead of giving zeros.",
+    "v": "Tensor or tuple of Tensor, optional\n"
+         "    The vector, of the shapes of the inputs. May be left out if there is a single element.",
+    "func": "callable\n    Takes Tensors, gives a Tensor or a tuple of Tensors.",
+}
 
+
+@documented(_PARAMETERS)
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
     """
     The result of a function, and a vector times its Jacobian.
 
     Parameters
     ----------
-    func : callable
-        Takes Tensors, gives a Tensor or a tuple of Tensors.
-    inputs : Tensor or tuple of Tensor
-        The arguments of `func`.
     v : Tensor or tuple of Tensor, optional
         The vector, of the shapes of the results. May be left out if `func` gives a single element.
-    create_graph : bool, default False
-        Record the computation, so that the results can be differentiated.
-    strict : bool, default False
-        Raise an error if a result does not depend on an input, instead of giving zeros.
 
     Returns
     -------
@@ -58,6 +63,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     return call.answer(call.outputs, call.outputs_are_tuple), call.answer(call.vector_times_jacobian(v))
 
 
+@documented(_PARAMETERS)
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """
     The result of a function, and its Jacobian times a vector.
@@ -66,14 +72,6 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     ----------
     func : callable
         Takes Tensors, gives a Tensor or a tuple of Tensors; differentiable twice.
-    inputs : Tensor or tuple of Tensor
-        The arguments of `func`.
-    v : Tensor or tuple of Tensor, optional
-        The vector, of the shapes of the inputs. May be left out if there is a single element.
-    create_graph : bool, default False
-        Record the computation, so that the results can be differentiated.
-    strict : bool, default False
-        Raise an error if a result does not depend on an input, instead of giving zeros.
 
     Returns
     -------
@@ -105,20 +103,15 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
             call.answer(call.jacobian_times_vector(v), call.outputs_are_tuple))
 
 
+@documented(_PARAMETERS)
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """
     The Jacobian of a function: the derivative of each element of its results by each element of its inputs.
 
     Parameters
     ----------
-    func : callable
-        Takes Tensors, gives a Tensor or a tuple of Tensors.
-    inputs : Tensor or tuple of Tensor
-        The arguments of `func`.
     create_graph : bool, default False
         Record the computation, so that the Jacobian can be differentiated.
-    strict : bool, default False
-        Raise an error if a result does not depend on an input, instead of giving zeros.
     vectorize : bool, default False
         Compute all rows by one backward, under `cygrad.vmap`: for many rows of cheap functions. For a complex result it
         gives the gradients for the vector 1, and no error: the derivative of a complex number is more than that.
@@ -202,6 +195,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     return _matrix(rows, call.inputs_are_tuple, call.inputs_are_tuple)
 
 
+@documented(_PARAMETERS)
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """
     The result of a function with one element as its result, and a vector times its Hessian.
@@ -210,12 +204,6 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     ----------
     func : callable
         Takes Tensors, gives a Tensor with a single element.
-    inputs : Tensor or tuple of Tensor
-        The arguments of `func`.
-    v : Tensor or tuple of Tensor, optional
-        The vector, of the shapes of the inputs. May be left out if there is a single element.
-    create_graph : bool, default False
-        Record the computation, so that the results can be differentiated.
     strict : bool, default False
         Raise an error if the result or its gradient does not depend on an input, instead of giving zeros.
 
@@ -249,6 +237,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     return call.answer(gradient.output, False), call.answer(call.vector_times_jacobian(v))
 
 
+@documented(_PARAMETERS)
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """
     The result of a function with one element as its result, and its Hessian times a vector.
@@ -257,12 +246,6 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     ----------
     func : callable
         Takes Tensors, gives a Tensor with a single element; differentiable three times.
-    inputs : Tensor or tuple of Tensor
-        The arguments of `func`.
-    v : Tensor or tuple of Tensor, optional
-        The vector, of the shapes of the inputs. May be left out if there is a single element.
-    create_graph : bool, default False
-        Record the computation, so that the results can be differentiated.
     strict : bool, default False
         Raise an error if the result or its gradient does not depend on an input, instead of giving zeros.
 

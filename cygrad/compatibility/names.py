@@ -49,7 +49,7 @@ HOMES = {
                      "sparse_csc_tensor", "sparse_csr_tensor"), ("cygrad.sparse", "=")),
     **dict.fromkeys(("dsmm", "hsmm", "hspmm", "smm", "spmm"), ("cygrad.sparse", "mm")),
     "default_generator": ("cygrad.random.generator", "="), "inference_mode": ("cygrad.autograd", "="),
-    "torch_version": (f"{_HERE}.torch_version", ""),
+    "torch_version": (f"{_HERE}.torch_version", ""), "ops": ("cygrad.utils.operator_modes", "="),
     **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), ("cygrad.autograd.anomaly_mode", "=")),
     "set_anomaly_enabled": ("cygrad.autograd.anomaly_mode", "set_detect_anomaly"),
     **dict.fromkeys(("Future",), (f"{_HERE}.futures", "=")), "OutOfMemoryError": ("builtins", "MemoryError"),
@@ -86,8 +86,6 @@ REASONS = {
     "Event": "There is only the CPU, which has no streams: measure with time.perf_counter().",
     "nested": "There are no nested tensors: use nn.utils.rnn.pad_sequence or pack_sequence.",
     "export": "There are no exported programs: save the state_dict with save().",
-    "ops": "There is no registry of operators: call the function by its name, and define new ones with "
-           "autograd.Function.",
     "library": "There is no registry of operators: define new ones with autograd.Function.",
     "classes": "There are no classes of extensions.",
     "rpc": "There are no remote procedure calls.",

@@ -3,10 +3,13 @@
 import functools
 
 from cygrad import Tensor
+from cygrad.utils.operator_modes import OperatorMode as TorchDispatchMode
+from cygrad.utils.operator_modes import Overload as OpOverload
+from cygrad.utils.operator_modes import Packet as OpOverloadPacket
 
 __all__ = [
-    "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions",
-    "get_overridable_functions", "get_testing_overrides",
+    "BaseTorchFunctionMode", "OpOverload", "OpOverloadPacket", "TorchDispatchMode", "TorchFunctionMode",
+    "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
     "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
     "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
 ]

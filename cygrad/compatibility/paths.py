@@ -34,7 +34,7 @@ MODULES = {
     "torch.utils.tensorboard": f"{_HERE}.tensorboard", "torch.utils.tensorboard.writer": f"{_HERE}.tensorboard",
     "torch.storage": f"{_HERE}.storages", "torch.optim._functional": "cygrad.optim",
     "torch.nn.attention": f"{_HERE}.attention", "torch.__config__": f"{_HERE}.build",
-    "torch.utils.flop_counter": f"{_HERE}.flop_counter",
+    "torch.utils.flop_counter": f"{_HERE}.flop_counter", "torch.ops": "cygrad.utils.operator_modes:ops",
     **dict.fromkeys(("torch.autograd.profiler", "torch.autograd.profiler_util", "torch.profiler.profiler"),
                     "cygrad.profiler"),
     **dict.fromkeys(("torch.utils.benchmark", "torch.utils.benchmark.utils.timer", "torch.utils.benchmark.utils.common",
@@ -69,7 +69,8 @@ GATHERED = {
         "relaxed_bernoulli", "relaxed_categorical", "studentT", "transformed_distribution", "uniform", "von_mises",
         "weibull", "wishart")},
     "torch._C._nn": ("cygrad.nn.functional", "cygrad", f"{_HERE}.internal"),
-    "torch.return_types": (f"{_HERE}.functions",),
+    "torch.return_types": (f"{_HERE}.functions",), "torch.utils._python_dispatch": (f"{_HERE}.overrides",),
+    "torch._ops": (f"{_HERE}.overrides",),
 }
 # Where else the names of a module are looked for that is one of cygrad.
 FURTHER = {

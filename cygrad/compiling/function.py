@@ -9,7 +9,8 @@ from cygrad import Tensor
 from cygrad._core.compiler.lowering import Lowering
 from cygrad._core.compiler.recorder import Recorder, constant
 from cygrad._core.compiler.replay import Replayer, Variant, equal_values, recordable
-from cygrad.compiling.graphs import Graph
+from cygrad.compiling.draws import Draws
+from cygrad.compiling.graphs import Graph, graph_draws
 from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder, unflatten
 from cygrad.compiling.surroundings import Surroundings
 
@@ -48,7 +49,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     backend, options : optional
         Have no effect; other libraries choose among compilers by them.
     mode : str, optional
-        "default" and "fast" mean the same so far: bits are those of eager.
+        "default", or a name that other libraries have for a goal of their compilers: bits are those of eager in any
+        case, so there is nothing to choose.
     disable : bool, default False
         Return the function itself.
 
@@ -79,8 +81,9 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
                                  options=options, disable=disable)
     if not callable(model):
         raise TypeError(f"compile: expected a function or a Module (got {type(model).__name__}).")
-    if mode not in (None, "default", "fast", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
-        raise ValueError(f"compile: unknown mode (got {mode!r}, expected 'default' or 'fast').")
+    if mode not in (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
+        raise ValueError(f"compile: unknown mode (got {mode!r}, expected 'default'). No mode adds up in another order: "
+                         "bits are those of eager.")
     if disable:
         return model
     if isinstance(model, cygrad.nn.Module):
@@ -185,6 +188,7 @@ class Recording:
         self.options = [(optimizer, group, [(name, value) for name, value in group.items() if name != "params"])
                         for optimizer in self.surroundings.optimizers for group in optimizer.param_groups]
         self.recorder = Recorder(self.tensors)
+        self.draws = Draws(self.recorder)
         self.graph, self.plain = None, cygrad.empty(0)
         self.plain_leaves = [Tensor if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
 
@@ -194,8 +198,9 @@ class Recording:
             return self.function(*args, **kwargs)
         self.recorder.begin()
         try:
-            result = self.function(*args, **kwargs)
-            self.note_graph(result)
+            with self.draws:
+                result = self.function(*args, **kwargs)
+                self.note_graph(result)
             return result
         finally:
             self.recorder.end()
@@ -248,6 +253,8 @@ class Recording:
         given = [self.output(tensor) for tensor in self.outputs]
         commits, needs = self.gradients()
         self.check()
+        if graph_draws(self):
+            self.lose("its backward draws random numbers, or what it draws is changed in place before a backward")
         made = [tensor for tensor, entry in zip(self.outputs, given, strict=True) if entry[0] == 1]
         graph, rebuild = self.graph, self.rebuild
         if recorder.kept_elsewhere(made, graph is not None):
@@ -278,7 +285,8 @@ class Recording:
             leaves.append(count if isinstance(leaf, Tensor) else (leaf,))
             count += isinstance(leaf, Tensor)
         return Variant(program, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
-                       self.layouts(needs), self.surroundings.guards, options, given, commits, rebuild, graph)
+                       self.layouts(needs), self.surroundings.guards, options, given, commits, rebuild, graph,
+                       self.draws if self.draws.calls else None)
 
     def place_of(self, tensor):
         return next(place for place, other in enumerate(self.tensors) if other is tensor)

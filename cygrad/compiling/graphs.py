@@ -5,11 +5,14 @@ The recording goes on with a backward from all results that require grad to all 
 function itself did becomes one program, the backward another; what the second needs of the first is saved in a node.
 """
 
+import contextlib
+
 import cygrad
 from cygrad._core.compiler.lowering import Lowering
 from cygrad.autograd import Function
+from cygrad.compiling.draws import Given
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "graph_draws"]
 
 
 class Graph:
@@ -62,21 +65,21 @@ class Graph:
         self.ones = None
         return from_forward
 
-    def __call__(self, results, tensors):
+    def __call__(self, results, tensors, drawn):
         """Results with a history: the first ones are for the user, the others are saved."""
         count = len(results) - self.n_from_forward
-        made = CompiledFunction.apply(self, results, tensors, *[tensors[place] for place in self.inputs])
+        made = CompiledFunction.apply(self, results, tensors, drawn, *[tensors[place] for place in self.inputs])
         found = results[:count]
         for place, result in zip(self.fresh, made if isinstance(made, tuple) else (made,), strict=True):
             found[place] = result
         return found
 
-    def again(self, tensors, gradients, create_graph):
+    def again(self, tensors, drawn, gradients, create_graph):
         """The gradients by running the function once more, as ever: for second derivatives, or if one is missing."""
         if self.changes:
             raise RuntimeError("compile: this backward has to run the function again, and the function changes tensors "
                                "in place (got create_graph=True, or results without gradients). Use disable=True.")
-        with cygrad.enable_grad():
+        with cygrad.enable_grad(), contextlib.nullcontext() if drawn is None else Given(drawn):
             outputs = self.rebuild(self.function, tensors)
             pairs = [(outputs[place], gradient) for place, gradient in zip(self.differentiable, gradients, strict=True)
                      if gradient is not None]
@@ -89,9 +92,9 @@ class CompiledFunction(Function):
     """The node of the results of a recorded function."""
 
     @staticmethod
-    def forward(ctx, graph, results, tensors, *inputs):
+    def forward(ctx, graph, results, tensors, drawn, *inputs):
         ctx.set_materialize_grads(False)
-        ctx.graph, ctx.tensors = graph, tensors
+        ctx.graph, ctx.tensors, ctx.drawn = graph, tensors, drawn
         count = len(results) - graph.n_from_forward
         ctx.save_for_backward(*[tensors[place] for place in graph.from_outside], *results[count:])
         fresh = [results[place] for place in graph.fresh]
@@ -105,7 +108,16 @@ class CompiledFunction(Function):
         gradients = [gradient for place, gradient in zip(graph.fresh, gradients, strict=True)
                      if place in graph.differentiable]
         if cygrad.is_grad_enabled() or any(gradient is None for gradient in gradients):
-            found = graph.again(ctx.tensors, gradients, cygrad.is_grad_enabled())
+            found = graph.again(ctx.tensors, ctx.drawn, gradients, cygrad.is_grad_enabled())
         else:
             found = graph.backward.call(saved + [gradient.contiguous() for gradient in gradients], graph.slots)
-        return (None, None, None, *found)
+        return (None, None, None, None, *found)
+
+
+def graph_draws(recording):
+    """Would a backward need random numbers that its forward has not kept?"""
+    recorder = recording.recorder
+    return recording.graph is not None and any(
+        step.kind == "draw" and (
+            place >= recording.graph.start or recorder.buffers[recorder.arrays[step.results[0]].buffer].writes)
+        for place, step in enumerate(recorder.steps))

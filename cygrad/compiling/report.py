@@ -138,6 +138,8 @@ def shown(operation):
     if operation["kind"] == "optimize":
         step = operation["step"]
         return f"{type(step.optimizer).__name__}.step({', '.join(f'%{roles[0]}' for _, roles in operation['updates'])})"
+    if operation["kind"] == "draw":
+        return f"{results} = draw {operation['step'].draw}"
     if operation["region"] is not None:
         slots = dict(zip(operation["text"].__self__.inputs, operation["arguments"], strict=True))
         text = operation["text"](lambda number: f"%{slots[number]}")

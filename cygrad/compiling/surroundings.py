@@ -114,8 +114,8 @@ class Surroundings:
                 self.add(ITEM, value, key, item)
         elif hasattr(value, "param_groups") and hasattr(value, "state") and hasattr(value, "step"):
             self.look_at_optimizer(value)
-        elif is_compiled(value):
-            return
+        elif is_compiled(value) or isinstance(value, cygrad.Generator):
+            return                                   # what is drawn is noted
         elif is_restless(value) or not hasattr(value, "__dict__"):
             self.reason = f"it uses a {type(value).__name__}, which may give something else each time"
         else:
@@ -157,11 +157,8 @@ class Surroundings:
         members = vars(value)
         if isinstance(value, Module):
             self.look_at_hooks(value, ALL_MODULES)
-        kinds = members.get("_kinds")
         for name, item in members.items():
-            if item is kinds and kinds is not None:
-                self.guards.append((LENGTH, kinds, len(kinds), None))
-            else:
+            if name != "_non_persistent_buffers_set":
                 self.add(ITEM, members, name, item)
         if not of_package(type(value).__module__):
             self.guards.append((LENGTH, members, len(members), None))
@@ -224,4 +221,4 @@ def is_compiled(value):
 
 def is_restless(value):
     """Is it something that gives one thing after the other?"""
-    return hasattr(value, "__next__") or isinstance(value, cygrad.Generator)
+    return hasattr(value, "__next__")

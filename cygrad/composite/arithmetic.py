@@ -4,12 +4,21 @@ from cygrad._core.arrays.dtype import float64
 from cygrad._core.dispatch.number_protocol import check_power
 from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import category
 
 __all__ = ["add", "add_", "allclose", "clamp", "clamp_", "clip", "clip_", "div", "div_", "divide", "divide_", "equal",
            "gelu", "isclose", "pow", "pow_", "rsub", "sub", "sub_", "subtract", "subtract_", "true_divide",
            "true_divide_"]
+
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "input": "Tensor\n    Changed.",
+    "alpha": "number, default 1\n    Of a kind that the result has: no bool for numbers, no fraction for integers.",
+}
+_RETURNED = "Tensor\n    `input` itself."
+
 METHODS = [name for name in __all__ if name != "gelu"]
 
 KINDS = ("bool", "whole", "real", "complex")
@@ -24,6 +33,7 @@ def _rounded(rounding_mode, operation):
     return ROUNDINGS[rounding_mode]
 
 
+@documented(_PARAMETERS)
 def div(input, other, *, rounding_mode=None, out=None):
     """Divide element by element.
 
@@ -34,12 +44,6 @@ def div(input, other, *, rounding_mode=None, out=None):
     rounding_mode : {None, "trunc", "floor"}, optional
         None: true division, floating for integers too. Otherwise quotients are rounded toward zero or
         down, and integers stay integers.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -60,20 +64,14 @@ def div(input, other, *, rounding_mode=None, out=None):
     return function(input, other, out=out)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def div_(input, other, *, rounding_mode=None):
     """In-place version of `div`.
 
     Parameters
     ----------
-    input : Tensor
-        Changed.
     other : Tensor or number
     rounding_mode : {None, "trunc", "floor"}, optional
-
-    Returns
-    -------
-    Tensor
-        `input` itself.
 
     Examples
     --------
@@ -115,6 +113,7 @@ def _scaled(name, form, input, other, alpha, out=None):
     return getattr(operators, f"{name}_scaled{form}")(input, other, alpha=alpha, **options)
 
 
+@documented(_PARAMETERS)
 def add(input, other, *more, alpha=1, out=None):
     """The sum ``input + alpha * other``.
 
@@ -122,14 +121,6 @@ def add(input, other, *more, alpha=1, out=None):
     ----------
     input, other : Tensor or number
         Broadcast against each other.
-    alpha : number, default 1
-        Of a kind that the result has: no bool for numbers, no fraction for integers.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -142,21 +133,13 @@ def add(input, other, *more, alpha=1, out=None):
     return _scaled("add", "", input, other, alpha, out)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def add_(input, other, *more, alpha=1):
     """In-place version of `add`.
 
     Parameters
     ----------
-    input : Tensor
-        Changed.
     other : Tensor or number
-    alpha : number, default 1
-        Of a kind that the result has: no bool for numbers, no fraction for integers.
-
-    Returns
-    -------
-    Tensor
-        `input` itself.
 
     Examples
     --------
@@ -169,6 +152,7 @@ def add_(input, other, *more, alpha=1):
     return _scaled("add", "_", input, other, alpha)
 
 
+@documented(_PARAMETERS)
 def sub(input, other, *more, alpha=1, out=None):
     """The difference ``input - alpha * other``.
 
@@ -176,14 +160,6 @@ def sub(input, other, *more, alpha=1, out=None):
     ----------
     input, other : Tensor or number
         Broadcast against each other.
-    alpha : number, default 1
-        Of a kind that the result has: no bool for numbers, no fraction for integers.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -196,21 +172,13 @@ def sub(input, other, *more, alpha=1, out=None):
     return _scaled("sub", "", input, other, alpha, out)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def sub_(input, other, *more, alpha=1):
     """In-place version of `sub`.
 
     Parameters
     ----------
-    input : Tensor
-        Changed.
     other : Tensor or number
-    alpha : number, default 1
-        Of a kind that the result has: no bool for numbers, no fraction for integers.
-
-    Returns
-    -------
-    Tensor
-        `input` itself.
 
     Examples
     --------
@@ -223,18 +191,13 @@ def sub_(input, other, *more, alpha=1):
     return _scaled("sub", "_", input, other, alpha)
 
 
+@documented(_PARAMETERS)
 def rsub(input, other, *, alpha=1):
     """The difference with its operands swapped: ``other - alpha * input``.
 
     Parameters
     ----------
     input, other : Tensor or number
-    alpha : number, default 1
-        Of a kind that the result has: no bool for numbers, no fraction for integers.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -251,6 +214,7 @@ subtract = sub
 subtract_ = sub_
 
 
+@documented(_PARAMETERS)
 def pow(input, exponent, *, out=None):
     """Each element to a power.
 
@@ -258,12 +222,6 @@ def pow(input, exponent, *, out=None):
     ----------
     input, exponent : Tensor or number
         Broadcast against each other; at least one is a Tensor.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -290,19 +248,13 @@ def _power(input, exponent, suffix):
     return getattr(operators, "pow" + suffix)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def pow_(input, exponent):
     """In-place version of `pow`.
 
     Parameters
     ----------
-    input : Tensor
-        Changed.
     exponent : Tensor or number
-
-    Returns
-    -------
-    Tensor
-        `input` itself.
 
     Examples
     --------
@@ -357,19 +309,13 @@ def clamp(input, min=None, max=None, *, out=None):
     return function(input, *bounds) if out is None else function(input, *bounds, out=out)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def clamp_(input, min=None, max=None):
     """In-place version of `clamp`.
 
     Parameters
     ----------
-    input : Tensor
-        Changed.
     min, max : Tensor or number, optional
-
-    Returns
-    -------
-    Tensor
-        `input` itself.
 
     Examples
     --------
@@ -385,6 +331,7 @@ clip = clamp
 clip_ = clamp_
 
 
+@documented(_PARAMETERS)
 def gelu(input, *, approximate="none"):
     """The Gaussian error linear unit ``x * P(X <= x)``.
 
@@ -393,10 +340,6 @@ def gelu(input, *, approximate="none"):
     input : Tensor
     approximate : {"none", "tanh"}, optional
         The distribution function itself, or its approximation by tanh.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.ranges import arange
 from cygrad._core.dispatch.assign import copy_
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, copy_for, into
 
@@ -59,6 +60,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     return operators.diagonal_backward(input, tuple(shape), offset, first, second)
 
 
+@documented()
 def diag(input, diagonal=0, *, out=None):
     """The diagonal of a matrix, or the matrix with a vector on its diagonal.
 
@@ -68,12 +70,6 @@ def diag(input, diagonal=0, *, out=None):
         Of one or two dimensions.
     diagonal : int, default 0
         Which one: positive above the main one, negative below.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -99,18 +95,14 @@ def diag(input, diagonal=0, *, out=None):
     return into("diag", operators.clone(operators.diagonal(input, diagonal, 0, 1)), out)
 
 
+@documented()
 def diagflat(input, offset=0):
     """The matrix with all elements of a tensor on its diagonal.
 
     Parameters
     ----------
-    input : Tensor
     offset : int, default 0
         Which diagonal: positive above the main one, negative below.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -167,20 +159,16 @@ def _changed(operation, input, src, view):
     return result
 
 
+@documented()
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """A copy with another diagonal.
 
     Parameters
     ----------
-    input : Tensor
     src : Tensor
         Of the shape of ``diagonal(input, offset, dim1, dim2)``.
     offset : int, default 0
     dim1, dim2 : int, default 0 and 1
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -192,19 +180,15 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     return _changed("diagonal_scatter", input, src, lambda x: operators.diagonal(x, offset, dim1, dim2))
 
 
+@documented()
 def select_scatter(input, src, dim, index):
     """A copy with another slice at one index of a dimension.
 
     Parameters
     ----------
-    input : Tensor
     src : Tensor
         Of the shape of ``select(input, dim, index)``.
     dim, index : int
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -216,21 +200,17 @@ def select_scatter(input, src, dim, index):
     return _changed("select_scatter", input, src, lambda x: operators.select(x, dim, index))
 
 
+@documented()
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """A copy with other elements in a slice of a dimension.
 
     Parameters
     ----------
-    input : Tensor
     src : Tensor
         Of the shape of that slice.
     dim : int, default 0
     start, end : int, optional
     step : int, default 1
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -241,20 +221,16 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     return _changed("slice_scatter", input, src, lambda x: operators.slice(x, dim, start, end, step))
 
 
+@documented()
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """A copy with other elements in the part that sizes and strides describe.
 
     Parameters
     ----------
-    input : Tensor
     src : Tensor
         Of shape `size`.
     size, stride : sequence of int
     storage_offset : int, optional
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------

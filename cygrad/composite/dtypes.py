@@ -7,10 +7,13 @@ from cygrad._core.arrays.placement import device as Device
 from cygrad._core.arrays.placement import is_meta_place, refuse
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.tensor_metadata import placed
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["METHODS", "can_cast", "is_complex", "is_floating_point", "is_tensor", "numel", "result_type"]
+
+_RETURNED = "bool"
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
 # Name of the classes of old that `type` still understands and returns.
@@ -132,16 +135,13 @@ def as_type(self, dtype=None, non_blocking=False):
     return _converted(self, dtype)
 
 
+@documented()
 def type_as(self, other):
     """The tensor in the dtype of another one: a method of Tensor.
 
     Parameters
     ----------
     other : Tensor
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -152,6 +152,7 @@ def type_as(self, other):
     return _converted(self, as_tensor_argument("type_as", "other", other).dtype)
 
 
+@documented()
 def cpu(self, memory_format=None):
     """The tensor itself, which is on the CPU: a method of Tensor.
 
@@ -159,10 +160,6 @@ def cpu(self, memory_format=None):
     ----------
     memory_format : memory_format, optional
         As for `to`.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -328,16 +325,13 @@ def can_cast(from_, to):
     return _category(_plain_dtype(from_)) <= _category(_plain_dtype(to))
 
 
+@documented(returns=_RETURNED)
 def is_tensor(obj):
     """Whether an object is a Tensor.
 
     Parameters
     ----------
     obj : object
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -354,16 +348,9 @@ def _checked(input, operation):
     return input
 
 
+@documented(returns=_RETURNED)
 def is_floating_point(input):
     """Whether the dtype is one of real floating numbers.
-
-    Parameters
-    ----------
-    input : Tensor
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -374,16 +361,9 @@ def is_floating_point(input):
     return _checked(input, "is_floating_point").dtype.is_floating_point
 
 
+@documented(returns=_RETURNED)
 def is_complex(input):
     """Whether the dtype is one of complex numbers.
-
-    Parameters
-    ----------
-    input : Tensor
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -394,12 +374,9 @@ def is_complex(input):
     return _checked(input, "is_complex").dtype.is_complex
 
 
+@documented()
 def numel(input):
     """The number of elements.
-
-    Parameters
-    ----------
-    input : Tensor
 
     Returns
     -------

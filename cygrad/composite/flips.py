@@ -1,12 +1,17 @@
 """Tensors turned and flattened."""
 
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["adjoint", "fliplr", "flipud", "ravel", "rot90"]
+
+_RETURNED = "Tensor\n    A copy."
+
 METHODS = __all__
 
 
+@documented(returns=_RETURNED)
 def rot90(input, k=1, dims=(0, 1)):
     """A tensor turned by quarters of a circle in a plane of two dimensions.
 
@@ -17,11 +22,6 @@ def rot90(input, k=1, dims=(0, 1)):
     k : int, default 1
         How often; from the first of `dims` towards the second if positive.
     dims : sequence of two int, default (0, 1)
-
-    Returns
-    -------
-    Tensor
-        A copy.
 
     Raises
     ------
@@ -58,6 +58,7 @@ def rot90(input, k=1, dims=(0, 1)):
     return operators.flip(operators.transpose(input, first, second), (second,))
 
 
+@documented(returns=_RETURNED)
 def fliplr(input):
     """The columns in reverse order: dimension 1.
 
@@ -65,11 +66,6 @@ def fliplr(input):
     ----------
     input : Tensor
         Of at least two dimensions.
-
-    Returns
-    -------
-    Tensor
-        A copy.
 
     Raises
     ------
@@ -88,6 +84,7 @@ def fliplr(input):
     return operators.flip(input, (1,))
 
 
+@documented(returns=_RETURNED)
 def flipud(input):
     """The rows in reverse order: dimension 0.
 
@@ -95,11 +92,6 @@ def flipud(input):
     ----------
     input : Tensor
         Of at least one dimension.
-
-    Returns
-    -------
-    Tensor
-        A copy.
 
     Raises
     ------
@@ -118,16 +110,9 @@ def flipud(input):
     return operators.flip(input, (0,))
 
 
+@documented()
 def ravel(input):
     """All elements as a vector, without a copy where possible.
-
-    Parameters
-    ----------
-    input : Tensor
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------

@@ -1,13 +1,16 @@
 """Grids of coordinates: every combination of the elements of vectors."""
 
 import itertools
+import math
 
 from cygrad._core.arrays.dtype import int64
-from cygrad._core.creation.creation import tensor
+from cygrad._core.creation.factories import empty
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["cartesian_prod", "combinations", "meshgrid", "vander"]
+
+_AT_ONCE = 1 << 14          # places, between two chances for an interrupt
 
 
 def _vectors(operation, tensors, most):
@@ -133,10 +136,24 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError(f"combinations: r must not be negative (got {r}).")
     if r == 0:
         return operators.clone(operators.slice(input, 0, 0, 0, 1))
+    places = _places_of_combinations(input.shape[0], r, with_replacement)
+    return operators.reshape(operators.index_select(input, 0, places.reshape(-1)), tuple(places.shape))
+
+
+def _places_of_combinations(size, r, with_replacement):
+    """One combination in each row. Memory is asked for before the first is made, and an interrupt ends it."""
+    among = size + r - 1 if with_replacement and size else size
+    if min(r, among - r) > 64:
+        raise RuntimeError(f"combinations: too many for 64-bit arithmetic (got {r} of {size} elements).")
+    count = math.comb(among, r)
+    if count >= 1 << 63:
+        raise RuntimeError(f"combinations: too many for 64-bit arithmetic (got {count} of {size} elements).")
+    places = empty((count, r), dtype=int64)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    places = list(choose(range(input.shape[0]), r))
-    indices = tensor(places, dtype=int64).reshape(-1)
-    return operators.reshape(operators.index_select(input, 0, indices), (len(places), r))
+    chosen, memory = itertools.chain.from_iterable(choose(range(size), r)), places.numpy().reshape(-1)
+    for start in range(0, memory.size, _AT_ONCE):
+        memory[start:start + _AT_ONCE] = list(itertools.islice(chosen, _AT_ONCE))
+    return places
 
 
 def vander(x, N=None, increasing=False):

@@ -5,10 +5,13 @@ from cygrad._core.creation.factories import ones_like, zeros
 from cygrad._core.creation.ranges import arange
 from cygrad._core.dispatch.indexing import index_put
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into, refuse_shared_memory
 
 __all__ = ["index_copy", "index_fill", "masked_scatter", "put", "repeat_interleave", "take"]
+
+_MOST = (1 << 63) - 1
 
 
 def wrapped(operation, input, dim):
@@ -29,23 +32,17 @@ def check_vector(operation, index):
 
 # ---- along a dimension, by a vector of indices
 
+@documented()
 def index_copy(input, dim, index, source, *, out=None):
     """A copy with other slices at the indices of a dimension.
 
     Parameters
     ----------
-    input : Tensor
     dim : int
     index : Tensor
         A vector of integers; where one occurs twice, the last slice stays.
     source : Tensor
         The slices, of the type of `input`.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -85,21 +82,17 @@ def _put_along(rows, dim, places, values):
     return operators.contiguous(operators.movedim(turned, (0,), (dim,)))
 
 
+@documented()
 def index_fill(input, dim, index, value):
     """A copy with one value in the slices at the indices of a dimension.
 
     Parameters
     ----------
-    input : Tensor
     dim : int
     index : Tensor
         A vector of integers; negative ones count from the end.
     value : number or Tensor
         A Tensor has no dimensions.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -165,22 +158,18 @@ def _check_flat(operation, index):
         raise RuntimeError(f"{operation}: index must be int64 (got {index.dtype}).")
 
 
+@documented()
 def put(input, index, source, accumulate=False):
     """A copy with other elements at places of the flattened tensor.
 
     Parameters
     ----------
-    input : Tensor
     index : Tensor
         int64; negative ones count from the end.
     source : Tensor
         Of the type of `input`, one element for each of `index`.
     accumulate : bool, default False
         Whether the elements are added. Otherwise the last one stays where an index occurs twice.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -255,6 +244,7 @@ def masked_scatter(input, mask, source):
     return operators.where(mask, operators.reshape(values, shape), input)
 
 
+@documented()
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element, or slice along a dimension, several times in a row.
 
@@ -268,10 +258,6 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
         Of the flattened tensor by default.
     output_size : int, optional
         Size of the result along the dimension; accepted and checked.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -322,6 +308,8 @@ def _repeated_indices(repeats, output_size):
                     f"{tuple(repeats.shape)}).")
     if repeats.numel() and int(operators.amin(repeats)) < 0:
         raise RuntimeError("repeat_interleave: repeats must not be negative.")
+    if repeats.numel() and int(operators.amax(repeats)) > _MOST // repeats.numel() and sum(repeats.tolist()) > _MOST:
+        raise RuntimeError("repeat_interleave: repeats has a sum that is too large for 64-bit arithmetic.")
     ends = operators.cumsum(repeats.detach(), 0)
     total = int(operators.select(ends, 0, -1)) if ends.numel() else 0
     if output_size is not None and output_size != total:

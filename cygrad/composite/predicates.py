@@ -4,13 +4,17 @@ from cygrad._core.arrays.dtype import bool as boolean
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full_like
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["conj_physical", "fill", "is_conj", "is_inference", "is_neg", "is_nonzero", "is_same_size", "is_signed",
            "resolve_conj", "resolve_neg"]
 
+_RETURNED = "bool"
 
+
+@documented(returns=_RETURNED)
 def is_nonzero(input):
     """Whether the only element is not zero.
 
@@ -18,10 +22,6 @@ def is_nonzero(input):
     ----------
     input : Tensor
         Of one element.
-
-    Returns
-    -------
-    bool
 
     Raises
     ------
@@ -39,16 +39,13 @@ def is_nonzero(input):
     return bool(input.item())
 
 
+@documented(returns=_RETURNED)
 def is_same_size(input, other):
     """Whether two tensors have one shape.
 
     Parameters
     ----------
     input, other : Tensor
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -60,16 +57,9 @@ def is_same_size(input, other):
         "is_same_size", "other", other).shape
 
 
+@documented(returns=_RETURNED)
 def is_signed(input):
     """Whether the type of the elements has negative numbers.
-
-    Parameters
-    ----------
-    input : Tensor
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -81,16 +71,9 @@ def is_signed(input):
     return name not in ("bool", "uint8")
 
 
+@documented(returns=_RETURNED)
 def is_inference(input):
     """Whether a tensor was made in inference mode.
-
-    Parameters
-    ----------
-    input : Tensor
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -101,16 +84,9 @@ def is_inference(input):
     return as_tensor_argument("is_inference", "input", input).is_inference()
 
 
+@documented(returns=_RETURNED)
 def is_conj(input):
     """Whether the elements are still to be conjugated: never, conjugates are computed at once.
-
-    Parameters
-    ----------
-    input : Tensor
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -122,16 +98,9 @@ def is_conj(input):
     return False
 
 
+@documented(returns=_RETURNED)
 def is_neg(input):
     """Whether the elements are still to be negated: never, negatives are computed at once.
-
-    Parameters
-    ----------
-    input : Tensor
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -143,16 +112,9 @@ def is_neg(input):
     return False
 
 
+@documented()
 def resolve_conj(input):
     """The tensor itself: conjugates are computed at once.
-
-    Parameters
-    ----------
-    input : Tensor
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -163,16 +125,9 @@ def resolve_conj(input):
     return as_tensor_argument("resolve_conj", "input", input)
 
 
+@documented()
 def resolve_neg(input):
     """The tensor itself: negatives are computed at once.
-
-    Parameters
-    ----------
-    input : Tensor
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -183,14 +138,9 @@ def resolve_neg(input):
     return as_tensor_argument("resolve_neg", "input", input)
 
 
+@documented()
 def conj_physical(input, *, out=None):
     """The complex conjugates, in memory of their own.
-
-    Parameters
-    ----------
-    input : Tensor
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -207,18 +157,14 @@ def conj_physical(input, *, out=None):
     return into("conj_physical", operators.conj(input) if input.is_complex() else operators.clone(input), out)
 
 
+@documented()
 def fill(input, value):
     """A tensor of one value, of the shape and type of another.
 
     Parameters
     ----------
-    input : Tensor
     value : number or Tensor
         A Tensor has no dimensions.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------

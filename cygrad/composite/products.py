@@ -3,11 +3,17 @@
 from math import prod
 
 from cygrad._core.graph.early_forms import factors_first
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 from cygrad.composite.shapes import broadcast_shapes
 
 __all__ = ["addbmm", "addmv", "addr", "baddbmm", "chain_matmul", "cross", "inner", "kron", "tensordot"]
+
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "beta, alpha": "number, default 1\n    With beta 0 `input` is not looked at: its nan do not matter.",
+}
 
 
 # ---- beta * input + alpha * product
@@ -42,6 +48,7 @@ def _combined(operation, input, product, beta, alpha, out):
     return into(operation, operators.add(input if beta == 1 else operators.mul(input, beta), scaled), out)
 
 
+@documented(_PARAMETERS)
 def addmv(input, mat, vec, *more, beta=1, alpha=1, out=None):
     """A matrix times a vector, added: ``beta * input + alpha * (mat @ vec)``.
 
@@ -51,14 +58,6 @@ def addmv(input, mat, vec, *more, beta=1, alpha=1, out=None):
         Of a shape that broadcasts to that of the product.
     mat, vec : Tensor
         Of shape (n, m) and (m,).
-    beta, alpha : number, default 1
-        With beta 0 `input` is not looked at: its nan do not matter.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -77,6 +76,7 @@ def addmv(input, mat, vec, *more, beta=1, alpha=1, out=None):
     return _combined("addmv", input, operators.mv(mat, vec), beta, alpha, out)
 
 
+@documented(_PARAMETERS)
 def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
     """The outer product of two vectors, added: ``beta * input + alpha * outer(vec1, vec2)``.
 
@@ -86,14 +86,6 @@ def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
         Of a shape that broadcasts to that of the product.
     vec1, vec2 : Tensor
         Vectors.
-    beta, alpha : number, default 1
-        With beta 0 `input` is not looked at: its nan do not matter.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -113,6 +105,7 @@ def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
     return _combined("addr", input, operators.outer(vec1, vec2), beta, alpha, out)
 
 
+@documented(_PARAMETERS)
 def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     """Products of batches of matrices, added: ``beta * input + alpha * (batch1 @ batch2)``.
 
@@ -122,14 +115,6 @@ def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
         Of a shape that broadcasts to that of the product.
     batch1, batch2 : Tensor
         Of shape (b, n, m) and (b, m, p).
-    beta, alpha : number, default 1
-        With beta 0 `input` is not looked at: its nan do not matter.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -148,6 +133,7 @@ def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     return _combined("baddbmm", input, operators.bmm(batch1, batch2), beta, alpha, out)
 
 
+@documented(_PARAMETERS)
 def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     """The sum of products of batches of matrices, added: ``beta * input + alpha * (batch1 @ batch2).sum(0)``.
 
@@ -157,14 +143,6 @@ def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
         Of a shape that broadcasts to that of the sum.
     batch1, batch2 : Tensor
         Of shape (b, n, m) and (b, m, p).
-    beta, alpha : number, default 1
-        With beta 0 `input` is not looked at: its nan do not matter.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -186,6 +164,7 @@ def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
 
 # ---- chains and contractions
 
+@documented(_PARAMETERS)
 def chain_matmul(*matrices, out=None):
     """The product of several matrices, in the order that costs least.
 
@@ -193,12 +172,6 @@ def chain_matmul(*matrices, out=None):
     ----------
     *matrices : Tensor
         Of two dimensions.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -374,6 +347,7 @@ def kron(input, other, *, out=None):
     return into("kron", operators.reshape(operators.mul(left, right), shape), out)
 
 
+@documented(_PARAMETERS)
 def cross(input, other, dim=None, *, out=None):
     """The cross product of vectors of three elements.
 
@@ -383,12 +357,6 @@ def cross(input, other, dim=None, *, out=None):
         Broadcast against each other.
     dim : int, optional
         The dimension of the vectors, of size 3; the first such dimension by default.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------

@@ -3,10 +3,23 @@
 from collections import namedtuple
 
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 
 __all__ = ["aminmax", "max", "min", "norm", "std", "std_mean", "var", "var_mean"]
+
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "input": "Tensor\n    Real.",
+    "keepdim": "bool, default False\n    Keep the reduced dimension with size 1.",
+    "dim": "int or Tensor, optional\n    Dimension to reduce. A Tensor here is taken for `other`.",
+    "out": "Tensor or tuple of Tensor, optional\n    Written to instead.",
+    "unbiased": "bool, optional\n    True is ``correction=1``, False is ``correction=0``.",
+    "correction": "number, optional\n    Subtracted from the number of elements in the divisor; default 1.",
+}
+_RETURNED = "Tensor\n    nan where the divisor is zero."
+
 METHODS = ["aminmax", "max", "min", "norm", "std", "var"]
 
 Max = namedtuple("max", ["values", "indices"])
@@ -40,21 +53,14 @@ def _extremum(name, input, dim, keepdim, other, out):
 
 
 @spelled
+@documented(_PARAMETERS)
 def max(input, dim=None, keepdim=False, *, other=None, out=None):
     """The largest element: of all, along a dimension, or of two tensors.
 
     Parameters
     ----------
-    input : Tensor
-        Real.
-    dim : int or Tensor, optional
-        Dimension to reduce. A Tensor here is taken for `other`.
-    keepdim : bool, default False
-        Keep the reduced dimension with size 1.
     other : Tensor, optional
         Compare with this one element by element, like `maximum`.
-    out : Tensor or tuple of Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -82,21 +88,14 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
 
 
 @spelled
+@documented(_PARAMETERS)
 def min(input, dim=None, keepdim=False, *, other=None, out=None):
     """The smallest element: of all, along a dimension, or of two tensors.
 
     Parameters
     ----------
-    input : Tensor
-        Real.
-    dim : int or Tensor, optional
-        Dimension to reduce. A Tensor here is taken for `other`.
-    keepdim : bool, default False
-        Keep the reduced dimension with size 1.
     other : Tensor, optional
         Compare with this one element by element, like `minimum`.
-    out : Tensor or tuple of Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -120,17 +119,14 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
 
 
 @spelled
+@documented(_PARAMETERS)
 def aminmax(input, *, dim=None, keepdim=False, out=None):
     """Smallest and largest element.
 
     Parameters
     ----------
-    input : Tensor
-        Real.
     dim : int, optional
         Dimension to reduce; default all.
-    keepdim : bool, default False
-        Keep the reduced dimension with size 1.
     out : tuple of Tensor, optional
         Written to instead.
 
@@ -168,6 +164,7 @@ def _spread_arguments(operation, dim, unbiased, correction):
 
 
 @spelled
+@documented(_PARAMETERS, returns=_RETURNED)
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """The variance.
 
@@ -177,19 +174,10 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
         Floating or complex.
     dim : int or tuple of int, optional
         Dimensions to reduce; default all. A bool here is taken for `unbiased`.
-    unbiased : bool, optional
-        True is ``correction=1``, False is ``correction=0``.
     keepdim : bool, default False
         Keep reduced dimensions with size 1.
-    correction : number, optional
-        Subtracted from the number of elements in the divisor; default 1.
     out : Tensor, optional
         Written to instead.
-
-    Returns
-    -------
-    Tensor
-        nan where the divisor is zero.
 
     Examples
     --------
@@ -202,6 +190,7 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 
 
 @spelled
+@documented(_PARAMETERS, returns=_RETURNED)
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """The standard deviation.
 
@@ -211,19 +200,10 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
         Floating or complex.
     dim : int or tuple of int, optional
         Dimensions to reduce; default all. A bool here is taken for `unbiased`.
-    unbiased : bool, optional
-        True is ``correction=1``, False is ``correction=0``.
     keepdim : bool, default False
         Keep reduced dimensions with size 1.
-    correction : number, optional
-        Subtracted from the number of elements in the divisor; default 1.
     out : Tensor, optional
         Written to instead.
-
-    Returns
-    -------
-    Tensor
-        nan where the divisor is zero.
 
     Examples
     --------

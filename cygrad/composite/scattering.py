@@ -3,11 +3,17 @@
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full_like, ones_like, zeros
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.indexing import check_vector, wrapped
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["index_reduce", "scatter", "scatter_reduce"]
+
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "index": "Tensor\n    Positions along `dim`, int64; not larger than `src` and, in other dimensions, `input`.",
+}
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
@@ -28,22 +34,18 @@ def _identity(reduce, dtype):
     return low if reduce == "amax" else high
 
 
+@documented(_PARAMETERS)
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
     """A copy in which the elements of another tensor are reduced into the places that an index names.
 
     Parameters
     ----------
-    input : Tensor
     dim : int
-    index : Tensor
-        Positions along `dim`, int64; not larger than `src` and, in other dimensions, `input`.
     src : Tensor
         Of the type of `input`.
     reduce : {"sum", "prod", "mean", "amax", "amin"}
     include_self : bool, default True
         Whether the elements of `input` are reduced, too. Those that no index names stay in any case.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -100,12 +102,12 @@ def _mean(total, dim, index, include_self):
     return operators.floor_divide(total, operators.cast(counts, total.dtype))
 
 
+@documented(_PARAMETERS)
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
     """A copy in which slices of another tensor are reduced into those at the indices of a dimension.
 
     Parameters
     ----------
-    input : Tensor
     dim : int
     index : Tensor
         A vector of integers.
@@ -114,12 +116,6 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     reduce : {"prod", "mean", "amax", "amin"}
     include_self : bool, default True
         Whether the elements of `input` are reduced, too.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -148,21 +144,17 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     return into("index_reduce", result, out)
 
 
+@documented(_PARAMETERS)
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     """A copy with other values at places along a dimension that an index names.
 
     Parameters
     ----------
-    input : Tensor
     dim : int
-    index : Tensor
-        Positions along `dim`, int64; not larger than `src` and, in other dimensions, `input`.
     src : Tensor or number
         What is written; a number may be given as `value`.
     reduce : {"add", "multiply"}, optional
         Whether it is added or multiplied instead; see also `scatter_reduce`.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------

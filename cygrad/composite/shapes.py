@@ -9,29 +9,29 @@ from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
 
 __all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "complex", "expand_as", "imag", "real",
            "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
            "unsafe_split_with_sizes", "view_as"]
+
+_RETURNED = "Tensor\n    A view."
+
 METHODS = ["chunk", "expand_as", "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk",
            "unsafe_split", "unsafe_split_with_sizes", "view_as"]
 
 
 # ---- like another tensor
 
+@documented(returns=_RETURNED)
 def expand_as(input, other):
     """The tensor expanded to the shape of another one, without a copy.
 
     Parameters
     ----------
     input, other : Tensor
-
-    Returns
-    -------
-    Tensor
-        A view.
 
     Examples
     --------
@@ -43,6 +43,7 @@ def expand_as(input, other):
     return operators.expand(input, tuple(as_tensor_argument("expand_as", "other", other).shape))
 
 
+@documented(returns=_RETURNED)
 def view_as(input, other):
     """The same memory in the shape of another tensor.
 
@@ -50,11 +51,6 @@ def view_as(input, other):
     ----------
     input, other : Tensor
         Of the same number of elements.
-
-    Returns
-    -------
-    Tensor
-        A view.
 
     Examples
     --------
@@ -66,6 +62,7 @@ def view_as(input, other):
     return operators.view(input, tuple(as_tensor_argument("view_as", "other", other).shape))
 
 
+@documented()
 def reshape_as(input, other):
     """The elements in the shape of another tensor, without a copy where possible.
 
@@ -73,10 +70,6 @@ def reshape_as(input, other):
     ----------
     input, other : Tensor
         Of the same number of elements.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -159,18 +152,14 @@ def broadcast_tensors(*tensors):
     return tuple(operators.expand(tensor, shape) for tensor in tensors)
 
 
+@documented()
 def tile(input, *dims):
     """Repeat a tensor like tiles.
 
     Parameters
     ----------
-    input : Tensor
     *dims : int or tuple of int
         How often along each dimension, the last ones if there are fewer than dimensions.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -416,12 +405,9 @@ def complex(real, imag, *, out=None):
 complex.__doc__ = operators.complex.__doc__
 
 
+@documented()
 def real(input):
     """The real parts.
-
-    Parameters
-    ----------
-    input : Tensor
 
     Returns
     -------
@@ -437,6 +423,7 @@ def real(input):
     return operators.real_view(input) if as_tensor_argument("real", "input", input).is_complex() else input
 
 
+@documented(returns=_RETURNED)
 def imag(input):
     """The imaginary parts.
 
@@ -444,11 +431,6 @@ def imag(input):
     ----------
     input : Tensor
         Complex.
-
-    Returns
-    -------
-    Tensor
-        A view.
 
     Raises
     ------

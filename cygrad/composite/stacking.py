@@ -2,11 +2,15 @@
 
 from cygrad._core.creation.factories import zeros
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "column_stack", "dsplit", "dstack", "hsplit",
            "hstack", "row_stack", "tensor_split", "vsplit", "vstack"]
+
+_RETURNED = "tuple of Tensor\n    Views."
+
 METHODS = ["dsplit", "hsplit", "tensor_split", "vsplit"]
 
 
@@ -116,18 +120,13 @@ def _listed(operation, tensors, function):
     return [function(as_tensor_argument(operation, "tensors", tensor)) for tensor in tensors]
 
 
+@documented()
 def hstack(tensors, *, out=None):
     """Tensors joined column by column: along dimension 1, vectors along 0.
 
     Parameters
     ----------
     tensors : sequence of Tensor
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -139,18 +138,13 @@ def hstack(tensors, *, out=None):
     return _joined("hstack", tensors, 0 if tensors and tensors[0].ndim == 1 else 1, out)
 
 
+@documented()
 def vstack(tensors, *, out=None):
     """Tensors joined row by row: along dimension 0, vectors being rows.
 
     Parameters
     ----------
     tensors : sequence of Tensor
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -165,18 +159,13 @@ def vstack(tensors, *, out=None):
 row_stack = vstack
 
 
+@documented()
 def dstack(tensors, *, out=None):
     """Tensors joined in depth: along dimension 2.
 
     Parameters
     ----------
     tensors : sequence of Tensor
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -188,18 +177,13 @@ def dstack(tensors, *, out=None):
     return _joined("dstack", _listed("dstack", tensors, _at_least_three), 2, out)
 
 
+@documented()
 def column_stack(tensors, *, out=None):
     """Tensors joined along dimension 1, vectors and numbers being columns.
 
     Parameters
     ----------
     tensors : sequence of Tensor
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -255,21 +239,16 @@ def block_diag(*tensors):
 
 # ---- apart
 
+@documented(returns=_RETURNED)
 def tensor_split(input, indices_or_sections, dim=0):
     """Split a tensor into a number of parts, or at positions.
 
     Parameters
     ----------
-    input : Tensor
     indices_or_sections : int, sequence of int, or Tensor
         The number of parts, of which the first may be larger by one; or where to cut. A Tensor of int64 means its
         elements.
     dim : int, default 0
-
-    Returns
-    -------
-    tuple of Tensor
-        Views.
 
     Raises
     ------
@@ -331,6 +310,7 @@ def _even_split(operation, input, where, dim, least):
     return _split(operation, input, where, dim)
 
 
+@documented(returns=_RETURNED)
 def hsplit(input, indices_or_sections):
     """Split by columns: along dimension 1, a vector along 0.
 
@@ -340,11 +320,6 @@ def hsplit(input, indices_or_sections):
         Of at least one dimension.
     indices_or_sections : int or sequence of int
         The number of equal parts, or where to cut.
-
-    Returns
-    -------
-    tuple of Tensor
-        Views.
 
     Raises
     ------
@@ -361,6 +336,7 @@ def hsplit(input, indices_or_sections):
     return _even_split("hsplit", input, indices_or_sections, dim, 1)
 
 
+@documented(returns=_RETURNED)
 def vsplit(input, indices_or_sections):
     """Split by rows: along dimension 0.
 
@@ -370,11 +346,6 @@ def vsplit(input, indices_or_sections):
         Of at least two dimensions.
     indices_or_sections : int or sequence of int
         The number of equal parts, or where to cut.
-
-    Returns
-    -------
-    tuple of Tensor
-        Views.
 
     Raises
     ------
@@ -390,6 +361,7 @@ def vsplit(input, indices_or_sections):
     return _even_split("vsplit", input, indices_or_sections, 0, 2)
 
 
+@documented(returns=_RETURNED)
 def dsplit(input, indices_or_sections):
     """Split in depth: along dimension 2.
 
@@ -399,11 +371,6 @@ def dsplit(input, indices_or_sections):
         Of at least three dimensions.
     indices_or_sections : int or sequence of int
         The number of equal parts, or where to cut.
-
-    Returns
-    -------
-    tuple of Tensor
-        Views.
 
     Raises
     ------

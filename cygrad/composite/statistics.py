@@ -5,11 +5,19 @@ from collections import namedtuple
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.creation import tensor
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 
 __all__ = ["corrcoef", "count_nonzero", "cov", "median", "msort", "nanmean", "nanmedian", "nanquantile", "nansum",
            "quantile"]
+
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "input": "Tensor\n    Real.",
+    "keepdim": "bool, default False\n    Keep the reduced dimension with size 1.",
+}
+
 METHODS = __all__
 
 Median = namedtuple("median", ["values", "indices"])
@@ -20,21 +28,18 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 # ---- without nan
 
 @spelled
+@documented(_PARAMETERS)
 def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """Sum of the elements that are not nan, along some dimensions.
 
     Parameters
     ----------
-    input : Tensor
-        Real.
     dim : int or sequence of int, optional
         Dimensions to reduce; all if not given.
     keepdim : bool, default False
         Keep the reduced dimensions with size 1.
     dtype : dtype, optional
         Type of the result.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -145,17 +150,14 @@ def _median(operation, kind, input, dim, keepdim, out):
 
 
 @spelled
+@documented(_PARAMETERS)
 def median(input, dim=None, keepdim=False, *, out=None):
     """The median: of all elements, or along a dimension.
 
     Parameters
     ----------
-    input : Tensor
-        Real.
     dim : int, optional
         Dimension to reduce.
-    keepdim : bool, default False
-        Keep the reduced dimension with size 1.
     out : tuple of Tensor, optional
         Written to instead; a single one without `dim`.
 
@@ -182,17 +184,14 @@ def median(input, dim=None, keepdim=False, *, out=None):
 
 
 @spelled
+@documented(_PARAMETERS)
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
     """The median of the elements that are not nan: of all, or along a dimension.
 
     Parameters
     ----------
-    input : Tensor
-        Real.
     dim : int, optional
         Dimension to reduce.
-    keepdim : bool, default False
-        Keep the reduced dimension with size 1.
     out : tuple of Tensor, optional
         Written to instead; a single one without `dim`.
 
@@ -210,19 +209,9 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
     return _median("nanmedian", NanMedian, input, dim, keepdim, out)
 
 
+@documented(_PARAMETERS)
 def msort(input, *, out=None):
     """The elements in order along the first dimension.
-
-    Parameters
-    ----------
-    input : Tensor
-        Real.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -305,6 +294,7 @@ def _interpolated(ordered, q, interpolation, ignore_nan):
 
 
 @spelled
+@documented(_PARAMETERS)
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Quantiles of the elements, along a dimension or of all.
 
@@ -316,12 +306,8 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
         In [0, 1]; a vector asks for several.
     dim : int, optional
         Dimension to reduce; all if not given.
-    keepdim : bool, default False
-        Keep the reduced dimension with size 1.
     interpolation : {"linear", "lower", "higher", "midpoint", "nearest"}
         What is taken between two elements.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -343,6 +329,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
 
 
 @spelled
+@documented(_PARAMETERS)
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Quantiles of the elements that are not nan, along a dimension or of all.
 
@@ -354,12 +341,8 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
         In [0, 1]; a vector asks for several.
     dim : int, optional
         Dimension to reduce; all if not given.
-    keepdim : bool, default False
-        Keep the reduced dimension with size 1.
     interpolation : {"linear", "lower", "higher", "midpoint", "nearest"}
         What is taken between two elements.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------

@@ -5,9 +5,19 @@ from math import pi
 from cygrad._core.arrays.dtype import get_default_dtype
 from cygrad._core.creation.factories import ones
 from cygrad._core.creation.ranges import arange
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
+
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "periodic": "bool, default True\n"
+                "    Whether the window is meant to be repeated; N is the length then, else one less.",
+    "dtype": "dtype, optional\n    Floating.",
+    "layout, device": "optional\n    Accepted and without effect.",
+}
+_RETURNED = "Tensor\n    A vector."
 
 
 def _window(operation, length, periodic, dtype, requires_grad, function):
@@ -36,24 +46,14 @@ def _cosines(coefficients):
     return function
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
     """Hann's window: ``(1 - cos(2 pi n / N)) / 2``.
 
     Parameters
     ----------
     window_length : int
-    periodic : bool, default True
-        Whether the window is meant to be repeated; N is the length then, else one less.
-    dtype : dtype, optional
-        Floating.
-    layout, device : optional
-        Accepted and without effect.
     requires_grad : bool, default False
-
-    Returns
-    -------
-    Tensor
-        A vector.
 
     Examples
     --------
@@ -64,6 +64,7 @@ def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device
     return _window("hann_window", window_length, periodic, dtype, requires_grad, _cosines((0.5, -0.5)))
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None,
                    requires_grad=False):
     """Hamming's window: ``alpha - beta * cos(2 pi n / N)``.
@@ -71,19 +72,8 @@ def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype
     Parameters
     ----------
     window_length : int
-    periodic : bool, default True
-        Whether the window is meant to be repeated; N is the length then, else one less.
     alpha, beta : float, default 0.54 and 0.46
-    dtype : dtype, optional
-        Floating.
-    layout, device : optional
-        Accepted and without effect.
     requires_grad : bool, default False
-
-    Returns
-    -------
-    Tensor
-        A vector.
 
     Examples
     --------
@@ -94,24 +84,14 @@ def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype
     return _window("hamming_window", window_length, periodic, dtype, requires_grad, _cosines((alpha, -beta)))
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
     """Blackman's window: ``0.42 - 0.5 * cos(2 pi n / N) + 0.08 * cos(4 pi n / N)``.
 
     Parameters
     ----------
     window_length : int
-    periodic : bool, default True
-        Whether the window is meant to be repeated; N is the length then, else one less.
-    dtype : dtype, optional
-        Floating.
-    layout, device : optional
-        Accepted and without effect.
     requires_grad : bool, default False
-
-    Returns
-    -------
-    Tensor
-        A vector.
 
     Examples
     --------
@@ -122,24 +102,14 @@ def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, de
     return _window("blackman_window", window_length, periodic, dtype, requires_grad, _cosines((0.42, -0.5, 0.08)))
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
     """Bartlett's window, a triangle: ``1 - abs(2 n / N - 1)``.
 
     Parameters
     ----------
     window_length : int
-    periodic : bool, default True
-        Whether the window is meant to be repeated; N is the length then, else one less.
-    dtype : dtype, optional
-        Floating.
-    layout, device : optional
-        Accepted and without effect.
     requires_grad : bool, default False
-
-    Returns
-    -------
-    Tensor
-        A vector.
 
     Examples
     --------
@@ -151,6 +121,7 @@ def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, de
                    lambda n, last: operators.rsub(operators.abs(operators.sub(operators.mul(n, 2 / last), 1)), 1))
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None,
                   requires_grad=False):
     """Kaiser's window: ``i0(beta * sqrt(1 - (2 n / N - 1)**2)) / i0(beta)``.
@@ -158,20 +129,9 @@ def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout
     Parameters
     ----------
     window_length : int
-    periodic : bool, default True
-        Whether the window is meant to be repeated; N is the length then, else one less.
     beta : float, default 12
         How narrow it is.
-    dtype : dtype, optional
-        Floating.
-    layout, device : optional
-        Accepted and without effect.
     requires_grad : bool, default False
-
-    Returns
-    -------
-    Tensor
-        A vector.
 
     Examples
     --------

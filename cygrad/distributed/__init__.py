@@ -23,12 +23,7 @@ from cygrad.distributed.collectives import (
 from cygrad.distributed.errors import DistBackendError, DistError
 from cygrad.distributed.fixed_tree import tree_all_reduce
 from cygrad.distributed.future import Future
-from cygrad.distributed.objects import (
-    all_gather_object,
-    broadcast_object_list,
-    gather_object,
-    scatter_object_list,
-)
+from cygrad.distributed.objects import all_gather_object, broadcast_object_list, gather_object, scatter_object_list
 from cygrad.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from cygrad.distributed.reduce_op import ReduceOp
 from cygrad.distributed.work import Work

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from cygrad.distributed.memory import alike, array_of, arrays_of, reading, writing, written_back
+from cygrad._core.table.docstrings import documented
+from cygrad.distributed.memory import alike, array_of, arrays_of, dtype_text, reading, widening, writing, written_back
 from cygrad.distributed.reduce_op import ReduceOp, mpi_name
 from cygrad.distributed.work import written
 from cygrad.distributed.world import own_group
@@ -14,7 +15,12 @@ __all__ = [
     "gather", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
 ]
 
+# What parameters of these functions mean.
+_PARAMETERS = {"group, async_op": "optional\n    See `barrier`."}
+_RETURNED = "Work or None"
 
+
+@documented(_PARAMETERS, returns=_RETURNED)
 def barrier(group=None, async_op=False, device_ids=None):
     """
     Wait until all ranks have come here.
@@ -28,10 +34,6 @@ def barrier(group=None, async_op=False, device_ids=None):
         touched before the handle's ``wait()`` has returned.
     device_ids : optional
         Accepted for programs that pass it.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("barrier", group)
     return group and group.run("barrier", _barrier(group), async_op)
@@ -41,6 +43,7 @@ def _barrier(group):
     yield group.comm.Ibarrier()
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     """
     Give all ranks the elements that one of them has.
@@ -51,14 +54,8 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
         Read on one rank and written on the others; strided ones by a contiguous copy, as in all collectives.
     src : int, optional
         The rank in the world that has them, 0 if None.
-    group, async_op : optional
-        See `barrier`.
     group_src : int, optional
         The same as a rank in the group.
-
-    Returns
-    -------
-    Work or None
 
     Examples
     --------
@@ -86,6 +83,7 @@ def _broadcast(group, tensor, root):
     return written(tensor)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=None):
     """
     Sum tensors over the ranks, element by element; all get the result.
@@ -96,14 +94,8 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=No
         Its elements are replaced.
     op : ReduceOp, default ReduceOp.SUM
         Or another way than a sum.
-    group, async_op : optional
-        See `barrier`.
     detail : str or callable, optional
         What it is about, for messages.
-
-    Returns
-    -------
-    Work or None
 
     Examples
     --------
@@ -114,13 +106,15 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=No
     >>> distributed.destroy_process_group()
     """
     group = own_group("all_reduce", group)
-    return group and group.run("all_reduce", _all_reduce(group, tensor, op), async_op, detail, (tensor, op))
+    return group and group.run("all_reduce", _all_reduce(group, "all_reduce", tensor, None, op), async_op, detail,
+                               (tensor, op))
 
 
-def _all_reduce(group, tensor, op):
-    array = array_of("all_reduce", tensor)
-    name = mpi_name("all_reduce", op, array.dtype)
-    memory = writing("all_reduce", array, keep=True)
+@widening
+def _all_reduce(group, operation, tensor, same, op):
+    array = array_of(operation, tensor)
+    name = mpi_name(operation, op, array.dtype)
+    memory = writing(operation, array, keep=True)
     yield group.comm.Iallreduce(group.in_place, memory, group.mpi and getattr(group.mpi, name))
     _averaged(group, op, memory)
     written_back(array, memory)
@@ -132,6 +126,7 @@ def _averaged(group, op, memory):
         np.divide(memory, group.size(), out=memory)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
     """
     Sum tensors over the ranks; one rank gets the result, the others keep what they have.
@@ -145,32 +140,30 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
         See `all_reduce`.
     group_dst : int, optional
         The same as a rank in the group.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("reduce", group)
     if group is None:
         return None
     root = group.rank_of("reduce", dst, group_dst)
-    return group.run("reduce", _reduce(group, tensor, op, root), async_op, None, (tensor, op, root))
+    return group.run("reduce", _reduce(group, "reduce", tensor, None, op, root), async_op, None, (tensor, op, root))
 
 
-def _reduce(group, tensor, op, root):
-    array = array_of("reduce", tensor)
-    name = mpi_name("reduce", op, array.dtype)
+@widening
+def _reduce(group, operation, tensor, same, op, root):
+    array = array_of(operation, tensor)
+    name = mpi_name(operation, op, array.dtype)
     operation = group.mpi and getattr(group.mpi, name)
     if group.own_rank != root:
         yield group.comm.Ireduce(reading(array), None, operation, root)
         return [tensor]
-    memory = writing("reduce", array, keep=True)
+    memory = writing(operation, array, keep=True)
     yield group.comm.Ireduce(group.in_place, memory, operation, root)
     _averaged(group, op, memory)
     written_back(array, memory)
     return written(tensor)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def all_gather(tensor_list, tensor, group=None, async_op=False):
     """
     Collect the tensors of all ranks on all ranks.
@@ -181,12 +174,6 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
         Where to: one for each rank, all like `tensor`.
     tensor : Tensor
         What this rank gives.
-    group, async_op : optional
-        See `barrier`.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("all_gather", group)
     return group and group.run("all_gather", _all_gather(group, tensor_list, tensor), async_op, None, (tensor,))
@@ -207,6 +194,7 @@ def _handed_out(memory, targets, outputs):
     return written(*outputs)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
     """
     Collect the tensors of all ranks on all ranks, in one tensor.
@@ -217,12 +205,6 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
         Where to: the tensors one after the other along the first dimension, or along a new one before it.
     input_tensor : Tensor
         What this rank gives.
-    group, async_op : optional
-        See `barrier`.
-
-    Returns
-    -------
-    Work or None
 
     Examples
     --------
@@ -243,9 +225,9 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
 def _parts_fit(operation, group, whole, part, names):
     """Raise unless the one is as many times the other as there are ranks."""
     shapes = [(group.size(), *part.shape), (group.size() * part.shape[0], *part.shape[1:]) if part.ndim else None]
-    if whole.dtype != part.dtype or whole.shape not in shapes:
+    if dtype_text(whole) != dtype_text(part) or whole.shape not in shapes:
         raise ValueError(f"{operation}: {names[0]} must be {group.size()} times {names[1]}, of the same dtype (got "
-                         f"{whole.dtype} of shape {whole.shape} and {part.dtype} of shape {part.shape}).")
+                         f"{dtype_text(whole)} of shape {whole.shape} and {dtype_text(part)} of shape {part.shape}).")
 
 
 def _all_gather_into(group, output, tensor):
@@ -257,6 +239,7 @@ def _all_gather_into(group, output, tensor):
     return written(output)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
     """
     Collect the tensors of all ranks on one rank.
@@ -269,14 +252,8 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         Where to, on that rank only: one for each rank, all like `tensor`.
     dst : int, optional
         That rank, in the world; 0 if None.
-    group, async_op : optional
-        See `barrier`.
     group_dst : int, optional
         The same as a rank in the group.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("gather", group)
     if group is None:
@@ -304,6 +281,7 @@ def _gather(group, tensor, outputs, root):
     return _handed_out(memory, targets, outputs)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
     """
     Give each rank one of the tensors that one rank has.
@@ -316,14 +294,8 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         On that rank only: one for each rank, all like `tensor`.
     src : int, optional
         That rank, in the world; 0 if None.
-    group, async_op : optional
-        See `barrier`.
     group_src : int, optional
         The same as a rank in the group.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("scatter", group)
     if group is None:
@@ -339,12 +311,13 @@ def _scatter(group, tensor, inputs, root):
     if group.own_rank == root:
         parts = arrays_of("scatter", inputs, group.size(), "scatter_list")
         alike("scatter", [array, *parts])
-        parts = np.stack(parts)
+        parts = np.ascontiguousarray(np.stack(parts))
     yield group.comm.Iscatter(parts, memory, root)
     written_back(array, memory)
     return written(tensor)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
     """
     Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its place.
@@ -357,22 +330,19 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
         One for each rank, all like `output`.
     op, group, async_op : optional
         See `all_reduce`.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("reduce_scatter", group)
-    return group and group.run("reduce_scatter", _reduce_scatter(group, output, input_list, op), async_op, None,
-                               (output, op))
+    return group and group.run("reduce_scatter", _reduce_scatter(group, "reduce_scatter", output, input_list, op),
+                               async_op, None, (output, op))
 
 
-def _reduce_scatter(group, output, inputs, op, operation="reduce_scatter"):
+@widening
+def _reduce_scatter(group, operation, output, inputs, op):
     target = array_of(operation, output)
     if isinstance(inputs, (list, tuple)):
         parts = arrays_of(operation, inputs, group.size(), "input_list")
         alike(operation, [target, *parts])
-        parts = np.stack(parts)
+        parts = np.ascontiguousarray(np.stack(parts))
     else:
         parts = reading(array_of(operation, inputs))
         _parts_fit(operation, group, parts, target, ("input", "output"))
@@ -384,6 +354,7 @@ def _reduce_scatter(group, output, inputs, op, operation="reduce_scatter"):
     return written(output)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """
     Sum the tensors of all ranks; each rank gets its part of the sum.
@@ -396,20 +367,17 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
         The parts of all ranks one after the other along the first dimension, or along a new one before it.
     op, group, async_op : optional
         See `all_reduce`.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("reduce_scatter_tensor", group)
     if group is None:
         return None
     if isinstance(input, (list, tuple)):
         raise TypeError("reduce_scatter_tensor: input must be one Tensor (got a list). Use reduce_scatter.")
-    return group.run("reduce_scatter_tensor", _reduce_scatter(group, output, input, op, "reduce_scatter_tensor"),
+    return group.run("reduce_scatter_tensor", _reduce_scatter(group, "reduce_scatter_tensor", output, input, op),
                      async_op, None, (input, op))
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
     """
     Give each rank the tensor at its place in the list, and collect what the others give to this one.
@@ -420,12 +388,6 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
         Where to: what rank *i* gives comes to place *i*. Sizes may differ.
     input_tensor_list : list of Tensor
         One for each rank.
-    group, async_op : optional
-        See `barrier`.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("all_to_all", group)
     return group and group.run("all_to_all", _all_to_all(group, output_tensor_list, input_tensor_list), async_op)
@@ -443,6 +405,7 @@ def _all_to_all(group, outputs, inputs):
     return _handed_out(parts, targets, outputs)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """
     Cut a tensor into parts along its first dimension, give one to each rank, and join what the others give.
@@ -451,15 +414,8 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     ----------
     output : Tensor
         Where to.
-    input : Tensor
     output_split_sizes, input_split_sizes : list of int, optional
         Sizes of the parts along the first dimension; equal ones if None.
-    group, async_op : optional
-        See `barrier`.
-
-    Returns
-    -------
-    Work or None
     """
     group = own_group("all_to_all_single", group)
     return group and group.run(
@@ -474,6 +430,8 @@ def split_sizes(shape, sizes, n, name):
             raise ValueError(f"all_to_all_single: the first dimension of {name} must be divisible by the number of "
                              f"ranks (got shape {tuple(shape)}, expected a multiple of {n}). Pass {name}_split_sizes.")
         return [length // n] * n
+    if not isinstance(sizes, (list, tuple)) or not all(type(size) is int for size in sizes):
+        raise TypeError(f"all_to_all_single: {name}_split_sizes must be a list of int (got {sizes!r}).")
     if len(sizes) != n or sum(sizes) != length or min(sizes) < 0:
         raise ValueError(f"all_to_all_single: {name}_split_sizes must have a size for each rank, which add up to the "
                          f"first dimension (got {list(sizes)}, expected {n} of sum {length}).")
@@ -482,9 +440,10 @@ def split_sizes(shape, sizes, n, name):
 
 def _all_to_all_single(group, output, input, output_sizes, input_sizes):
     target, array = array_of("all_to_all_single", output), array_of("all_to_all_single", input)
-    if target.dtype != array.dtype or target.shape[1:] != array.shape[1:]:
+    if dtype_text(target) != dtype_text(array) or target.shape[1:] != array.shape[1:]:
         raise ValueError(f"all_to_all_single: output and input must be alike but for the first dimension (got "
-                         f"{target.dtype} of shape {target.shape} and {array.dtype} of shape {array.shape}).")
+                         f"{dtype_text(target)} of shape {target.shape} and {dtype_text(array)} of shape "
+                         f"{array.shape}).")
     row = math.prod(array.shape[1:])
     coming = [row * size for size in split_sizes(target.shape, output_sizes, group.size(), "output")]
     going = [row * size for size in split_sizes(array.shape, input_sizes, group.size(), "input")]

@@ -8,7 +8,9 @@ to the next.
 
 import numpy as np
 
-from cygrad.distributed.memory import array_of, writing, written_back
+from cygrad import from_numpy
+from cygrad._core.creation.access import numpy_view
+from cygrad.distributed.memory import SHORT, array_of, tensor_over, widening, writing, written_back
 from cygrad.distributed.work import written
 from cygrad.distributed.world import own_group
 
@@ -25,8 +27,9 @@ def tree_all_reduce(tensor, group=None, async_op=False, *, form=None, factor=Non
         Its elements are replaced.
     group, async_op : optional
         See `barrier`.
-    form : (callable, callable), optional
-        Makes of elements what travels, and elements of that; the sum is computed with elements.
+    form : dtype, optional
+        A short one, as which elements travel; the sum is computed with elements as they are, or float32 for short
+        ones.
     factor : float, optional
         What the sum is multiplied by.
     detail : str or callable, optional
@@ -37,8 +40,9 @@ def tree_all_reduce(tensor, group=None, async_op=False, *, form=None, factor=Non
     Work or None
     """
     group = own_group("tree_all_reduce", group)
-    return group and group.run("tree_all_reduce", _steps(group, tensor, form, factor), async_op, detail, (tensor,),
-                              True)
+    form = form or getattr(tensor, "dtype", None)
+    return group and group.run("tree_all_reduce", _steps(group, "tree_all_reduce", tensor, None, form, factor),
+                               async_op, detail, (tensor,), True)
 
 
 def add_up(rows):
@@ -51,13 +55,19 @@ def add_up(rows):
     return rows[0]
 
 
-def _steps(group, tensor, form, factor):
-    array = array_of("tree_all_reduce", tensor)
+@widening
+def _steps(group, operation, tensor, same, form, factor):
+    array = array_of(operation, tensor)
     if array.dtype.kind == "b":
         raise TypeError("tree_all_reduce: booleans have no sum (got a tensor of dtype bool). Use all_reduce.")
-    memory = writing("tree_all_reduce", array, keep=True)
-    encode, decode = form or (lambda part: part, lambda part: part)
+    memory = writing(operation, array, keep=True)
     elements, n = memory.reshape(-1), group.size()
+
+    def encode(part):
+        return array_of(operation, from_numpy(part).to(form)) if form in SHORT else part
+
+    def decode(part):
+        return numpy_view(tensor_over(part, form).to(tensor.dtype)) if form in SHORT else part
     if n > 1:
         counts = [elements.size // n + (rank < elements.size % n) for rank in range(n)]
         own = counts[group.own_rank]

@@ -1,7 +1,9 @@
 """Gradients that travel together."""
 
+import numpy as np
+
 import cygrad
-from cygrad._core.creation.access import numpy_view
+from cygrad.distributed.memory import SHORT, array_of
 
 __all__ = ["GradBucket", "distribute"]
 
@@ -32,8 +34,17 @@ class GradBucket:
             size = parameter.numel()
             self.views.append(self.flat[start:start + size].view(tuple(parameter.shape)))
             start += size
-        self.array = numpy_view(self.flat)
-        self.arrays = [numpy_view(view) for view in self.views]
+        self.array = array_of("GradBucket", self.flat)
+        self.arrays = [array_of("GradBucket", view) for view in self.views]
+
+    def put(self, place, grad, factor):
+        """Copy a gradient to its place, times a factor."""
+        if self.flat.dtype in SHORT:
+            cygrad.mul(grad.detach(), factor, out=self.views[place])
+        elif factor == 1:
+            self.arrays[place][...] = array_of("GradBucket", grad)
+        else:
+            np.multiply(array_of("GradBucket", grad), factor, out=self.arrays[place])
 
     def index(self):
         """Its place in the order of communication, from 0."""
@@ -60,7 +71,7 @@ class GradBucket:
         if tuple(buffer.shape) != tuple(self.flat.shape):
             raise ValueError(f"set_buffer: the buffer must have the size of the bucket (got shape "
                              f"{tuple(buffer.shape)}, expected {tuple(self.flat.shape)}).")
-        self.array[...] = numpy_view(buffer)
+        self.array[...] = array_of("set_buffer", buffer.to(self.flat.dtype))
 
     def told(self):
         """What it is, for messages."""

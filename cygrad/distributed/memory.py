@@ -1,18 +1,69 @@
 """Tensors as the memory that MPI reads and writes."""
 
+import functools
+
 import numpy as np
 
+import cygrad
 from cygrad import Tensor
-from cygrad._core.creation.access import numpy_view
+from cygrad._core.creation.access import numpy_view, seen_as
+from cygrad.distributed.work import written
 
-__all__ = ["alike", "array_of", "arrays_of", "check_writable", "reading", "writing", "written_back"]
+__all__ = ["SHORT", "alike", "array_of", "arrays_of", "check_writable", "dtype_text", "reading", "tensor_over",
+           "widening", "writing", "written_back"]
+
+# Numbers that MPI cannot add: the integers as which they travel (NumPy's dtype knows what they stand for), and the
+# dtype in which they are added.
+SHORT = {short: (bits, np.dtype(bits.name, metadata={"stands for": short.name}), wide)
+         for short, bits, wide in ((cygrad.float16, cygrad.uint16, cygrad.float32),
+                                   (cygrad.bfloat16, cygrad.uint16, cygrad.float32),
+                                   (cygrad.complex32, cygrad.uint32, cygrad.complex64))}
 
 
 def array_of(operation, tensor):
-    """A NumPy array over the memory of a tensor, whatever its strides."""
+    """A NumPy array over the memory of a tensor, whatever its strides; of short floats, as integers of their size."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{operation}: expected a Tensor (got {type(tensor).__name__}).")
-    return numpy_view(tensor)
+    if tensor.dtype not in SHORT:
+        return numpy_view(tensor)
+    bits, named, _ = SHORT[tensor.dtype]
+    return numpy_view(seen_as(tensor, bits)).view(named)
+
+
+def tensor_over(array, dtype):
+    """A tensor over the memory of an array that `array_of` could have given for it."""
+    tensor = cygrad.from_numpy(array)
+    return seen_as(tensor, dtype) if dtype in SHORT else tensor
+
+
+def dtype_text(array):
+    """The dtype of a tensor that `array_of` has given the array for."""
+    return (array.dtype.metadata or {}).get("stands for", array.dtype.name)
+
+
+def widening(steps):
+    """
+    Steps that reduce: for short floats, in float32 or complex64, with results that are rounded once.
+
+    Parameters
+    ----------
+    steps : generator function
+        Of the group, the operation's name, the tensor for the result, that with the data (or a list of them, or None
+        if it is the same), and what else there is.
+    """
+    @functools.wraps(steps)
+    def run(group, operation, output, inputs, *rest):
+        given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+        if not isinstance(output, Tensor) or output.dtype not in SHORT or not all(
+                one is None or (isinstance(one, Tensor) and one.dtype is output.dtype) for one in given):
+            return (yield from steps(group, operation, output, inputs, *rest))
+        check_writable(operation, array_of(operation, output))
+        wide = [output, *given]
+        wide = [one if one is None else one.detach().to(SHORT[output.dtype][2]) for one in wide]
+        yield from steps(group, operation, wide[0], wide[1:] if given is inputs else wide[1], *rest)
+        array_of(operation, output)[...] = array_of(operation, wide[0].to(output.dtype))
+        return written(output)
+    return run
 
 
 def arrays_of(operation, tensors, size, name, written=False):
@@ -30,9 +81,9 @@ def arrays_of(operation, tensors, size, name, written=False):
 def alike(operation, arrays):
     """Raise unless all arrays have the shape and dtype of the first."""
     for array in arrays[1:]:
-        if array.shape != arrays[0].shape or array.dtype != arrays[0].dtype:
-            raise ValueError(f"{operation}: tensors must be identical in size and dtype (got {array.dtype} of shape "
-                             f"{array.shape}, expected {arrays[0].dtype} of shape {arrays[0].shape}).")
+        if array.shape != arrays[0].shape or dtype_text(array) != dtype_text(arrays[0]):
+            raise ValueError(f"{operation}: tensors must be identical in size and dtype (got {dtype_text(array)} of "
+                             f"shape {array.shape}, expected {dtype_text(arrays[0])} of shape {arrays[0].shape}).")
 
 
 def reading(array):

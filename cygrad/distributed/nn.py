@@ -6,10 +6,11 @@ backward, in the order that their forward had. Derivatives of any order. Tensors
 """
 
 import cygrad
+from cygrad._core.table.docstrings import documented
 from cygrad.autograd import Function
 from cygrad.distributed import collectives, point_to_point
 from cygrad.distributed.reduce_op import ReduceOp
-from cygrad.distributed.world import member
+from cygrad.distributed.world import inside
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "recv", "reduce",
            "reduce_scatter", "scatter", "send"]
@@ -17,12 +18,19 @@ __all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broad
 LINEAR = (ReduceOp.SUM, ReduceOp.AVG)
 
 
-def _group(operation, group):
-    found = member(group)
-    if found is None:
-        raise ValueError(f"{operation}: this process is not in the group (got GroupMember.NON_GROUP_MEMBER). Call it "
-                         "on members only.")
-    return found
+def _group(operation, group, *tensors):
+    """The group that is meant; what is passed must be tensors."""
+    for tensor in tensors:
+        if not isinstance(tensor, cygrad.Tensor):
+            raise TypeError(f"{operation}: expected a Tensor (got {type(tensor).__name__}).")
+    return inside(operation, group)
+
+
+def _listed(operation, name, tensors):
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{operation}: {name} must be a list with a tensor for each rank (got "
+                        f"{type(tensors).__name__}).")
+    return tensors
 
 
 class _AllReduce(Function):
@@ -40,6 +48,7 @@ class _AllReduce(Function):
         return _AllReduce.apply(grad, ctx.op, ctx.group), None, None
 
 
+@documented()
 def all_reduce(tensor, op=ReduceOp.SUM, group=None):
     """
     Sum tensors over the ranks, element by element; all get the result.
@@ -50,10 +59,6 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None):
     op : ReduceOp, default ReduceOp.SUM
         Or AVG; the product, the maximum and the minimum are those of all tensors gathered, which takes more memory.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -66,7 +71,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None):
     tensor([3., 3.])
     >>> distributed.destroy_process_group()
     """
-    group = _group("all_reduce", group)
+    group = _group("all_reduce", group, tensor)
     if op in LINEAR:
         return _AllReduce.apply(tensor, op, group)
     together = cygrad.stack(all_gather(tensor, group))
@@ -108,6 +113,7 @@ class _Reduce(Function):
         return _Broadcast.apply(grad, ctx.dst, ctx.group), None, None, None
 
 
+@documented()
 def broadcast(tensor, src=0, group=None):
     """
     Give all ranks the elements that one of them has; the gradient on that rank is the sum of all.
@@ -119,14 +125,11 @@ def broadcast(tensor, src=0, group=None):
     src : int, default 0
         The rank in the world.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
     """
-    return _Broadcast.apply(tensor, src, _group("broadcast", group))
+    return _Broadcast.apply(tensor, src, _group("broadcast", group, tensor))
 
 
+@documented()
 def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
     """
     Sum tensors on one rank; the others get zeros.
@@ -139,14 +142,10 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
     op : ReduceOp, default ReduceOp.SUM
         Or AVG.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
     """
     if op not in LINEAR:
         raise ValueError(f"reduce: only sums and averages have a derivative here (got {op}). Use all_reduce.")
-    return _Reduce.apply(tensor, dst, op, _group("reduce", group))
+    return _Reduce.apply(tensor, dst, op, _group("reduce", group, tensor))
 
 
 class _AllToAll(Function):
@@ -180,10 +179,12 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None):
     -------
     tuple of Tensor
     """
-    group = _group("all_to_all", group)
+    group = _group("all_to_all", group, *_listed("all_to_all", "output_tensor_list", output_tensor_list),
+                   *_listed("all_to_all", "input_tensor_list", input_tensor_list))
     return _AllToAll.apply(group, [tuple(tensor.shape) for tensor in output_tensor_list], *input_tensor_list)
 
 
+@documented()
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None):
     """
     Cut a tensor into parts along its first dimension, give one to each rank, and join what the others give.
@@ -192,16 +193,11 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     ----------
     output : Tensor
         Says by its shape what comes; it is not written to.
-    input : Tensor
     output_split_sizes, input_split_sizes : list of int, optional
         Sizes of the parts; equal ones if None.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
     """
-    group = _group("all_to_all_single", group)
+    group = _group("all_to_all_single", group, output, input)
     parts = [tensor.split(collectives.split_sizes(tensor.shape, sizes, group.size(), name)) for tensor, sizes, name in
              ((output, output_split_sizes, "output"), (input, input_split_sizes, "input"))]
     return cygrad.cat(all_to_all(*parts, group))
@@ -230,7 +226,7 @@ def all_gather(tensor, group=None):
     (tensor([1., 1.]),)
     >>> distributed.destroy_process_group()
     """
-    return _AllGather.apply(tensor, _group("all_gather", group)).unbind(0)
+    return _AllGather.apply(tensor, _group("all_gather", group, tensor)).unbind(0)
 
 
 class _AllGather(Function):
@@ -264,6 +260,7 @@ class _ReduceScatter(Function):
         return _AllGather.apply(grad, ctx.group), None, None
 
 
+@documented()
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
     """
     Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its place.
@@ -277,14 +274,11 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
     op : ReduceOp, default ReduceOp.SUM
         Or AVG.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
     """
     if op not in LINEAR:
         raise ValueError(f"reduce_scatter: only sums and averages have a derivative here (got {op}). Use all_to_all.")
-    return _ReduceScatter.apply(cygrad.stack(list(input_list)), op, _group("reduce_scatter", group))
+    group = _group("reduce_scatter", group, *_listed("reduce_scatter", "input_list", input_list))
+    return _ReduceScatter.apply(cygrad.stack(list(input_list)), op, group)
 
 
 def gather(tensor, dst=0, group=None):
@@ -304,7 +298,7 @@ def gather(tensor, dst=0, group=None):
     tuple of Tensor
         Zeros on the other ranks.
     """
-    group = _group("gather", group)
+    group = _group("gather", group, tensor)
     target = group.rank_of("gather", dst)
     none = tensor.reshape(-1)[:0]
     inputs = [tensor if rank == target else none for rank in range(group.size())]
@@ -313,6 +307,7 @@ def gather(tensor, dst=0, group=None):
     return results if group.own_rank == target else tuple(cygrad.zeros_like(tensor) + part.sum() for part in results)
 
 
+@documented()
 def scatter(tensors, src=0, group=None):
     """
     Give each rank one of the tensors that one rank has.
@@ -324,12 +319,11 @@ def scatter(tensors, src=0, group=None):
     src : int, default 0
         The rank in the world.
     group : ProcessGroup, optional
-
-    Returns
-    -------
-    Tensor
     """
-    group = _group("scatter", group)
+    group = _group("scatter", group, *_listed("scatter", "tensors", tensors))
+    if len(tensors) != group.size():
+        raise ValueError(f"scatter: tensors must have one for each rank (got {len(tensors)}, expected "
+                         f"{group.size()}).")
     source = group.rank_of("scatter", src)
     own = group.own_rank == source
     inputs = list(tensors) if own else [tensor.reshape(-1)[:0] for tensor in tensors]
@@ -385,7 +379,7 @@ def send(tensor, dst, group=None, tag=0):
         Zero, without dimensions. Backward from here waits for the gradient, so add it to the loss, or call its
         ``backward()``.
     """
-    return _Send.apply(tensor, dst, _group("send", group), tag)
+    return _Send.apply(tensor, dst, _group("send", group, tensor), tag)
 
 
 def recv(like, src, group=None, tag=0):
@@ -406,5 +400,6 @@ def recv(like, src, group=None, tag=0):
     Tensor
         It requires grad.
     """
+    group = _group("recv", group, like)
     token = cygrad.zeros((), dtype=like.dtype, requires_grad=True)
-    return _Recv.apply(token, like, src, _group("recv", group), tag)
+    return _Recv.apply(token, like, src, group, tag)

@@ -37,6 +37,8 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     >>> distributed.destroy_process_group()
     """
     group = own_group("broadcast_object_list", group)
+    if not isinstance(object_list, list):
+        raise TypeError(f"broadcast_object_list: expected a list (got {type(object_list).__name__}).")
     if group is not None:
         root = group.rank_of("broadcast_object_list", src or 0, group_src)
         group.run("broadcast_object_list", _broadcast(group, object_list, root), facts=(root, len(object_list)),
@@ -78,8 +80,9 @@ def all_gather_object(object_list, obj, group=None):
 
 
 def _check_places(operation, object_list, group):
-    if len(object_list) != group.size():
-        raise ValueError(f"{operation}: there must be a place for each rank (got {len(object_list)}, expected "
+    if not isinstance(object_list, list) or len(object_list) != group.size():
+        got = len(object_list) if isinstance(object_list, list) else type(object_list).__name__
+        raise ValueError(f"{operation}: there must be a list with a place for each rank (got {got}, expected "
                          f"{group.size()}).")
 
 

@@ -4,9 +4,9 @@ from copy import deepcopy
 
 import numpy as np
 
-from cygrad import Tensor, enable_grad, from_numpy
-from cygrad._core.creation.access import numpy_view
+from cygrad import Tensor, enable_grad
 from cygrad.distributed.algorithms.join import Join, Joinable, JoinHook
+from cygrad.distributed.memory import array_of, tensor_over
 from cygrad.distributed.objects import gather_object
 from cygrad.distributed.work import written
 from cygrad.distributed.world import member
@@ -217,22 +217,22 @@ class _Message:
         self.parameters = [parameter for share in shares for parameter in share]
         self.own = set(shares[self.group.own_rank])
         sizes = [parameter.numel() for parameter in self.parameters]
-        self.memory = np.empty(sum(sizes), numpy_view(self.parameters[0]).dtype)
+        self.memory = np.empty(sum(sizes), array_of("step", self.parameters[0]).dtype)
         self.parts = [part.reshape(tuple(parameter.shape)) for part, parameter in
                       zip(np.split(self.memory, np.cumsum(sizes)[:-1]), self.parameters, strict=True)]
         if self.as_views:
             for part, parameter in zip(self.parts, self.parameters, strict=True):
-                part[...] = numpy_view(parameter)
-                parameter.data = from_numpy(part)
+                part[...] = array_of("step", parameter)
+                parameter.data = tensor_over(part, parameter.dtype)
 
     def steps(self):
         """Collect them: the steps of a Work."""
         pairs = [] if self.as_views else list(zip(self.parts, self.parameters, strict=True))
         for part, parameter in pairs:
             if parameter in self.own:
-                part[...] = numpy_view(parameter)
+                part[...] = array_of("step", parameter)
         yield self.group.comm.Iallgatherv(self.group.in_place, [self.memory, self.counts])
         for part, parameter in pairs:
             if parameter not in self.own:
-                numpy_view(parameter)[...] = part
+                array_of("step", parameter)[...] = part
         written(*self.parameters)

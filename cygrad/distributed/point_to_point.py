@@ -164,4 +164,6 @@ def batch_isend_irecv(p2p_op_list):
     -------
     list of Work
     """
+    if not isinstance(p2p_op_list, (list, tuple)) or not all(isinstance(one, P2POp) for one in p2p_op_list):
+        raise TypeError(f"batch_isend_irecv: expected a list of P2POp (got {p2p_op_list!r:.100}).")
     return [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]

@@ -5,13 +5,13 @@ import functools
 import numpy as np
 
 from cygrad import Tensor, from_numpy
-from cygrad._core.creation.access import numpy_view
 from cygrad._core.engine.final_callbacks import queue_callback
 from cygrad._core.engine.plan_inspection import running
 from cygrad.autograd import Function
 from cygrad.distributed.collectives import all_reduce
 from cygrad.distributed.fixed_tree import tree_all_reduce
 from cygrad.distributed.grad_bucket import distribute
+from cygrad.distributed.memory import array_of
 from cygrad.distributed.objects import broadcast_object_list
 from cygrad.distributed.reduce_op import ReduceOp
 from cygrad.distributed.work import written
@@ -176,15 +176,10 @@ class Reducer:
     def fill(self, number, parameter):
         """Put a gradient into its bucket, and start what is full."""
         bucket, place = self.places[number]
-        target, grad = bucket.arrays[place], parameter.grad
-        if grad is None:
-            target[...] = 0
+        if parameter.grad is None:
+            bucket.arrays[place][...] = 0
         else:
-            source = numpy_view(grad)
-            if self.hook is None:
-                np.multiply(source, 1 / self.divisor, out=target)
-            else:
-                target[...] = source
+            bucket.put(place, parameter.grad, 1 / self.divisor if self.hook is None else 1)
         bucket.pending -= 1
         if bucket.pending == 0 and bucket.number == self.started:
             self.start()
@@ -247,7 +242,7 @@ class Reducer:
         if grad is None:
             parameter.grad = view if self.as_views else view.clone()
         elif not self.as_views:
-            np.copyto(numpy_view(grad), bucket.arrays[place])
+            np.copyto(array_of("GradBucket", grad), bucket.arrays[place])
             written(grad)
         elif grad.data_ptr() != view.data_ptr():
             parameter.grad = view

@@ -68,7 +68,7 @@ class ProcessGroup:
         """A rank in the group, given as one of the world or, if that is None, of the group."""
         given = global_rank if group_rank is None else group_rank
         known = self.ranks if group_rank is None else range(len(self.ranks))
-        if isinstance(given, bool) or given not in known:
+        if isinstance(given, bool) or not isinstance(given, int) or given not in known:
             raise ValueError(f"{operation}: there is no such rank in {self.name} (got {given!r}, expected one of "
                              f"{list(known)}).")
         return self.ranks.index(given) if group_rank is None else given
@@ -263,6 +263,15 @@ def member(group):
     return group
 
 
+def inside(operation, group):
+    """The group that is meant, which this process must be in."""
+    found = member(group)
+    if found is None:
+        raise ValueError(f"{operation}: this process is not in the group (got GroupMember.NON_GROUP_MEMBER). Call it "
+                         "on members only.")
+    return found
+
+
 def own_group(operation, group):
     """The group that is meant; None, with a warning, if this process is not in it."""
     found = member(group)
@@ -299,7 +308,10 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
     >>> distributed.destroy_process_group()
     """
     world = member(None)
-    ranks = list(range(world.size())) if ranks is None else sorted(ranks)
+    ranks = list(range(world.size())) if ranks is None else ranks
+    if not isinstance(ranks, (list, tuple, range, set)) or not all(type(rank) is int for rank in ranks):
+        raise TypeError(f"new_group: ranks must be a list of int (got {ranks!r}).")
+    ranks = sorted(ranks)
     if not ranks or len(set(ranks)) < len(ranks) or not set(ranks) <= set(world.ranks):
         raise ValueError(f"new_group: ranks must be different ranks of the world (got {ranks}, expected some of 0 to "
                          f"{world.size() - 1}).")
@@ -354,23 +366,21 @@ def get_world_size(group=None):
 
 def get_backend(group=None):
     """What carries communication: "mpi"."""
-    if member(group) is None:
-        raise ValueError("get_backend: this process is not in the group (got a group of other ranks). Ask a rank of "
-                         "it.")
+    inside("get_backend", group)
     return "mpi"
 
 
 def get_process_group_ranks(group=None):
     """The members of a group, by their ranks in the world."""
-    return list(member(group).ranks)
+    return list(inside("get_process_group_ranks", group).ranks)
 
 
 def get_group_rank(group, global_rank):
     """The rank in a group of a rank in the world."""
-    return member(group).rank_of("get_group_rank", global_rank)
+    return inside("get_group_rank", group).rank_of("get_group_rank", global_rank)
 
 
 def get_global_rank(group, group_rank):
     """The rank in the world of a rank in a group."""
-    found = member(group)
+    found = inside("get_global_rank", group)
     return found.ranks[found.rank_of("get_global_rank", None, group_rank)]

@@ -7,13 +7,30 @@ They are linear, and their derivatives are transforms; so derivatives of every o
 import sys
 
 from cygrad.composite.out_forms import all_spelled
-from cygrad.fft import helper, n_d, one_d, two_d
+from cygrad.fft import helper, transforms
 from cygrad.fft import stft as short_time
 from cygrad.fft.helper import fftfreq, fftshift, ifftshift, rfftfreq
-from cygrad.fft.n_d import fftn, hfftn, ifftn, ihfftn, irfftn, rfftn
-from cygrad.fft.one_d import fft, hfft, ifft, ihfft, irfft, rfft
 from cygrad.fft.stft import istft, stft
-from cygrad.fft.two_d import fft2, hfft2, ifft2, ihfft2, irfft2, rfft2
+from cygrad.fft.transforms import (
+    fft,
+    fft2,
+    fftn,
+    hfft,
+    hfft2,
+    hfftn,
+    ifft,
+    ifft2,
+    ifftn,
+    ihfft,
+    ihfft2,
+    ihfftn,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
+)
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
@@ -24,6 +41,7 @@ globals().update(all_spelled({name: globals()[name] for name in __all__}))
 # Of the package's namespace, and methods of Tensor.
 FUNCTIONS = {"stft": stft, "istft": istft}
 METHODS = FUNCTIONS
-# Pickles of version 0.1 name functions by these modules.
-sys.modules.update({f"{__name__}.{former}": module for former, module in {
-    "blocks": n_d, "frames": short_time, "frequencies": helper, "lines": one_d, "planes": two_d}.items()})
+# Pickles of earlier versions name functions by these modules.
+sys.modules.update({f"{__name__}.{former}": transforms for former in (
+    "blocks", "lines", "n_d", "one_d", "planes", "two_d")})
+sys.modules.update({f"{__name__}.frames": short_time, f"{__name__}.frequencies": helper})

@@ -3,10 +3,21 @@
 from cygrad._core.arrays.dtype import get_default_dtype
 from cygrad._core.creation.ranges import arange
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "n": "int\n    Length of the transform.",
+    "d": "float, default 1.0\n    Distance of two samples.",
+    "dtype": "dtype, optional\n    Floating or complex; by default the default dtype.",
+    "layout, device": "optional\n    Taken and ignored: all Tensors are strided, on the CPU.",
+    "requires_grad": "bool, default False\n    Of the result.",
+    "dim": "int or tuple of int, optional\n    All dimensions by default.",
+}
 
 
 def _frequencies(operation, numbers, n, d, dtype, requires_grad, out):
@@ -19,23 +30,9 @@ def _frequencies(operation, numbers, n, d, dtype, requires_grad, out):
     return found.requires_grad_() if requires_grad else found
 
 
+@documented(_PARAMETERS)
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     """The frequencies of the entries of `fft`: 0, 1, ..., then the negative ones, over ``n * d``.
-
-    Parameters
-    ----------
-    n : int
-        Length of the transform.
-    d : float, default 1.0
-        Distance of two samples.
-    out : Tensor, optional
-        Written to instead.
-    dtype : dtype, optional
-        Floating or complex; by default the default dtype.
-    layout, device : optional
-        Taken and ignored: all Tensors are strided, on the CPU.
-    requires_grad : bool, default False
-        Of the result.
 
     Returns
     -------
@@ -57,23 +54,9 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, require
     return _frequencies("fftfreq", numbers, n, d, dtype, requires_grad, out)
 
 
+@documented(_PARAMETERS)
 def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     """The frequencies of the entries of `rfft`: 0, 1, ..., n // 2, over ``n * d``.
-
-    Parameters
-    ----------
-    n : int
-        Length of the transform.
-    d : float, default 1.0
-        Distance of two samples.
-    out : Tensor, optional
-        Written to instead.
-    dtype : dtype, optional
-        Floating or complex; by default the default dtype.
-    layout, device : optional
-        Taken and ignored: all Tensors are strided, on the CPU.
-    requires_grad : bool, default False
-        Of the result.
 
     Returns
     -------
@@ -107,14 +90,9 @@ def _shifted(operation, input, dim, shift):
     return operators.roll(input, tuple(shift(input.shape[k]) for k in dims), dims)
 
 
+@documented(_PARAMETERS)
 def fftshift(input, dim=None):
     """A spectrum with frequency 0 in the middle.
-
-    Parameters
-    ----------
-    input : Tensor
-    dim : int or tuple of int, optional
-        All dimensions by default.
 
     Returns
     -------
@@ -139,14 +117,9 @@ def fftshift(input, dim=None):
     return _shifted("fftshift", input, dim, lambda size: size // 2)
 
 
+@documented(_PARAMETERS)
 def ifftshift(input, dim=None):
     """The inverse of `fftshift`.
-
-    Parameters
-    ----------
-    input : Tensor
-    dim : int or tuple of int, optional
-        All dimensions by default.
 
     Returns
     -------

@@ -6,7 +6,7 @@ from cygrad._core.graph.modes import enable_grad, is_grad_enabled, set_grad_enab
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import functions
 from cygrad.func.batched import strip
-from cygrad.func.inputs import Inputs, as_tensor, pullback_of, same_tree, selected, with_aux
+from cygrad.func.inputs import Inputs, as_tensor, at_places, pullback_of, same_tree, selected, with_aux
 
 __all__ = ["grad", "grad_and_value", "vjp"]
 
@@ -44,11 +44,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
     def both(*args, **kwargs):
         places, chosen, single = selected("grad", argnums, args)
         inputs = Inputs("grad", chosen)
-        arguments = list(args)
-        for place, value in zip(places, inputs.tree, strict=True):
-            arguments[place] = value
         with enable_grad():
-            output, aux = with_aux("grad", func(*arguments, **kwargs), has_aux)
+            output, aux = with_aux("grad", at_places(func, places, args, kwargs)(*inputs.tree), has_aux)
         if not isinstance(output, Tensor):
             raise RuntimeError(f"grad: the function must give a Tensor (got {type(output).__name__}).")
         if output.ndim:

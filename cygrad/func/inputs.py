@@ -45,6 +45,16 @@ def selected(operation, argnums, args):
     return places, tuple(args[place] for place in places), single
 
 
+def at_places(func, places, args, kwargs):
+    """The function of the arguments at these places alone."""
+    def of_chosen(*values):
+        arguments = list(args)
+        for place, value in zip(places, values, strict=True):
+            arguments[place] = value
+        return func(*arguments, **kwargs)
+    return of_chosen
+
+
 class Inputs:
     """Tensors of its own for a tree of inputs."""
 

@@ -6,7 +6,7 @@ from cygrad._core.creation.factories import eye, zeros, zeros_like
 from cygrad._core.table.operator import functions
 from cygrad.func.batched import restore, strip
 from cygrad.func.forward import push_forward
-from cygrad.func.inputs import as_tensor, pullback_of, selected
+from cygrad.func.inputs import as_tensor, at_places, pullback_of, selected
 from cygrad.func.vmap import vmap
 from cygrad.utils.pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -57,14 +57,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
     @functools.wraps(func)
     def jacobian(*args, **kwargs):
         places, chosen, single = selected("jacrev", argnums, args)
-
-        def of_chosen(*values):
-            arguments = list(args)
-            for place, value in zip(places, values, strict=True):
-                arguments[place] = value
-            return func(*arguments, **kwargs)
-
-        inputs, results, aux, held, spec = pullback_of("jacrev", of_chosen, chosen, has_aux)
+        inputs, results, aux, held, spec = pullback_of("jacrev", at_places(func, places, args, kwargs), chosen, has_aux)
         outputs = tree_flatten(results)[0]
 
         def rows(number):
@@ -125,13 +118,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         leaves, spec = tree_flatten(chosen)
         for leaf in leaves:
             as_tensor("jacfwd", "the inputs to differentiate by", leaf)
-        kept = []
-
-        def of_chosen(*values):
-            arguments = list(args)
-            for place, value in zip(places, values, strict=True):
-                arguments[place] = value
-            return func(*arguments, **kwargs)
+        kept, of_chosen = [], at_places(func, places, args, kwargs)
 
         def columns(number):
             def column(unit):

@@ -17,7 +17,7 @@ def matrices(operation, value, name="A"):
     if not isinstance(value, Tensor):
         raise TypeError(f"{operation}: argument '{name}' must be a Tensor (got {type(value).__name__}).")
     if value.ndim < 2:
-        raise RuntimeError(f"{operation}: The input tensor {name} must have at least 2 dimensions (got shape "
+        raise RuntimeError(f"{operation}: {name} must have two dimensions or more (got shape "
                            f"{tuple(value.shape)}).")
     return floating(operation, value)
 
@@ -27,7 +27,7 @@ def floating(operation, value):
     if not isinstance(value, Tensor):
         raise TypeError(f"{operation}: expected a Tensor (got {type(value).__name__}).")
     if not (value.is_floating_point() or value.is_complex()):
-        raise RuntimeError(f"{operation}: Expected a floating point or complex tensor as input (got {value.dtype}). "
+        raise RuntimeError(f"{operation}: expected a floating or complex dtype (got {value.dtype}). "
                            "Convert it with to().")
     return value
 
@@ -36,8 +36,8 @@ def square(operation, value, name="A"):
     """The same for square matrices."""
     matrices(operation, value, name)
     if value.shape[-1] != value.shape[-2]:
-        raise RuntimeError(f"{operation}: {name} must be batches of square matrices, but they are {value.shape[-2]} by "
-                           f"{value.shape[-1]} matrices.")
+        raise RuntimeError(f"{operation}: {name} must hold square matrices (got matrices of {value.shape[-2]} rows and "
+                           f"{value.shape[-1]} columns).")
     return value
 
 
@@ -72,19 +72,19 @@ def check_info(operation, info, text):
 
 def singular(info):
     """Why a matrix has no inverse."""
-    return (f"The diagonal element {info} is zero, the inversion could not be completed because the input matrix is "
-            "singular.")
+    return (f"The matrix is singular: the factor U has a zero on its diagonal, at {info}. Use pinv or lstsq, or "
+            "regularize it.")
 
 
 def not_converged(info):
     """Why an iteration has failed."""
     if info < 0:
-        return "The algorithm failed to converge because the input matrix contained non-finite values."
-    return ("The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
-            f"values (error code: {info}).")
+        return "The iteration did not converge: the matrix has elements that are nan or infinite."
+    return ("The iteration did not converge: the matrix is ill-conditioned, or too many of its values are "
+            f"equal (LAPACK says {info}).")
 
 
 def not_definite(info):
     """Why a matrix has no Cholesky factor."""
-    return ("The factorization could not be completed because the input is not positive-definite (the leading minor of "
-            f"order {info} is not positive-definite).")
+    return (f"The matrix is not positive-definite: its first {info} rows and columns are "
+            "not.")

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import check_info, matrices, not_definite, same_dtype, square
@@ -11,6 +12,13 @@ __all__ = [
     "cholesky", "cholesky_ex", "geqrf", "householder_product", "lu", "lu_factor", "lu_factor_ex", "lu_unpack", "ormqr",
     "qr",
 ]
+
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "out": "tuple of Tensor, optional\n    Written to instead.",
+    "A": "Tensor\n    Of shape (..., m, n).",
+    "pivot": "bool, default True\n    There are no factors without exchanges of rows here.",
+}
 
 
 class CholeskyFactor(NamedTuple):
@@ -138,18 +146,15 @@ def cholesky(A, *, upper=False, out=None):
 
 # ---- QR
 
+@documented(_PARAMETERS)
 def qr(A, mode="reduced", *, out=None):
     """The QR factorization: ``A = Q @ R``, where Q has orthonormal columns and R is upper triangular.
 
     Parameters
     ----------
-    A : Tensor
-        Of shape (..., m, n).
     mode : str, default 'reduced'
         'reduced': Q of shape (..., m, k) and R of shape (..., k, n) with k = min(m, n); 'complete': (..., m, m) and
         (..., m, n); 'r': Q has no elements, R as for 'reduced'.
-    out : tuple of Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -329,22 +334,17 @@ def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
 
 def _check_pivot(operation, pivot):
     if not pivot:
-        raise RuntimeError(f"{operation}: LU without pivoting is not implemented on the CPU.")
+        raise RuntimeError(f"{operation}: rows are always exchanged here (got pivot=False). Leave it out.")
 
 
+@documented(_PARAMETERS)
 def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
     """Triangular factors in one matrix, and which matrices are singular; see `lu_factor`.
 
     Parameters
     ----------
-    A : Tensor
-        Of shape (..., m, n).
-    pivot : bool, default True
-        There are no factors without exchanges of rows here.
     check_errors : bool, default False
         Raise an error for singular matrices.
-    out : tuple of Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -372,21 +372,13 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
 
 
 def _zero_pivot(info):
-    return (f"U[{info},{info}] is zero and using it on lu_solve would result in a division by zero. If you still want "
-            "to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
+    return (f"The matrix is singular: U[{info},{info}] is zero, and lu_solve would divide by it. linalg.lu and "
+            "linalg.lu_factor_ex give the factors all the same.")
 
 
+@documented(_PARAMETERS)
 def lu_factor(A, *, pivot=True, out=None):
     """Triangular factors of a matrix with exchanges of rows, in the form that `lu_solve` takes.
-
-    Parameters
-    ----------
-    A : Tensor
-        Of shape (..., m, n).
-    pivot : bool, default True
-        There are no factors without exchanges of rows here.
-    out : tuple of Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -433,17 +425,9 @@ def _unpacked(LU, pivots, data=True, permutation=True):
     return Factors(P, L, U)
 
 
+@documented(_PARAMETERS)
 def lu(A, *, pivot=True, out=None):
     """The factorization ``A = P @ L @ U`` into a permutation, a lower and an upper triangular matrix.
-
-    Parameters
-    ----------
-    A : Tensor
-        Of shape (..., m, n).
-    pivot : bool, default True
-        There are no factors without exchanges of rows here.
-    out : tuple of Tensor, optional
-        Written to instead.
 
     Returns
     -------

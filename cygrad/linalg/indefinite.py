@@ -155,7 +155,7 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     matrices(operation, B, "B")
     same_dtype(operation, LD, B)
     if tuple(pivots.shape) != tuple(LD.shape[:-1]):
-        raise RuntimeError(f"{operation}: expected LD.shape[:-1] and pivots.shape to be the same (got shapes "
+        raise RuntimeError(f"{operation}: there must be one pivot for each row of LD (got shapes "
                            f"{tuple(LD.shape)} and {tuple(pivots.shape)}).")
     if pivots.is_floating_point() or pivots.is_complex():
         raise RuntimeError(f"{operation}: expected pivots to be integers (got {pivots.dtype}).")

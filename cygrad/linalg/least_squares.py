@@ -6,12 +6,22 @@ from cygrad._core.arrays.dtype import float64, int64
 from cygrad._core.creation.creation import tensor
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
 from cygrad.conversion import values_of
 from cygrad.linalg.checks import broadcast_batches, check_info, matrices, not_converged, same_dtype, square
 
 __all__ = ["lstsq", "matrix_rank", "pinv"]
+
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "A": "Tensor\n    Of shape (..., m, n).",
+    "atol, rtol": "float or Tensor, optional\n"
+                  "    Singular values up to ``max(atol, rtol * largest)`` count as zero. By default atol is 0, and "
+                  "rtol the larger\n    size times the precision, or 0 if there is a positive atol.",
+    "hermitian": "bool, default False\n    A is symmetric or Hermitian; only its lower triangle is read.",
+}
 
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
@@ -34,7 +44,7 @@ def tolerances(operation, A, atol, rtol):
     """Absolute and relative tolerance as float64 Tensors; without any, rounding decides."""
     for name, value in (("atol", atol), ("rtol", rtol)):
         if isinstance(value, Tensor) and value.is_complex():
-            raise RuntimeError(f"{operation}: {name} tensor of complex type is not supported (got {value.dtype}).")
+            raise RuntimeError(f"{operation}: {name} must be real (got {value.dtype}).")
 
     def real(value):
         return operators.cast(value.detach() if isinstance(value, Tensor) else tensor(value), float64)
@@ -47,20 +57,9 @@ def tolerances(operation, A, atol, rtol):
     return atol, rtol
 
 
+@documented(_PARAMETERS)
 def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
     """The pseudo-inverse of Moore and Penrose.
-
-    Parameters
-    ----------
-    A : Tensor
-        Of shape (..., m, n).
-    atol, rtol : float or Tensor, optional
-        Singular values up to ``max(atol, rtol * largest)`` count as zero. By default atol is 0, and rtol the larger
-        size times the precision, or 0 if there is a positive atol.
-    hermitian : bool, default False
-        A is symmetric or Hermitian; only its lower triangle is read.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -97,20 +96,9 @@ def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
     return into("linalg.pinv", found, out)
 
 
+@documented(_PARAMETERS)
 def matrix_rank(A, *, atol=None, rtol=None, hermitian=False, out=None):
     """The number of singular values that do not count as zero.
-
-    Parameters
-    ----------
-    A : Tensor
-        Of shape (..., m, n).
-    atol, rtol : float or Tensor, optional
-        Singular values up to ``max(atol, rtol * largest)`` count as zero. By default atol is 0, and rtol the larger
-        size times the precision, or 0 if there is a positive atol.
-    hermitian : bool, default False
-        A is symmetric or Hermitian; only its lower triangle is read.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -192,7 +180,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     matrices("linalg.lstsq", A)
     driver = "gelsy" if driver is None else driver
     if driver not in DRIVERS:
-        raise RuntimeError(f"linalg.lstsq: parameter `driver` should be one of {DRIVERS} (got {driver!r}).")
+        raise RuntimeError(f"linalg.lstsq: no such driver (got {driver!r}, expected one of {DRIVERS}).")
     same_dtype("linalg.lstsq", A, B)
     vector = A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)
     if vector:
@@ -205,8 +193,8 @@ def lstsq(A, B, rcond=None, *, driver=None):
     limit = epsilon(A) * max(m, n) if rcond is None else float(rcond)
     solution, rank, values, info = operators.linalg_lstsq(A, B, limit, driver)
     check_info("linalg.lstsq", info, lambda info: not_converged(info) if info < 0 or driver != "gels" else
-               f"The least squares solution could not be computed because the input matrix does not have full rank "
-               f"(error code: {info}).")
+               f"the matrix does not have full rank, which the driver gels needs (LAPACK says {info}). Use gelsy, "
+               "gelsd or gelss.")
     residuals = values.new_empty((0,))
     if solution.requires_grad:                  # it requires grad as the others do
         residuals = operators.narrow(operators.flatten(operators.abs(solution)), 0, 0, 0)

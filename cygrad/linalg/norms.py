@@ -2,6 +2,7 @@
 
 from math import inf
 
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
 from cygrad.conversion import values_of
@@ -9,6 +10,8 @@ from cygrad.linalg.checks import check_info, floating, matrices, not_converged, 
 from cygrad.linalg.spectral import svdvals
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+
+_RETURNED = "Tensor\n    Real."
 
 
 def _as_dtype(operation, x, dtype):
@@ -27,6 +30,7 @@ def _as_dtype(operation, x, dtype):
     return operators.cast(x, dtype)
 
 
+@documented(returns=_RETURNED)
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """The norm of the elements of a tensor, seen as vectors.
 
@@ -42,13 +46,6 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
         Keep them, with size 1.
     dtype : dtype, optional
         Compute in this dtype.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
-        Real.
 
     Raises
     ------
@@ -76,8 +73,8 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
             empty = any(sizes[k] == 0 for k in (dim if isinstance(dim, (tuple, list)) else (dim,))
                         if -len(sizes) <= k < len(sizes))
         if empty:
-            raise RuntimeError(f"linalg.vector_norm: cannot compute the {ord} norm on an empty dimension because the "
-                               "operation does not have an identity.")
+            raise RuntimeError(f"linalg.vector_norm: the norm of order {ord} of no elements is not defined (got shape "
+                               f"{tuple(x.shape)}).")
     return into("linalg.vector_norm", operators.norm(x, ord, None if dim == () else dim, keepdim), out)
 
 
@@ -86,6 +83,7 @@ def _extremum(ord, count):
     return operators.amin if ord < 0 else operators.amax if count else operators.sum
 
 
+@documented(returns=_RETURNED)
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
     """The norm of matrices.
 
@@ -102,13 +100,6 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
         Keep them, with size 1.
     dtype : dtype, optional
         Compute in this dtype.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
-        Real.
 
     Raises
     ------
@@ -160,6 +151,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
     return into(operation, found, out)
 
 
+@documented(returns=_RETURNED)
 def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     """The norm of vectors or of matrices.
 
@@ -172,15 +164,8 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
         One dimension: vectors, two: matrices. By default all; then with an `ord` A must have one or two.
     keepdim : bool, default False
         Keep them, with size 1.
-    out : Tensor, optional
-        Written to instead.
     dtype : dtype, optional
         Compute in this dtype.
-
-    Returns
-    -------
-    Tensor
-        Real.
 
     Raises
     ------
@@ -201,10 +186,10 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     if ord is None:
         return vector_norm(A, 2, dim, keepdim, dtype=dtype, out=out)
     if count not in (None, 1, 2):
-        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2 (got {dim}).")
+        raise RuntimeError(f"linalg.norm: norms are along one dimension or two (got dim={dim}).")
     if count is None and A.ndim not in (1, 2):
-        raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D (got "
-                           f"{A.ndim}D).")
+        raise RuntimeError("linalg.norm: with ord and without dim the input is a vector or a matrix (got "
+                           f"{A.ndim} dimensions). Give dim.")
     if count == 2 or (count is None and A.ndim == 2) or isinstance(ord, str):
         dims = (-2, -1) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
         return matrix_norm(A, ord, dims, keepdim, dtype=dtype, out=out)

@@ -2,6 +2,7 @@
 
 from cygrad._core.creation.creation import tensor
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite import products
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
@@ -39,6 +40,7 @@ def matmul(input, other, *, out=None):
     return operators.matmul(input, other, out=out)
 
 
+@documented()
 def multi_dot(tensors, *, out=None):
     """The product of several matrices, in the order that costs least.
 
@@ -46,12 +48,6 @@ def multi_dot(tensors, *, out=None):
     ----------
     tensors : sequence of Tensor
         At least two matrices; the first and the last may be vectors, seen as a row and as a column.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -68,7 +64,7 @@ def multi_dot(tensors, *, out=None):
     if len(tensors) < 2:
         raise RuntimeError(f"linalg.multi_dot: expected at least 2 tensors (got {len(tensors)}).")
     if any(tensor.ndim != 2 for tensor in tensors[1:-1]) or any(tensors[k].ndim not in (1, 2) for k in (0, -1)):
-        raise RuntimeError("linalg.multi_dot: the first and last tensors must be 1D or 2D, the others 2D (got shapes "
+        raise RuntimeError("linalg.multi_dot: expected matrices, and perhaps vectors at both ends (got shapes "
                            f"{[tuple(tensor.shape) for tensor in tensors]}).")
     row, column = tensors[0].ndim == 1, tensors[-1].ndim == 1
     if row:
@@ -119,7 +115,7 @@ def matrix_power(A, n, *, out=None):
     if not isinstance(A, Tensor):
         raise TypeError(f"linalg.matrix_power: argument 'A' must be a Tensor (got {type(A).__name__}).")
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices (got shape {tuple(A.shape)}).")
+        raise RuntimeError(f"linalg.matrix_power: A must hold square matrices (got shape {tuple(A.shape)}).")
     if n < 0:
         A, info = operators.linalg_inv_ex(square("linalg.matrix_power", A))
         check_info("linalg.matrix_power", info, singular)
@@ -212,6 +208,7 @@ def vecdot(x, y, *, dim=-1, out=None):
     return into("linalg.vecdot", operators.sum(operators.mul(operators.conj(x), y), (dim,)), out)
 
 
+@documented()
 def cross(input, other, *, dim=-1, out=None):
     """The cross product of vectors of three elements.
 
@@ -221,12 +218,6 @@ def cross(input, other, *, dim=-1, out=None):
         Of as many dimensions; broadcast against each other.
     dim : int, default -1
         The dimension of the vectors, of size 3.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------

@@ -4,6 +4,7 @@ from math import prod
 from typing import NamedTuple
 
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
 from cygrad.linalg.checks import LinAlgError, broadcast_batches, check_info, matrices, same_dtype, singular, square
@@ -12,6 +13,12 @@ __all__ = [
     "cholesky_inverse", "cholesky_solve", "inv", "inv_ex", "lu_solve", "solve", "solve_ex", "solve_triangular",
     "tensorinv", "tensorsolve",
 ]
+
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "A": "Tensor\n    Of shape (..., n, n).",
+    "left": "bool, default True\n    Solve ``A X = B``; else ``X A = B``.",
+}
 
 
 class Inverse(NamedTuple):
@@ -70,15 +77,9 @@ def inv_ex(A, *, check_errors=False, out=None):
     return into("linalg.inv_ex", found, out)
 
 
+@documented(_PARAMETERS)
 def inv(A, *, out=None):
     """The inverse of square matrices.
-
-    Parameters
-    ----------
-    A : Tensor
-        Of shape (..., n, n).
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -119,13 +120,13 @@ def _solved(operation, A, B, left):
     same_dtype(operation, A, B)
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
     if vector and not left:
-        raise RuntimeError(f"{operation}: Vector broadcasting of the left hand side is not supported for left=False. "
+        raise RuntimeError(f"{operation}: with left=False, B must hold matrices (got vectors). "
                            f"Give B one dimension more (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
     if vector:
         B = operators.unsqueeze(B, -1)
     matrices(operation, B, "B")
     if B.shape[-2 if left else -1] != A.shape[-1]:
-        raise RuntimeError(f"{operation}: Incompatible shapes of A and B for the equation "
+        raise RuntimeError(f"{operation}: A and B do not fit into "
                            f"{'AX = B' if left else 'XA = B'} (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
     LU, pivots, info = operators.linalg_lu_factor_ex(A.detach())
     wide, LU, B = broadcast_batches(A, LU, B)
@@ -138,20 +139,17 @@ def _solved(operation, A, B, left):
 
 
 def _singular_system(info):
-    return "The solver failed because the input matrix is singular."
+    return "The matrix is singular. Use lstsq, or regularize it."
 
 
+@documented(_PARAMETERS)
 def solve_ex(A, B, *, left=True, check_errors=False, out=None):
     """Solutions of systems of linear equations, and which of the matrices are singular; see `solve`.
 
     Parameters
     ----------
-    A : Tensor
-        Of shape (..., n, n).
     B : Tensor
         Of shape (..., n, k), or vectors (..., n).
-    left : bool, default True
-        Solve ``A X = B``; else ``X A = B``.
     check_errors : bool, default False
         Raise the error of `solve` for singular matrices.
     out : tuple of Tensor, optional
@@ -179,19 +177,14 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
     return into("linalg.solve_ex", found, out)
 
 
+@documented(_PARAMETERS)
 def solve(A, B, *, left=True, out=None):
     """The solution of systems of linear equations ``A X = B`` with square matrices.
 
     Parameters
     ----------
-    A : Tensor
-        Of shape (..., n, n).
     B : Tensor
         Of shape (..., n, k), or vectors: of shape (n,), or of that of A without its last dimension.
-    left : bool, default True
-        Solve ``A X = B``; else ``X A = B``.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -221,6 +214,7 @@ def solve(A, B, *, left=True, out=None):
     return into("linalg.solve", found, out)
 
 
+@documented(_PARAMETERS)
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
     """The solution of systems of linear equations with triangular matrices.
 
@@ -232,12 +226,8 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
         Of shape (..., n, k), or (..., k, n) if not `left`.
     upper : bool
         Which triangle of A there is.
-    left : bool, default True
-        Solve ``A X = B``; else ``X A = B``.
     unitriangular : bool, default False
         The diagonal of A is not read, and counts as ones.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -267,6 +257,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
     return into("linalg.solve_triangular", operators.linalg_solve_triangular(A, B, upper, left, unitriangular), out)
 
 
+@documented(_PARAMETERS)
 def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     """The solution of systems of linear equations with factors that `lu_factor` has computed.
 
@@ -276,12 +267,8 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
         What `lu_factor` gave for A.
     B : Tensor
         Of shape (..., n, k), or (..., k, n) if not `left`.
-    left : bool, default True
-        Solve ``A X = B``; else ``X A = B``.
     adjoint : bool, default False
         Take ``A.mH`` in the place of A.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -312,10 +299,10 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     if str(as_tensor_argument(operation, "pivots", pivots).dtype).rpartition(".")[2] != "int32":
         raise RuntimeError(f"{operation}: pivots are int32, as lu_factor gives them (got {pivots.dtype}).")
     if tuple(pivots.shape) != tuple(LU.shape[:-1]):
-        raise RuntimeError(f"{operation}: Number of pivots per batch should be same as the dimension of the matrix "
+        raise RuntimeError(f"{operation}: there must be one pivot for each row of LU "
                            f"(got shapes {tuple(pivots.shape)} and {tuple(LU.shape)}).")
     if B.shape[-2 if left else -1] != LU.shape[-1]:
-        raise RuntimeError(f"{operation}: Incompatible shapes of A and B for the equation "
+        raise RuntimeError(f"{operation}: A and B do not fit into "
                            f"{'AX = B' if left else 'XA = B'} (got shapes {tuple(LU.shape)} and {tuple(B.shape)}).")
     wide, B = broadcast_batches(LU, B)
     if wide is not LU:
@@ -448,16 +435,17 @@ def tensorinv(A, ind=2, *, out=None):
     (2, 3, 6)
     """
     if ind <= 0:
-        raise RuntimeError(f"linalg.tensorinv: Expected a strictly positive integer for 'ind' (got {ind}).")
+        raise RuntimeError(f"linalg.tensorinv: ind must be positive (got {ind}).")
     first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
     if prod(first) != prod(last):
-        raise RuntimeError("linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == "
-                           f"prod(self.shape[:ind]) (got shape {tuple(A.shape)} and ind {ind}).")
+        raise RuntimeError("linalg.tensorinv: the dimensions before ind must have as many elements as those behind "
+                           f"(got shape {tuple(A.shape)} and ind {ind}).")
     found, info = operators.linalg_inv_ex(operators.reshape(A, (prod(first), prod(last))))
     check_info("linalg.tensorinv", info, singular)
     return into("linalg.tensorinv", operators.reshape(found, last + first), out)
 
 
+@documented(_PARAMETERS)
 def tensorsolve(A, B, dims=None, *, out=None):
     """X with ``tensordot(A, X, X.ndim) = B``.
 
@@ -468,12 +456,6 @@ def tensorsolve(A, B, dims=None, *, out=None):
     B : Tensor
     dims : tuple of int, optional
         Dimensions of A that are moved to its end first.
-    out : Tensor, optional
-        Written to instead.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -493,8 +475,8 @@ def tensorsolve(A, B, dims=None, *, out=None):
         A = operators.permute(A, (*[dim for dim in range(A.ndim) if dim not in moved], *[d % A.ndim for d in dims]))
     shape = tuple(A.shape[B.ndim:])
     if prod(shape) != prod(A.shape[:B.ndim]) or B.numel() != prod(shape):
-        raise RuntimeError("linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape[other.ndim:]) "
-                           f"== prod(self.shape[:other.ndim]) (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
+        raise RuntimeError("linalg.tensorsolve: the first dimensions of A, as many as B has, need as many elements as "
+                           f"the others (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
     try:
         found = solve(operators.reshape(A, (prod(shape), prod(shape))), operators.reshape(B, (prod(shape),)))
     except LinAlgError as error:

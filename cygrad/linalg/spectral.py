@@ -27,7 +27,7 @@ class Eigenvalues(NamedTuple):
 
 def _check_driver(operation, driver):
     if driver is not None:
-        raise RuntimeError(f"{operation}: keyword argument `driver=` is only supported on CUDA inputs (got "
+        raise RuntimeError(f"{operation}: there is no choice of drivers here (got driver="
                            f"{driver!r}). Leave it out.")
 
 
@@ -197,9 +197,8 @@ def eigvalsh(A, UPLO="L", *, out=None):
     return into("linalg.eigvalsh", found, out)
 
 
-def _not_finite(operation):
-    return lambda info: (f"{operation}: input tensor should not contain infs or NaNs." if info < 0
-                         else not_converged(info))
+def _not_finite(info):
+    return "The matrix must be finite (got nan or infinite elements)." if info < 0 else not_converged(info)
 
 
 def eig(A, *, out=None):
@@ -238,7 +237,7 @@ def eig(A, *, out=None):
     tensor([2.+0.j, 1.+0.j])
     """
     *found, info = operators.linalg_eig(square("linalg.eig", A))
-    check_info("linalg.eig", info, _not_finite("linalg.eig"))
+    check_info("linalg.eig", info, _not_finite)
     return into("linalg.eig", Eigenvalues(*found), out)
 
 
@@ -275,5 +274,5 @@ def eigvals(A, *, out=None):
     tensor([0.+1.j, 0.-1.j])
     """
     found, info = operators.linalg_eigvals(square("linalg.eigvals", A))
-    check_info("linalg.eigvals", info, _not_finite("linalg.eigvals"))
+    check_info("linalg.eigvals", info, _not_finite)
     return into("linalg.eigvals", found, out)

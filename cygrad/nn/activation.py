@@ -4,23 +4,8 @@ from cygrad.nn import functional as F
 from cygrad.nn.module import Module
 
 __all__ = [
-    "ELU",
-    "GELU",
-    "SELU",
-    "Hardtanh",
-    "LeakyReLU",
-    "LogSigmoid",
-    "LogSoftmax",
-    "Mish",
-    "ReLU",
-    "ReLU6",
-    "SiLU",
-    "Sigmoid",
-    "Softmax",
-    "Softmin",
-    "Softplus",
-    "Softsign",
-    "Tanh",
+    "ELU", "GELU", "SELU", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "ReLU", "ReLU6", "SiLU",
+    "Sigmoid", "Softmax", "Softmin", "Softplus", "Softsign", "Tanh",
 ]
 
 

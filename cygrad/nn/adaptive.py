@@ -54,11 +54,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:
-            raise ValueError("AdaptiveLogSoftmaxWithLoss: cutoffs should be a sequence of length larger than 0")
+            raise ValueError("AdaptiveLogSoftmaxWithLoss: expected one cutoff or more (got none).")
         if (any(int(cutoff) != cutoff for cutoff in cutoffs) or cutoffs != sorted(set(cutoffs)) or cutoffs[0] <= 0
                 or cutoffs[-1] > n_classes - 1):
-            raise ValueError("AdaptiveLogSoftmaxWithLoss: cutoffs should be a sequence of unique, positive integers in "
-                             f"increasing order, each of them between 1 and n_classes - 1 (got {cutoffs})")
+            raise ValueError("AdaptiveLogSoftmaxWithLoss: cutoffs must be integers that increase, from 1 to "
+                             f"n_classes - 1 (got {cutoffs}).")
         new = {"device": device, "dtype": dtype}
         self.in_features = in_features
         self.n_classes = n_classes
@@ -96,8 +96,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         named tuple (output, loss)
         """
         if target.ndim not in (0, 1) or input.ndim != target.ndim + 1 or input.shape[:-1] != target.shape:
-            raise RuntimeError("AdaptiveLogSoftmaxWithLoss: input and target should have the same size in the batch "
-                               f"dimension, and target 0 or 1 dimensions (got {tuple(input.shape)} and "
+            raise RuntimeError("AdaptiveLogSoftmaxWithLoss: there must be one target for each row of the input, and "
+                               f"targets have no further dimension (got {tuple(input.shape)} and "
                                f"{tuple(target.shape)})")
         single = target.ndim == 0
         if single:

@@ -52,8 +52,8 @@ class BackwardHooks:
     def watch_outputs(self, result):
         """The result, watched likewise."""
         if not isinstance(result, (Tensor, tuple)):
-            warn_user("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
-                      f"but received {type(result)}")
+            warn_user("backward hooks are not called, because the module did not give a Tensor or a tuple of them "
+                      f"(got {type(result)}).")
             return result
         results = (result,) if isinstance(result, Tensor) else result
         self.n_outputs = len(results)
@@ -82,8 +82,8 @@ class BackwardHooks:
         return [grads[position] for position in self.inputs]
 
     def _without_inputs(self, grad_outputs):
-        warn_user("Full backward hook is firing when gradients are computed with respect to module outputs since "
-                  f"no inputs require gradients (of {type(self.module).__name__}).")
+        warn_user("the full backward hook is called as soon as the gradients of outputs are there, because no "
+                  f"input requires grad (of {type(self.module).__name__}).")
         for hook in self.after:
             result = hook(self.module, (None,) * self.n_inputs, grad_outputs)
             if result is not None and not (isinstance(result, tuple) and all(item is None for item in result)):
@@ -119,7 +119,7 @@ def _replaced(kind, name, result, former):
     if isinstance(result, Tensor):
         result = (result,)
     if not isinstance(result, (tuple, list)):
-        raise TypeError(f"{kind}: the hook must return None or a tuple with one gradient for each {name} "
+        raise TypeError(f"{kind}: expected None or a tuple with one gradient for each {name} "
                         f"(got {type(result).__name__}).")
     if len(result) != len(former):
         raise RuntimeError(f"{kind}: the hook returned an invalid number of {name} (got {len(result)}, expected "

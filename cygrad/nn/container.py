@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, groupby
 
 from cygrad.nn.module import Module
-from cygrad.nn.registry import MODULE
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
@@ -117,10 +116,8 @@ class Sequential(_Numbered):
 
     def forward(self, input):
         """Run the modules in order."""
-        own = self.__dict__
-        for name, kind in own["_kinds"].items():
-            if kind == MODULE:
-                input = own[name](input)
+        for module in self._modules.values():
+            input = module(input)
         return input
 
     def __delitem__(self, index):

@@ -5,6 +5,7 @@ import math
 
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
+from cygrad._core.table.docstrings import documented
 from cygrad.operators import OPERATORS
 
 __all__ = ["calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",
@@ -52,6 +53,7 @@ def calculate_gain(nonlinearity, param=None):
                      f"{', '.join(_LINEAR)}, tanh, relu, leaky_relu, selu).")
 
 
+@documented()
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """
     Fill with values uniform in [a, b).
@@ -61,15 +63,12 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
     tensor : Tensor
     a, b : float
     generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
     """
     with cygrad.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@documented()
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """
     Fill with normally distributed values.
@@ -79,15 +78,12 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
     tensor : Tensor
     mean, std : float
     generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
     """
     with cygrad.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
+@documented()
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """
     Fill with normally distributed values of which those outside [a, b] were drawn again.
@@ -99,10 +95,6 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     a, b : float
         The interval itself, not in units of `std`.
     generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
     """
     if not a < b:
         raise ValueError(f"trunc_normal_: the interval is empty (got a={a}, b={b}).")
@@ -119,6 +111,7 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
                                            cygrad.full_like(tensor, a)))
 
 
+@documented()
 def constant_(tensor, val):
     """
     Fill with one value.
@@ -127,10 +120,6 @@ def constant_(tensor, val):
     ----------
     tensor : Tensor
     val : number
-
-    Returns
-    -------
-    Tensor
     """
     with cygrad.no_grad():
         return tensor.fill_(val)
@@ -163,6 +152,7 @@ def fans(tensor, operation):
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
+@documented()
 def xavier_uniform_(tensor, gain=1.0, generator=None):
     """
     Fill uniformly so that variances stay alike forward and backward (Glorot and Bengio, 2010).
@@ -172,16 +162,13 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     tensor : Tensor of shape (out, in, ...)
     gain : float, default 1.0
     generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
     """
     fan_in, fan_out = fans(tensor, "xavier_uniform_")
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
 
 
+@documented()
 def xavier_normal_(tensor, gain=1.0, generator=None):
     """
     Fill normally so that variances stay alike forward and backward (Glorot and Bengio, 2010).
@@ -191,10 +178,6 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
     tensor : Tensor of shape (out, in, ...)
     gain : float, default 1.0
     generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
     """
     fan_in, fan_out = fans(tensor, "xavier_normal_")
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
@@ -208,6 +191,7 @@ def _kaiming_deviation(tensor, a, mode, nonlinearity, operation):
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+@documented()
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """
     Fill uniformly so that the variance survives rectifiers (He et al., 2015).
@@ -221,10 +205,6 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
         Whether variances are kept forward or backward.
     nonlinearity : str, default "leaky_relu"
     generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
     """
     if 0 in tensor.shape:
         warn_user("kaiming_uniform_: there is nothing to fill (the tensor has no elements).")
@@ -233,6 +213,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     return uniform_(tensor, -bound, bound, generator)
 
 
+@documented()
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """
     Fill normally so that the variance survives rectifiers (He et al., 2015).
@@ -246,10 +227,6 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
         Whether variances are kept forward or backward.
     nonlinearity : str, default "leaky_relu"
     generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
     """
     if 0 in tensor.shape:
         warn_user("kaiming_normal_: there is nothing to fill (the tensor has no elements).")
@@ -257,6 +234,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_normal_"), generator)
 
 
+@documented()
 def orthogonal_(tensor, gain=1, generator=None):
     """
     Fill with a random (semi-)orthogonal matrix: rows or columns have length `gain` (Saxe et al., 2014).
@@ -268,17 +246,13 @@ def orthogonal_(tensor, gain=1, generator=None):
     gain : float, default 1
     generator : Generator, optional
 
-    Returns
-    -------
-    Tensor
-
     Raises
     ------
     ValueError
         For fewer than two dimensions.
     """
     if tensor.ndim < 2:
-        raise ValueError(f"orthogonal_: Only tensors with 2 or more dimensions are supported (got {tensor.ndim}).")
+        raise ValueError(f"orthogonal_: the tensor needs two dimensions or more (got {tensor.ndim}).")
     if tensor.numel() == 0:
         return tensor
     with cygrad.no_grad():
@@ -289,6 +263,7 @@ def orthogonal_(tensor, gain=1, generator=None):
         return tensor.copy_((q if rows >= columns else q.t()).reshape(tensor.shape)).mul_(gain)
 
 
+@documented()
 def dirac_(tensor, groups=1):
     """
     Fill a weight of convolution so that it passes as many input channels on as it can.
@@ -300,19 +275,15 @@ def dirac_(tensor, groups=1):
     groups : int, default 1
         Each group of outputs begins with the first input again.
 
-    Returns
-    -------
-    Tensor
-
     Raises
     ------
     ValueError
         For another number of dimensions, or groups that do not divide the outputs.
     """
     if tensor.ndim not in (3, 4, 5):
-        raise ValueError(f"dirac_: Only tensors with 3, 4, or 5 dimensions are supported (got {tensor.ndim}).")
+        raise ValueError(f"dirac_: the tensor must have 3 to 5 dimensions (got {tensor.ndim}).")
     if groups <= 0 or tensor.shape[0] % groups:
-        raise ValueError(f"dirac_: dim 0 must be divisible by groups (got {tensor.shape[0]} and {groups}).")
+        raise ValueError(f"dirac_: groups must divide the first dimension (got {tensor.shape[0]} and {groups}).")
     outputs = tensor.shape[0] // groups
     center = tuple(size // 2 for size in tensor.shape[2:])
     with cygrad.no_grad():
@@ -323,6 +294,7 @@ def dirac_(tensor, groups=1):
     return tensor
 
 
+@documented()
 def sparse_(tensor, sparsity, std=0.01, generator=None):
     """
     Fill a matrix with normally distributed values, of which some in each column are zero (Martens, 2010).
@@ -335,17 +307,13 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     std : float, default 0.01
     generator : Generator, optional
 
-    Returns
-    -------
-    Tensor
-
     Raises
     ------
     ValueError
         If it is no matrix.
     """
     if tensor.ndim != 2:
-        raise ValueError(f"sparse_: Only tensors with 2 dimensions are supported (got {tensor.ndim}).")
+        raise ValueError(f"sparse_: the tensor must be a matrix (got {tensor.ndim} dimensions).")
     rows, columns = tensor.shape
     with cygrad.no_grad():
         tensor.normal_(0, std, generator=generator)
@@ -360,7 +328,7 @@ def _older(name):
 
     @functools.wraps(function)
     def deprecated(*args, **kwargs):
-        warn_user(f"nn.init.{name} is now deprecated in favor of nn.init.{name}_. Use the new name.", FutureWarning)
+        warn_user(f"nn.init.{name} is the old name of nn.init.{name}_. Use the new one.", FutureWarning)
         return function(*args, **kwargs)
 
     deprecated.__name__ = deprecated.__qualname__ = name

@@ -30,7 +30,7 @@ class _LazyConvolution(LazyModuleMixin):
                                f"{input.shape}).")
         channels = input.shape[-n - 1]
         if channels % self.groups or self.out_channels % self.groups:
-            raise ValueError(f"Lazy{name}: channels must be divisible by groups (got {channels}, {self.out_channels} "
+            raise ValueError(f"Lazy{name}: groups must divide the channels (got {channels}, {self.out_channels} "
                              f"and {self.groups}).")
         first, second = (channels, self.out_channels) if self.transposed else (self.out_channels, channels)
         with cygrad.no_grad():

@@ -91,7 +91,7 @@ class MultiMarginLoss(WeightedLoss):
     def __init__(self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
-            raise ValueError(f"MultiMarginLoss: only p == 1 and p == 2 supported (got {p})")
+            raise ValueError(f"MultiMarginLoss: p must be 1 or 2 (got {p}).")
         if weight is not None and weight.ndim != 1:
             raise ValueError(f"MultiMarginLoss: weight must be 1-dimensional (got {weight.ndim} dimensions)")
         self.p = p
@@ -119,7 +119,7 @@ class TripletMarginLoss(Loss):
     def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
-            raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin} instead")
+            raise ValueError(f"TripletMarginLoss: the margin must be positive (got {margin}).")
         self.margin = margin
         self.p = p
         self.eps = eps
@@ -145,8 +145,8 @@ class TripletMarginWithDistanceLoss(Loss):
     def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
         super().__init__(reduction=reduction)
         if margin <= 0:
-            raise ValueError("TripletMarginWithDistanceLoss: expected margin to be greater than 0, got "
-                             f"{margin} instead")
+            raise ValueError("TripletMarginWithDistanceLoss: the margin must be positive (got "
+                             f"{margin}).")
         self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin = margin
         self.swap = swap

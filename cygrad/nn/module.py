@@ -7,7 +7,6 @@ from cygrad._core.optimizers.optimize import forget_gradients, zero_gradients
 from cygrad.nn import conversion
 from cygrad.nn.attributes import Attributes
 from cygrad.nn.hooks import VIEWS, ModuleHooks, register
-from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, TRANSIENT
 from cygrad.nn.stateful import Stateful
 
 __all__ = ["Module"]
@@ -17,8 +16,8 @@ class Module(Stateful, Attributes):
     The base of all networks and layers.
 
     A subclass calls ``super().__init__()``, assigns parameters and other modules to attributes and defines
-    ``forward``. Parameters, buffers and modules are ordinary attributes; the module also keeps a list of what kind
-    each of them is.
+    ``forward``. Parameters, buffers and modules are read as attributes, and stand in the dicts ``_parameters``,
+    ``_buffers`` and ``_modules``.
 
     Attributes
     ----------
@@ -49,11 +48,6 @@ class Module(Stateful, Attributes):
         super().__init__()
         self.__dict__["training"] = True
 
-    def __call__(self, *args, **kwargs):
-        if self._hooks is None:
-            return self.forward(*args, **kwargs)
-        return self._hooks.call(self, args, kwargs)
-
     def forward(self, *args, **kwargs):
         """What the module computes; every subclass defines it."""
         raise NotImplementedError(f"forward: {type(self).__name__} does not define it. "
@@ -72,7 +66,7 @@ class Module(Stateful, Attributes):
                     continue
                 seen.add(module)
             yield path, module
-            below = [(f"{path}.{name}" if path else name, child) for name, child in module._registered(MODULE)
+            below = [(f"{path}.{name}" if path else name, child) for name, child in module._modules.items()
                      if child is not None]
             stack.extend(reversed(below))
 
@@ -94,11 +88,11 @@ class Module(Stateful, Attributes):
         for _, module in self.named_children():
             yield module
 
-    def _named_members(self, kinds, prefix, recurse, remove_duplicate):
+    def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
         seen = set()
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:
-            for name, value in module._registered(*kinds):
+            for name, value in get_members_fn(module):
                 if value is None or value in seen:
                     continue
                 if remove_duplicate:
@@ -107,7 +101,7 @@ class Module(Stateful, Attributes):
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """Pairs (path, parameter) of this module and, unless `recurse` is False, of all below it."""
-        return self._named_members((PARAMETER,), prefix, recurse, remove_duplicate)
+        return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse=True):
         """The parameters of this module and, unless `recurse` is False, of all below it."""
@@ -116,7 +110,7 @@ class Module(Stateful, Attributes):
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
         """Pairs (path, buffer) of this module and, unless `recurse` is False, of all below it."""
-        return self._named_members((BUFFER, TRANSIENT), prefix, recurse, remove_duplicate)
+        return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
         """The buffers of this module and, unless `recurse` is False, of all below it."""
@@ -155,7 +149,7 @@ class Module(Stateful, Attributes):
             If the path leads through something that is not there, or is no Module.
         """
         if not target:
-            raise ValueError("set_submodule: cannot set the submodule without a target name.")
+            raise ValueError("set_submodule: the target must be a name (got an empty one).")
         if not isinstance(module, Module):
             raise ValueError(f"set_submodule: expected a Module (got {type(module).__name__}).")
         path, _, name = target.rpartition(".")

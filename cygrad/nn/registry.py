@@ -1,12 +1,11 @@
-"""What the attributes of a module are: one ordered dict from name to kind, and live views of its parts."""
+"""What a module can register, hooks for that, and dicts that are views of something else."""
 
-from collections.abc import MutableMapping, MutableSet
+from collections.abc import MutableMapping
 
-__all__ = ["BUFFER", "MODULE", "PARAMETER", "REGISTERING", "TRANSIENT", "LiveDict", "Part", "Registered", "Transient"]
+__all__ = ["BUFFER", "MODULE", "PARAMETER", "REGISTERING", "LiveDict"]
 
 PARAMETER = "parameter"
 BUFFER = "buffer"
-TRANSIENT = "buffer that state_dict leaves out"
 MODULE = "child module"
 
 # Functions that all modules call with what is registered: kind -> id -> hook(module, name, value).
@@ -64,86 +63,3 @@ class LiveDict(MutableMapping, dict):
     def __ior__(self, other):
         self.update(other)
         return self
-
-
-class Registered(LiveDict):
-    """
-    Attributes of one kind as a mapping from name to value, such as ``module._parameters``.
-
-    Values are ordinary attributes in the module's ``__dict__``, where Python finds them without our help;
-    this is a view of them, so both always agree.
-    """
-
-    __slots__ = ("_kinds", "_values")
-
-    def __init__(self, owner, *kinds):
-        self._kinds = kinds
-        self._values = owner.__dict__
-
-    def pairs(self):
-        """The names and values as they are now."""
-        return [(name, self._values[name]) for name, kind in self._values["_kinds"].items() if kind in self._kinds]
-
-    def __getitem__(self, name):
-        if self._values["_kinds"].get(name) not in self._kinds:
-            raise KeyError(name)
-        return self._values[name]
-
-    def __setitem__(self, name, value):
-        kinds = self._values["_kinds"]
-        if kinds.get(name) not in self._kinds:
-            kinds[name] = self._kinds[0]
-        self._values[name] = value
-
-    def __delitem__(self, name):
-        if self._values["_kinds"].get(name) not in self._kinds:
-            raise KeyError(name)
-        del self._values["_kinds"][name], self._values[name]
-
-
-class Part:
-    """The attribute that gives such a view; assigning a dict replaces what is there."""
-
-    def __init__(self, doc, *kinds):
-        self.__doc__ = doc
-        self.kinds = kinds
-
-    def __get__(self, owner, cls=None):
-        return self if owner is None else Registered(owner, *self.kinds)
-
-    def __set__(self, owner, values):
-        values = dict(values)
-        found = Registered(owner, *self.kinds)
-        found.clear()
-        found.update(values)
-
-
-class Transient(MutableSet):
-    """The names of the buffers that state_dict leaves out, as a set that may be changed."""
-
-    __slots__ = ("_all",)
-
-    def __init__(self, owner):
-        self._all = owner.__dict__["_kinds"]
-
-    def __contains__(self, name):
-        return self._all.get(name) == TRANSIENT
-
-    def __iter__(self):
-        return iter([name for name, kind in self._all.items() if kind == TRANSIENT])
-
-    def __len__(self):
-        return len(list(iter(self)))
-
-    def add(self, name):
-        """Leave the buffer out from now on."""
-        if self._all.get(name) == BUFFER:
-            self._all[name] = TRANSIENT
-
-    def discard(self, name):
-        """Leave it out no longer."""
-        if name in self:
-            self._all[name] = BUFFER
-
-    def __repr__(self):
-        return repr(set(self))

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import cygrad
 from cygrad import Tensor
 from cygrad.nn.parameter import Parameter, is_lazy
-from cygrad.nn.registry import TRANSIENT
 
 __all__ = ["collect", "load", "load_own", "save_own"]
 
@@ -65,8 +64,8 @@ def has_extra(module):
 
 def own_state(module):
     """Parameters, then persistent buffers, by name; None where one is left out."""
-    kinds = module.__dict__["_kinds"]
-    buffers = {name: value for name, value in module._buffers.items() if kinds[name] != TRANSIENT}
+    left_out = module._non_persistent_buffers_set
+    buffers = {name: value for name, value in module._buffers.items() if name not in left_out}
     return {**module._parameters, **buffers}
 
 

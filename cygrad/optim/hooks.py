@@ -55,7 +55,7 @@ def hooked(step):
                 if changed is None:
                     continue
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError("step pre-hook: a hook must return None or a tuple of new args and kwargs "
+                    raise RuntimeError("step pre-hook: expected None or new args and kwargs as a pair "
                                        f"(got {changed!r}).")
                 args, kwargs = changed
             result = step(self, *args, **kwargs)

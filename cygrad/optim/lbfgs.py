@@ -62,8 +62,8 @@ class LBFGS(Optimizer):
                                   "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
                                   "history_size": history_size, "line_search_fn": line_search_fn})
         if len(self.param_groups) != 1:
-            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups). Put all parameters into "
-                             "one list.")
+            raise ValueError("LBFGS: all parameters have the same options (got several groups). Put all parameters "
+                             "into one list.")
 
     def check_options(self, group):
         """Raise ValueError for options that make no sense."""

@@ -104,7 +104,7 @@ class Optimizer:
                 raise ValueError("add_param_group: all groups should be with names, or all without.")
         taken = {param for other in self.param_groups for param in other["params"]}
         if not taken.isdisjoint(group["params"]):
-            raise ValueError("add_param_group: some parameters appear in more than one parameter group.")
+            raise ValueError("add_param_group: a parameter can be in one group only (got one that is in another).")
         self.param_groups.append(group)
 
     def _check_defaults(self):
@@ -237,13 +237,13 @@ class Optimizer:
                              f"{sorted(map(str, state_dict))}).")
         saved_groups = state_dict["param_groups"]
         if len(saved_groups) != len(self.param_groups):
-            raise ValueError("load_state_dict: loaded state dict has a different number of parameter groups "
+            raise ValueError("load_state_dict: the state has another number of groups than the optimizer "
                              f"(got {len(saved_groups)}, expected {len(self.param_groups)}).")
         params = {}
         for group, saved in zip(self.param_groups, saved_groups, strict=True):
             if len(group["params"]) != len(saved["params"]):
-                raise ValueError("load_state_dict: loaded state dict contains a parameter group that doesn't match "
-                                 f"the size of optimizer's group (got {len(saved['params'])} parameters, expected "
+                raise ValueError("load_state_dict: a group of the state has another number of parameters than the "
+                                 f"optimizer's (got {len(saved['params'])} parameters, expected "
                                  f"{len(group['params'])}).")
             params.update(zip(saved["params"], group["params"], strict=True))
         state = defaultdict(dict)

@@ -43,7 +43,7 @@ def check_execution(optimizer, group):
         raise RuntimeError(f"{name}: capturable=True needs a device that replays graphs (got parameters on the CPU). "
                            "Leave it False.")
     if group.get("foreach") and group.get("fused"):
-        raise RuntimeError(f"{name}: `fused` and `foreach` cannot be True together. Leave both None: steps are fused.")
+        raise RuntimeError(f"{name}: expected `fused` or `foreach` (got both). Leave both None: steps are fused.")
 
 
 def check_not_negative(optimizer, group, *names):

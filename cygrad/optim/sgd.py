@@ -49,7 +49,7 @@ class SGD(Optimizer):
         """Raise ValueError for options that make no sense."""
         check_not_negative(self, group, "lr", "momentum", "weight_decay")
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
-            raise ValueError("SGD: Nesterov momentum requires a momentum and zero dampening "
+            raise ValueError("SGD: nesterov goes with a positive momentum and a dampening of 0 "
                              f"(got {group['momentum']} and {group['dampening']}).")
 
     def update(self, group):

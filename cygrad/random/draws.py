@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from cygrad._core.creation.creation import from_numpy
+from cygrad.random.generator import noting
 
 # Binary digits of the numbers of a floating dtype: up to 2**digits it holds all integers.
 DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
@@ -24,8 +25,7 @@ def drawn_in(dtype):
 
 def _by_algorithm(draw):
     """The function, or the one of its name in `mersenne`, as the generator wants it."""
-    @functools.wraps(draw)
-    def drawn(generator, *arguments):
+    def plain(generator, *arguments):
         if generator.algorithm == "pcg64":
             return draw(generator, *arguments)
         if generator.algorithm == "vmap":
@@ -33,11 +33,23 @@ def _by_algorithm(draw):
         from cygrad.random import mersenne
         with generator.lock:
             return getattr(mersenne, draw.__name__)(generator.numbers, *arguments)
+
+    @functools.wraps(draw)
+    def drawn(generator, *arguments):
+        if noting.draws is not None:
+            return noting.draws.draw(drawn, generator, arguments)
+        return plain(generator, *arguments)
+
+    drawn.plain = plain
     return drawn
 
 
 def tensor_over(array):
     """The tensor of drawn numbers, which may be those of all entries of a batch."""
+    if noting.draws is not None:
+        made = noting.draws.tensor(array)
+        if made is not None:
+            return made
     if type(array) is np.ndarray or not hasattr(array, "tensor"):
         return from_numpy(np.asarray(array))
     return array.tensor()

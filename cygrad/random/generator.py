@@ -89,6 +89,7 @@ class Generator:
             raise RuntimeError(f"manual_seed: the seed must be an integer (got {seed!r} of type "
                                f"{type(seed).__name__}).")
         seed = seed.__index__()
+        _tell()
         if not -(1 << 63) <= seed <= WORD:
             raise ValueError(f"manual_seed: the seed does not fit into 64 bits (got {seed}).")
         with self.lock:
@@ -99,6 +100,7 @@ class Generator:
     @property
     def numbers(self):
         """NumPy's generator or a `Mersenne`, made at the first draw: `numpy.random` takes its time and memory."""
+        _tell()
         with self.lock:
             if self._numbers is None and self.algorithm == "mt19937":
                 from cygrad.random.mersenne import Mersenne
@@ -124,6 +126,7 @@ class Generator:
         -------
         int
         """
+        _tell()
         return self._initial_seed
 
     def _packed(self):
@@ -234,9 +237,26 @@ def set_algorithm(algorithm):
         default_generator.manual_seed(default_generator.initial_seed())
 
 
+_own = threading.local()               # .generator: what stands for the default one on this thread
+
+
+class Noting(threading.local):
+    """What notes the draws of this thread, or None."""
+
+    draws = None
+
+
+noting = Noting()
+
+
+def _tell():
+    """Generators are used in a way that is no draw."""
+    if noting.draws is not None:
+        noting.draws.used()
+
+
 default_generator = Generator()
 default_generator.seed()
-_own = threading.local()               # .generator: what stands for the default one on this thread
 
 
 def current():

@@ -9,11 +9,14 @@ import numpy as np
 from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.random import draws
 from cygrad.random.generator import chosen
 from cygrad.random.sampling import below, check_bounds, check_probabilities, check_std
 
 __all__ = ["METHODS"]
+
+_RETURNED = "Tensor\n    Itself."
 
 
 def _drawn(tensor, generator, operation, draw, kind, *arguments):
@@ -37,19 +40,13 @@ def _inexact(tensor, operation):
     return draws.drawn_in(tensor.dtype)
 
 
+@documented(returns=_RETURNED)
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
     """Fill with normally distributed numbers: a method of Tensor.
 
     Parameters
     ----------
     mean, std : float, optional
-    generator : Generator, optional
-        Default: the default one.
-
-    Returns
-    -------
-    Tensor
-        Itself.
 
     Raises
     ------
@@ -67,6 +64,7 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
     return _drawn(self, generator, "normal_", draws.normal, kind, mean, std)
 
 
+@documented(returns=_RETURNED)
 def uniform_(self, *bounds, generator=None, **named):
     """Fill with numbers evenly distributed in [from, to): a method of Tensor.
 
@@ -74,13 +72,6 @@ def uniform_(self, *bounds, generator=None, **named):
     ----------
     *bounds, **named : float
         `from` (default 0) and `to` (default 1), by position or name.
-    generator : Generator, optional
-        Default: the default one.
-
-    Returns
-    -------
-    Tensor
-        Itself.
 
     Raises
     ------
@@ -112,6 +103,7 @@ def _bounds(bounds, named, defaults, operation):
     return given.get("from", defaults[0]), given.get("to", defaults[1])
 
 
+@documented(returns=_RETURNED)
 def random_(self, *bounds, generator=None, **named):
     """Fill with integers evenly distributed in [from, to): a method of Tensor.
 
@@ -120,13 +112,6 @@ def random_(self, *bounds, generator=None, **named):
     *bounds, **named : int
         ``random_(to)``, ``random_(from, to)``, or by name. Default: from 0 to the largest integer that
         the dtype holds exactly.
-    generator : Generator, optional
-        Default: the default one.
-
-    Returns
-    -------
-    Tensor
-        Itself.
 
     Raises
     ------
@@ -150,6 +135,7 @@ def random_(self, *bounds, generator=None, **named):
     return _drawn(self, generator, "random_", draws.integers, draws.drawn_in(self.dtype), low, high)
 
 
+@documented(returns=_RETURNED)
 def bernoulli_(self, p=0.5, *, generator=None):
     """Fill with 1, with probability p, and 0: a method of Tensor.
 
@@ -157,13 +143,6 @@ def bernoulli_(self, p=0.5, *, generator=None):
     ----------
     p : float or Tensor
         A Tensor holds probabilities that broadcast to this one.
-    generator : Generator, optional
-        Default: the default one.
-
-    Returns
-    -------
-    Tensor
-        Itself.
 
     Raises
     ------
@@ -186,6 +165,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
         source, probabilities, shape, kind), draws.drawn_in(self.dtype))
 
 
+@documented(returns=_RETURNED)
 def exponential_(self, lambd=1.0, *, generator=None):
     """Fill with exponentially distributed numbers: a method of Tensor.
 
@@ -193,13 +173,6 @@ def exponential_(self, lambd=1.0, *, generator=None):
     ----------
     lambd : float, default 1
         The rate; the mean is its reciprocal.
-    generator : Generator, optional
-        Default: the default one.
-
-    Returns
-    -------
-    Tensor
-        Itself.
 
     Raises
     ------
@@ -228,6 +201,7 @@ def _transformed(tensor, generator, operation, transform):
     return _drawn(tensor, generator, operation, draw, tensor.dtype.numpy_dtype)
 
 
+@documented(returns=_RETURNED)
 def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
     """Fill with numbers of Cauchy's distribution: a method of Tensor.
 
@@ -236,13 +210,6 @@ def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
     median : float, default 0
     sigma : float, default 1
         Half of the distance between the quartiles; positive.
-    generator : Generator, optional
-        Default: the default one.
-
-    Returns
-    -------
-    Tensor
-        Itself.
 
     Raises
     ------
@@ -259,6 +226,7 @@ def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
     return _transformed(self, generator, "cauchy_", lambda even: median + sigma * np.tan(np.pi * (even - 0.5)))
 
 
+@documented(returns=_RETURNED)
 def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
     """Fill with numbers whose logarithms are normally distributed: a method of Tensor.
 
@@ -266,13 +234,6 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
     ----------
     mean, std : float, default 1 and 2
         Of the logarithms; `std` is positive.
-    generator : Generator, optional
-        Default: the default one.
-
-    Returns
-    -------
-    Tensor
-        Itself.
 
     Raises
     ------
@@ -298,6 +259,7 @@ def _check_continuous(tensor, operation, name, scale):
                                   "floating dtype).")
 
 
+@documented(returns=_RETURNED)
 def geometric_(self, p, *, generator=None):
     """Fill with numbers of trials up to the first success: a method of Tensor.
 
@@ -305,13 +267,6 @@ def geometric_(self, p, *, generator=None):
     ----------
     p : float
         The probability of success, between 0 and 1, neither included.
-    generator : Generator, optional
-        Default: the default one.
-
-    Returns
-    -------
-    Tensor
-        Itself.
 
     Raises
     ------

@@ -13,6 +13,7 @@ from cygrad._core.creation.creation import from_numpy
 from cygrad._core.creation.factories import empty, empty_like, zeros
 from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.conversion import values_of
@@ -112,6 +113,7 @@ def _after(drawn, out, *parameters):
 
 # ---- distributions
 
+@documented()
 def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
          pin_memory=False):
     """Numbers evenly distributed in [0, 1).
@@ -120,19 +122,9 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
     ----------
     *args, size : int or tuple of int
         The shape.
-    generator : Generator, optional
-        Default: the default one.
-    out : Tensor, optional
-        Written to instead.
     dtype : dtype, optional
         Floating or complex; default: the default floating dtype.
-    layout, device, pin_memory : optional
-        Only their defaults.
     requires_grad : bool, default False
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -148,6 +140,7 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
     return _finished(below(array, dtype, 0, 1), dtype, out, requires_grad)
 
 
+@documented()
 def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
           pin_memory=False):
     """Numbers normally distributed with mean 0 and variance 1.
@@ -156,20 +149,10 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     ----------
     *args, size : int or tuple of int
         The shape.
-    generator : Generator, optional
-        Default: the default one.
-    out : Tensor, optional
-        Written to instead.
     dtype : dtype, optional
         Floating or complex; default: the default floating dtype. The parts of complex numbers have
         variance 1/2 each.
-    layout, device, pin_memory : optional
-        Only their defaults.
     requires_grad : bool, default False
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -184,6 +167,7 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     return _finished(array, dtype, out, requires_grad)
 
 
+@documented()
 def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
             requires_grad=False, pin_memory=False):
     """Integers evenly distributed in [low, high).
@@ -195,19 +179,9 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     low, high : int
         `low` is 0 if not given.
     size : tuple of int
-    generator : Generator, optional
-        Default: the default one.
-    out : Tensor, optional
-        Written to instead.
     dtype : dtype, optional
         Real; default int64.
-    layout, device, pin_memory : optional
-        Only their defaults.
     requires_grad : bool, default False
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -244,6 +218,7 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     return _finished(array, dtype, out, requires_grad)
 
 
+@documented()
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
              pin_memory=False):
     """The integers below n in random order.
@@ -251,19 +226,9 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     Parameters
     ----------
     n : int
-    generator : Generator, optional
-        Default: the default one.
-    out : Tensor, optional
-        Written to instead.
     dtype : dtype, optional
         Default int64.
-    layout, device, pin_memory : optional
-        Only their defaults.
     requires_grad : bool, default False
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -287,6 +252,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     return _finished(array, dtype, out, requires_grad)
 
 
+@documented()
 def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None,
            requires_grad=False, pin_memory=False):
     """Normally distributed numbers, each with a mean and standard deviation of its own.
@@ -296,14 +262,8 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
     mean, std : Tensor or number
         Broadcast against each other. With two numbers `size` is needed.
     size : tuple of int, optional
-    generator : Generator, optional
-        Default: the default one.
-    out : Tensor, optional
-        Written to instead.
     dtype : dtype, optional
         With `size` only.
-    layout, device, pin_memory : optional
-        Only their defaults.
     requires_grad : bool, default False
         With `size` only.
 
@@ -346,6 +306,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
     return _after(_finished(array, model.dtype, out, requires_grad), out, mean, std)
 
 
+@documented()
 def bernoulli(input, p=None, *, generator=None, out=None):
     """1 with the probabilities given, else 0.
 
@@ -355,10 +316,6 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         Probabilities; if `p` is given, only its shape and dtype matter.
     p : float, optional
         One probability for all.
-    generator : Generator, optional
-        Default: the default one.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -396,6 +353,7 @@ def check_probabilities(p, operation):
     return values
 
 
+@documented()
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
     """Positions drawn with given weights.
 
@@ -408,10 +366,6 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         How many for each row.
     replacement : bool, default False
         Whether a position may be drawn again.
-    generator : Generator, optional
-        Default: the default one.
-    out : Tensor, optional
-        Written to instead.
 
     Returns
     -------
@@ -452,6 +406,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     return _finished(array, int64, out, False)
 
 
+@documented()
 def dropout_mask(input, p, *, generator=None):
     """What dropout multiplies with: 0 with probability p, else 1 / (1 - p).
 
@@ -461,12 +416,6 @@ def dropout_mask(input, p, *, generator=None):
         Its shape and dtype, floating or complex, are those of the mask.
     p : float
         In [0, 1].
-    generator : Generator, optional
-        Default: the default one.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -500,23 +449,19 @@ def _as_lies(drawn, input, memory_format):
     return placed.requires_grad_(drawn.requires_grad)
 
 
+@documented()
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
               memory_format=None):
     """Numbers evenly distributed in [0, 1), in the shape of another tensor.
 
     Parameters
     ----------
-    input : Tensor
     generator, layout, device, requires_grad, pin_memory : optional
         As for `rand`.
     dtype : dtype, optional
         Default: that of `input`.
     memory_format : memory_format, optional
         Default: as the other one lies in memory, without its gaps.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -530,23 +475,19 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
     return _as_lies(drawn, input, memory_format)
 
 
+@documented()
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=None):
     """Numbers normally distributed, in the shape of another tensor.
 
     Parameters
     ----------
-    input : Tensor
     generator, layout, device, requires_grad, pin_memory : optional
         As for `randn`.
     dtype : dtype, optional
         Default: that of `input`.
     memory_format : memory_format, optional
         Default: as the other one lies in memory, without its gaps.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -561,13 +502,13 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
     return _as_lies(drawn, input, memory_format)
 
 
+@documented()
 def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, layout=None, device=None,
                  requires_grad=False, pin_memory=False, memory_format=None):
     """Integers evenly distributed in [low, high), in the shape of another tensor.
 
     Parameters
     ----------
-    input : Tensor
     *args, low, high : int
         ``high``, or ``low, high``.
     generator, layout, device, requires_grad, pin_memory : optional
@@ -576,10 +517,6 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
         Default: that of `input`.
     memory_format : memory_format, optional
         Default: as the other one lies in memory, without its gaps.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------

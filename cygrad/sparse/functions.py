@@ -38,6 +38,13 @@ def _become(tensor, found):
     return tensor
 
 
+def _check(operation, wanted, *arguments):
+    for argument in arguments:
+        if not isinstance(argument, wanted):
+            expected = "a sparse Tensor" if wanted is SparseTensor else "Tensors"
+            raise TypeError(f"{operation}: expected {expected} (got {type(argument).__name__}).")
+
+
 # -------------------------------------------------------------------------------------------------------- products
 
 def mm(input, mat2, reduce="sum"):
@@ -70,6 +77,7 @@ def mm(input, mat2, reduce="sum"):
 
 def matmul(input, other, *, out=None):
     """The product of a matrix and a matrix or vector."""
+    _check("matmul", Tensor, input, other)
     if 2 not in (input.ndim, other.ndim) or min(input.ndim, other.ndim) < 1 or max(input.ndim, other.ndim) > 2 or any(
             _is_sparse(part) and part.sparse_dim() != 2 for part in (input, other)):
         raise RuntimeError("matmul: expected sparse matrices, and matrices or a vector (got shapes "
@@ -108,6 +116,7 @@ def _sparse_product(input, other):
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     """``beta * mat + alpha * mat1 @ mat2``, of which the factors may be sparse."""
+    _check("addmm", Tensor, mat, mat1, mat2)
     product = matmul(mat1, mat2)
     mat, product = mat * beta if beta != 1 else mat, product * alpha if alpha != 1 else product
     return add(mat, product) if _is_sparse(product) else mat + product
@@ -119,6 +128,8 @@ def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
 
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     """``alpha * mat1 @ mat2`` at the places where a sparse matrix has elements, and `beta` times these."""
+    _check("sampled_addmm", SparseTensor, input)
+    _check("sampled_addmm", Tensor, mat1, mat2)
     rows, columns = input._indices()
     products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
     return input.with_values(input._values() * beta + products * alpha)
@@ -285,6 +296,7 @@ def sum(input, dim=None, dtype=None):
     -------
     Tensor
     """
+    _check("sum", SparseTensor, input)
     input = input if dtype is None else input.to(dtype)
     if dim is None or dim == ():
         return input._values().sum()
@@ -317,6 +329,7 @@ def log_softmax(input, dim, *, dtype=None):
 
 
 def _softmax(input, dim, dtype, logarithm):
+    _check("softmax", SparseTensor, input)
     input = (input if dtype is None else input.to(dtype)).coalesce()
     rest = [one for one in range(input.sparse_dim()) if one != dim % input.ndim]
     group = cygrad.zeros(input._nnz(), dtype=cygrad.int64)

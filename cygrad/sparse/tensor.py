@@ -176,6 +176,8 @@ class SparseTensor(Tensor):
 
     @grad.setter
     def grad(self, value):
+        if not isinstance(value, SparseTensor | None):
+            raise TypeError(f"grad: of a sparse tensor it is a sparse one or None (got {type(value).__name__}).")
         self._elements.grad = None if value is None else value._values()
 
     def requires_grad_(self, requires_grad=True):
@@ -227,6 +229,8 @@ class SparseTensor(Tensor):
 
     def copy_(self, src, non_blocking=False):
         """Become a copy of another sparse tensor."""
+        if not isinstance(src, SparseTensor):
+            raise TypeError(f"copy_: into a sparse tensor only a sparse one is copied (got {type(src).__name__}).")
         self.__dict__.update(_places=src._indices().clone(), _elements=src._values().detach().clone().to(self.dtype),
                              _sorted=src.is_coalesced())
         return self

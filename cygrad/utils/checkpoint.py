@@ -20,9 +20,17 @@ from cygrad.autograd.function import Function
 from cygrad.autograd.run import backward
 from cygrad.autograd.saved import saved_tensors_hooks
 from cygrad.random import get_rng_state, set_rng_state
+from cygrad.utils.operator_modes import OperatorMode
+from cygrad.utils.selective_checkpoint import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
-    "CheckpointError", "DefaultDeviceType", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+    "SAC_IGNORED_OPS", "CheckpointError", "CheckpointPolicy", "DefaultDeviceType", "SelectiveCheckpointContext",
+    "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
     "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop", "set_device_states",
 ]
@@ -113,7 +121,7 @@ def detach_variable(inputs):
 def check_backward_validity(inputs):
     """Warn if none of the values is a Tensor that requires grad."""
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
-        warn_user("checkpoint: None of the inputs have requires_grad=True. Gradients will be None.")
+        warn_user("checkpoint: no input requires grad, so nothing will get a gradient through it.")
 
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False,
@@ -134,7 +142,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     determinism_check : {"default", "none"}
         Whether shapes and dtypes of what is saved are compared with those of the first time.
     debug : bool, default False
-        Note, both times, which line saved each tensor; errors then list them.
+        Note, both times, which operators are called, and which line saved each tensor; errors then list them.
     early_stop : bool, default True
         Stop computing again as soon as everything that is needed is there.
     preserve_rng_state : bool, default True
@@ -151,7 +159,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
 
     See Also
     --------
-    checkpoint_sequential
+    checkpoint_sequential, create_selective_checkpoint_contexts
 
     Examples
     --------
@@ -174,13 +182,17 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
                              "use_reentrant=False.")
         check_backward_validity(args)
         return Reentrant.apply(function, preserve_rng_state, *args)
-    first, second = (context_fn or noop_context_fn)()
+    debug = debug if _choices.debug is None else _choices.debug
+    if debug and context_fn not in (None, noop_context_fn):
+        raise ValueError("checkpoint: debug=True is incompatible with a context_fn of your own (got both). Leave one "
+                         "of them out.")
+    first, second = (OperatorLog(), OperatorLog()) if debug else (context_fn or noop_context_fn)()
     if not is_grad_enabled():
         with first:
             return function(*args, **kwargs)
     early_stop = early_stop if _choices.early_stop is None else _choices.early_stop
-    debug = debug if _choices.debug is None else _choices.debug
-    frame = Frame(function, args, kwargs, second, early_stop, preserve_rng_state, determinism_check != "none", debug)
+    frame = Frame(function, args, kwargs, second, early_stop, preserve_rng_state, determinism_check != "none",
+                  first if debug else None)
     with saved_tensors_hooks(frame.pack, frame.unpack), first:
         return function(*args, **kwargs)
 
@@ -260,22 +272,42 @@ class KeepArguments(Function):
         raise AssertionError("the node only keeps tensors")
 
 
+def _line():
+    """The user's line that is running, as text."""
+    lines = [line for line in traceback.extract_stack() if not line.filename.startswith(PACKAGE)]
+    return f"{lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}" if lines else ""
+
+
 def _looks(tensor, debug):
     """Shape, dtype and device of a tensor as text, and with `debug` the line of the user's that has it saved."""
-    looks = f"{tuple(tensor.shape)} {tensor.dtype} {tensor.device}"
-    if not debug:
-        return looks, ""
-    lines = [line for line in traceback.extract_stack() if not line.filename.startswith(PACKAGE)]
-    return looks, f", saved by {lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}" if lines else ""
+    return f"{tuple(tensor.shape)} {tensor.dtype} {tensor.device}", f", saved by {_line()}" if debug else ""
+
+
+class OperatorLog(OperatorMode):
+    """Notes the operators that are called, with what and by which line."""
+
+    def __init__(self):
+        self.lines = []
+
+    def __enter__(self):
+        self.lines.clear()                                # another backward computes again
+        return super().__enter__()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Note it, and compute."""
+        shown = ", ".join(f"{value.dtype}{list(value.shape)}" if isinstance(value, Tensor) else repr(value)
+                          for value in [*args, *kwargs.values()])
+        self.lines.append(f"\n    {func}({shown}) at {_line()}")
+        return func(*args, **kwargs)
 
 
 class Frame:
     """One call of a checkpointed function: what it takes to do it again."""
 
-    def __init__(self, function, args, kwargs, context, early_stop, preserve_rng_state, compare, debug):
+    def __init__(self, function, args, kwargs, context, early_stop, preserve_rng_state, compare, log):
         from cygrad import empty
         self.function, self.context, self.early_stop = function, context, early_stop
-        self.compare, self.debug = compare, debug
+        self.compare, self.log, self.debug = compare, log, log is not None
         self.random_state = get_rng_state() if preserve_rng_state else None
         self.autocast = Again()
         values = [*args, *kwargs.values()]
@@ -358,7 +390,10 @@ class Frame:
             if first[0] != second[0] or self.debug:
                 lines.append(f"\ntensor at position {place}:\n    saved: {first[0]}{first[1]}\n    recomputed: "
                              f"{second[0]}{second[1]}")
-        return "".join(lines) if self.debug else "".join(lines) + "\nPass debug=True to see which lines saved them."
+        if not self.debug:
+            return "".join(lines) + "\nPass debug=True to see which operators ran, and which lines saved them."
+        return "".join([*lines, "\noperators, the first time:", *self.log.lines,
+                        "\noperators, when it was computed again:", *self.context.lines])
 
 
 # ------------------------------------------------------------------------------------------------------------ reentrant

@@ -141,6 +141,19 @@ def test_copies_and_state():
         assert cygrad.equal(compiled(x), other(x))
 
 
+def test_backward_reads_what_was_in_grad():
+    w = cygrad.ones(3, requires_grad=True)
+    w.grad = cygrad.tensor([1.0, 2.0, 3.0])
+    compiled = cygrad.compile(lambda x: w.grad * w * x)
+    for number in range(3):
+        w.grad = w.grad + number
+        x = cygrad.ones(3, requires_grad=True)
+        expected = w.grad.tolist()
+        for gradient in cygrad.autograd.grad(compiled(x).sum(), [x, w]):
+            assert gradient.tolist() == expected
+    assert explain(compiled).replays == 2
+
+
 def test_hogwild_with_a_compiled_module():
     module = model()
     compiled = cygrad.compile(module)

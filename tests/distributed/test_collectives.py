@@ -1,5 +1,6 @@
 """Collectives: each against what NumPy makes of all ranks' tensors, for every dtype and layout."""
 
+import functools
 import time
 
 import numpy as np
@@ -98,6 +99,8 @@ def test_moves_of_every_dtype_and_layout():
                 check(place, expected.numpy())
             place = torch.zeros(4, 3, dtype=dtype).t()
             dist.scatter(place, everything if rank == 1 else None, src=1)
+            check(place, everything[rank].numpy())
+            dist.scatter(place, [one.t().clone().t() for one in everything] if rank == 1 else None, src=1)
             check(place, everything[rank].numpy())
         sent = [torch.full((other + 1, rank + 1), rank * n + other).to(dtype) for other in range(n)]
         places = [torch.zeros(rank + 1, other + 1, dtype=dtype) for other in range(n)]
@@ -279,6 +282,15 @@ def test_wrong_calls_are_refused():
             (ValueError, "no such rank", lambda: dist.broadcast(torch.ones(1), src=7)),
             (ValueError, "no such rank", lambda: dist.reduce(torch.ones(1), None)),
             (ValueError, "a place for each rank", lambda: dist.all_gather_object([None], 1)),
+            (ValueError, "no such rank", lambda: dist.broadcast(torch.ones(1), src=1.0)),
+            (ValueError, "a list with a place", lambda: dist.all_gather_object(None, 1)),
+            (TypeError, "expected a list", lambda: dist.broadcast_object_list((1,))),
+            (TypeError, "list of P2POp", lambda: dist.batch_isend_irecv([1])),
+            (TypeError, "list of int", lambda: dist.new_group(3)),
+            (TypeError, "list of int", lambda: dist.all_to_all_single(torch.ones(2), torch.ones(2), 3, 3)),
+            (ValueError, "not in the group", lambda: dist.get_global_rank(dist.GroupMember.NON_GROUP_MEMBER, 0)),
+            (TypeError, "all_gather: expected a Tensor", lambda: dist.nn.all_gather(None)),
+            (TypeError, "input_list must be a list", lambda: dist.nn.reduce_scatter(None, None)),
             (TypeError, "ProcessGroup", lambda: dist.all_reduce(torch.ones(1), group="all")),
             (RuntimeError, "a default group already", dist.init_process_group),
             (ValueError, "different ranks", lambda: dist.new_group([0, 0])),
@@ -289,3 +301,76 @@ def test_wrong_calls_are_refused():
     tensor = torch.ones(2)
     dist.all_reduce(tensor)
     assert tensor.tolist() == [2, 2]
+
+
+SHORT = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
+
+
+@ranks(2, 4)
+def test_short_floats():
+    """They move as they are; reductions are those of float32 or complex64, rounded once."""
+    rank, n = dist.get_rank(), dist.get_world_size()
+    for dtype, wide in SHORT.items():
+        def own(other, dtype=dtype, wide=wide):
+            numbers = np.random.default_rng(other).standard_normal((n, 6, 2)).astype(np.float32)
+            return (torch.view_as_complex(torch.from_numpy(numbers)) if wide.is_complex
+                    else torch.from_numpy(numbers[..., 0].copy())).to(dtype)
+
+        def same(tensor, expected, dtype=dtype):
+            assert tensor.dtype is dtype and (tensor == expected.to(dtype)).all()
+        everybody = [own(other) for other in range(n)]
+        total = functools.reduce(torch.add, [tensor.to(wide) for tensor in everybody])
+        for layout in (lambda tensor: tensor.clone(), lambda tensor: tensor.t().clone().t()):
+            tensor = layout(everybody[rank])
+            version = tensor._version
+            dist.all_reduce(tensor)
+            np.testing.assert_allclose(tensor.to(wide).numpy(), total.numpy(), rtol=2 ** -8, atol=2 ** -8)
+            assert tensor._version > version
+            for move in (lambda tensor: dist.broadcast(tensor, n - 1), dist.tree_all_reduce):
+                tensor = layout(everybody[rank])
+                move(tensor)
+                expected = everybody[-1] if move is not dist.tree_all_reduce else total
+                np.testing.assert_allclose(tensor.to(wide).numpy(), expected.to(wide).numpy(), rtol=2 ** -8,
+                                           atol=2 ** -8)
+        mean = everybody[rank].clone()
+        dist.all_reduce(mean, dist.ReduceOp.AVG)
+        np.testing.assert_allclose(mean.to(wide).numpy(), total.numpy() / n, rtol=2 ** -8, atol=2 ** -8)
+        part, parts = torch.empty(6, dtype=dtype), [torch.empty(6, dtype=dtype) for _ in range(n)]
+        for scattered in (lambda: dist.reduce_scatter_tensor(part, everybody[rank]),
+                          lambda: dist.reduce_scatter(part, list(everybody[rank]))):
+            scattered()
+            np.testing.assert_allclose(part.to(wide).numpy(), total[rank].numpy(), rtol=2 ** -8, atol=2 ** -8)
+        dist.all_gather(parts, everybody[rank][0])
+        for other in range(n):
+            same(parts[other], everybody[other][0])
+        dist.all_to_all(parts, list(everybody[rank]))
+        same(parts[0], everybody[0][rank])
+        whole = torch.empty(n, 6, dtype=dtype)
+        dist.all_to_all_single(whole, everybody[rank])
+        same(whole[-1], everybody[-1][rank])
+        dist.scatter(part, list(everybody[0]) if rank == 0 else None)
+        same(part, everybody[0][rank])
+        work = dist.isend(everybody[rank], (rank + 1) % n)
+        place = torch.empty(6, n, dtype=dtype).t()
+        dist.recv(place, (rank - 1) % n)
+        work.wait()
+        same(place, everybody[rank - 1])
+        leaf = everybody[rank].clone().requires_grad_()
+        dist.nn.all_reduce(leaf).abs().sum().backward()
+        assert leaf.grad.dtype is dtype
+        dist.reduce(tensor := everybody[rank].clone(), n - 1)
+        if rank == n - 1:
+            np.testing.assert_allclose(tensor.to(wide).numpy(), total.numpy(), rtol=2 ** -8, atol=2 ** -8)
+        else:
+            same(tensor, everybody[rank])
+    most = torch.tensor([1.5, float(rank)], dtype=torch.bfloat16)
+    dist.all_reduce(most, dist.ReduceOp.MAX)
+    assert most.tolist() == [1.5, n - 1]
+    # What float16 would lose at each step is kept in the sum.
+    small = torch.tensor([2048.0 if rank == 0 else 1.0], dtype=torch.float16)
+    dist.all_reduce(small)
+    assert small.item() == torch.tensor(2047.0 + n).half().item()
+    for wrong in (lambda: dist.all_gather([torch.ones(2, dtype=torch.float16)] * n, torch.ones(2, dtype=torch.uint16)),
+                  lambda: dist.reduce_scatter_tensor(torch.ones(2).bfloat16(), torch.ones(2 * n).half())):
+        with pytest.raises(ValueError, match="dtype"):
+            wrong()

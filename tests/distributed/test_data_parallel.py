@@ -340,6 +340,9 @@ def test_power_sgd():
     q = torch.randn(10, 4)
     orthogonalize(q)
     np.testing.assert_allclose((q.t() @ q).numpy(), np.eye(4), atol=1e-5)
+    q = torch.randn(10, 1) @ torch.ones(1, 4)             # columns that depend on each other
+    orthogonalize(q)
+    np.testing.assert_allclose((q.t() @ q).numpy(), np.eye(4), atol=1e-5)
     with pytest.raises(ValueError, match="start_powerSGD_iter"):
         PowerSGDState(None, start_powerSGD_iter=1)
 
@@ -434,3 +437,44 @@ def test_wrong_models_are_refused():
     twin = copy.deepcopy(model)
     twin(torch.ones(1, 2) * rank).sum().backward()
     assert twin.module.weight.grad.tolist() == [[0.5] * 2] * 3 and model.module.weight.grad is None
+
+
+@ranks(2)
+def test_models_of_short_floats():
+    """Averages are those of float32, rounded once; hooks, shares of the optimizer and PowerSGD take them as well."""
+    rank, n = dist.get_rank(), dist.get_world_size()
+    for dtype, form in ((torch.bfloat16, default_hooks.fp16_compress_hook),
+                        (torch.float16, default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook))):
+        x = batch((6,), seed=rank)[0].to(dtype)
+        alone = double(perceptron).to(dtype)
+        alone(x).square().mean().backward()
+        expected = []
+        for parameter in alone.parameters():
+            parts = [torch.empty_like(parameter.grad) for _ in range(n)]
+            dist.all_gather(parts, parameter.grad)
+            expected.append(sum(part.float() for part in parts) / n)
+        for options in ({}, {"gradient_as_bucket_view": True}, {"deterministic": True}):
+            for hook in (None, default_hooks.bf16_compress_hook, form):
+                model = DistributedDataParallel(double(perceptron).to(dtype), **options)
+                if hook is not None:
+                    model.register_comm_hook(None, hook)
+                model(x).square().mean().backward()
+                for parameter, wanted in zip(model.parameters(), expected, strict=True):
+                    assert parameter.grad.dtype is dtype
+                    np.testing.assert_allclose(parameter.grad.float().numpy(), wanted.numpy(), rtol=2 ** -7,
+                                               atol=2 ** -8 * wanted.abs().max().item())
+        for views in (False, True):
+            optimizer = ZeroRedundancyOptimizer(model.parameters(), optim.SGD, parameters_as_bucket_view=views, lr=0.1)
+            before = [parameter.detach().clone() for parameter in model.parameters()]
+            optimizer.step()
+            alike_everywhere(model)
+            for parameter, old in zip(model.parameters(), before, strict=True):
+                wanted = old - 0.1 * parameter.grad
+                np.testing.assert_allclose(parameter.detach().float().numpy(), wanted.float().numpy(), rtol=2 ** -7,
+                                           atol=1e-3)
+        thin = DistributedDataParallel(nn.Linear(20, 30).to(dtype))
+        thin.register_comm_hook(PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=2), powerSGD_hook)
+        for _ in range(4):
+            thin.zero_grad()
+            thin(torch.ones(2, 20, dtype=dtype) * (rank + 1)).sum().backward()
+        np.testing.assert_allclose(thin.module.weight.grad.float().numpy(), 3.0, rtol=0.05)

@@ -6,7 +6,7 @@ Case n is the same in every run, so its number is all that is needed to see it a
 import random
 import re
 
-from tests.fuzz import attacks
+from tests.fuzz import attacks, subjects
 from tests.fuzz.words import (
     AFTER,
     DTYPES,
@@ -77,7 +77,7 @@ class Case:
         """A tensor of any dtype, layout and state."""
         shape = self.shape()
         text = f"t.ones({shape}, dtype=t.{self.of(DTYPES)})"
-        kind = self.random.randrange(16)
+        kind = self.random.randrange(17)
         if kind < 4:
             text = f"leaf{shape}" if shape else "leaf()"
         elif kind == 4:
@@ -91,6 +91,8 @@ class Case:
             text = f"t.tensor({[self.of(NUMBERS[:16]) for _ in range(3)]})".replace("'", "")
         elif kind == 8:
             text = self.of(STATES)
+        elif kind == 9:
+            text = f"leaf({', '.join(map(str, shape))}){self.of(subjects.FORMS)}"
         if self.chance(0.25):
             text += self.of(SUFFIXES)
         return text
@@ -424,5 +426,6 @@ KINDS = (
     Case.interchange,
     Case.layer,
     *attacks.KINDS,
+    *subjects.KINDS,
 )
-WEIGHTS = (30, 30, 3, 10, 8, 5, 5, 8, 6, *attacks.WEIGHTS)
+WEIGHTS = (30, 30, 3, 10, 8, 5, 5, 8, 6, *attacks.WEIGHTS, *subjects.WEIGHTS)

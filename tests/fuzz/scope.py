@@ -24,6 +24,7 @@ from tests.fuzz.hostile import (
     structured,
 )
 from tests.fuzz.objects import bare, unbound
+from tests.fuzz.surroundings import NAMES
 
 
 def leaf(*shape, dtype=None):
@@ -133,6 +134,7 @@ def setitem(x, key, value):
 
 
 SCOPE = {
+    **NAMES,
     "attempt": attempt,
     "setitem": setitem,
     "t": t,

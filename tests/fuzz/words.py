@@ -13,7 +13,8 @@ def names(owner, wanted=callable):
     return [name for name in sorted(dir(owner)) if not name.startswith("_") and wanted(getattr(owner, name))]
 
 
-DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")
+DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128",
+          "float16", "bfloat16", "complex32", "uint16", "uint32", "uint64")
 NUMBERS = words("""
     0 | 1 | -1 | 2 | 3 | 0.5 | -2.5 | True | 1j | nan | inf | -inf | 1e300 | -0.0 | 255 | 256 | -129 | 2**31 | 2**62
     | 2**63 - 1 | -2**63 | 2**63 | 10**30 | np.float32(1) | np.int8(3) | np.bool_(True) | np.complex64(1j) |

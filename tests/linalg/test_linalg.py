@@ -98,20 +98,20 @@ def test_matrix_exp_of_every_degree(dtype, factor):
 # ---- errors
 
 @pytest.mark.parametrize(("call", "text"), [
-    (lambda: linalg.inv(cygrad.zeros(2, 2)), "linalg.inv: The diagonal element 1 is zero"),
+    (lambda: linalg.inv(cygrad.zeros(2, 2)), "linalg.inv: The matrix is singular.*at 1"),
     (lambda: linalg.inv(cygrad.zeros(3, 2, 2)), r"Batch element 0"),
     (lambda: linalg.solve(cygrad.zeros(2, 2), cygrad.ones(2)), "singular"),
     (lambda: linalg.solve_ex(cygrad.zeros(2, 2), cygrad.ones(2), check_errors=True), "singular"),
-    (lambda: linalg.cholesky(-cygrad.eye(2)), "leading minor of order 1"),
+    (lambda: linalg.cholesky(-cygrad.eye(2)), "not positive-definite: its first 1"),
     (lambda: linalg.cholesky_ex(-cygrad.eye(2), check_errors=True), "not positive-definite"),
     (lambda: linalg.cholesky(cygrad.full((2, 2), float("nan"))), "not positive-definite"),
     (lambda: linalg.lu_factor(cygrad.zeros(2, 2)), r"U\[1,1\] is zero"),
-    (lambda: linalg.svd(cygrad.full((2, 2), float("nan"))), "non-finite"),
-    (lambda: linalg.svdvals(cygrad.full((2, 2), float("inf"))), "non-finite"),
-    (lambda: linalg.pinv(cygrad.full((2, 2), float("nan"))), "non-finite"),
-    (lambda: linalg.lstsq(cygrad.full((2, 2), float("nan")), cygrad.ones(2, 1)), "non-finite"),
-    (lambda: linalg.eig(cygrad.full((2, 2), float("nan"))), "infs or NaNs"),
-    (lambda: linalg.eigvals(cygrad.full((1, 2, 2), float("inf"))), "infs or NaNs"),
+    (lambda: linalg.svd(cygrad.full((2, 2), float("nan"))), "nan or infinite"),
+    (lambda: linalg.svdvals(cygrad.full((2, 2), float("inf"))), "nan or infinite"),
+    (lambda: linalg.pinv(cygrad.full((2, 2), float("nan"))), "nan or infinite"),
+    (lambda: linalg.lstsq(cygrad.full((2, 2), float("nan")), cygrad.ones(2, 1)), "nan or infinite"),
+    (lambda: linalg.eig(cygrad.full((2, 2), float("nan"))), "must be finite"),
+    (lambda: linalg.eigvals(cygrad.full((1, 2, 2), float("inf"))), "must be finite"),
     (lambda: linalg.matrix_power(cygrad.zeros(2, 2), -1), "singular"),
     (lambda: linalg.tensorsolve(cygrad.zeros(2, 2), cygrad.ones(2)), "linalg.tensorsolve"),
 ])
@@ -122,7 +122,7 @@ def test_no_result(call, text):
 
 
 @pytest.mark.parametrize(("call", "error", "text"), [
-    (lambda: linalg.inv(cygrad.ones(2, 2, dtype=cygrad.int64)), RuntimeError, "floating point or complex"),
+    (lambda: linalg.inv(cygrad.ones(2, 2, dtype=cygrad.int64)), RuntimeError, "floating or complex"),
     (lambda: linalg.inv([[1.0]]), TypeError, "Tensor"),
     (lambda: linalg.solve(cygrad.eye(2), cygrad.ones(2, dtype=cygrad.float64)), RuntimeError, "same dtype"),
     (lambda: linalg.eigh(cygrad.eye(2), "X"), RuntimeError, "UPLO"),
@@ -133,7 +133,7 @@ def test_no_result(call, text):
     (lambda: linalg.householder_product(cygrad.ones(3, 2), cygrad.ones(3)), RuntimeError, "tau"),
     (lambda: cygrad.ormqr(cygrad.ones(3, 2), cygrad.ones(2), cygrad.ones(2, 2)), RuntimeError, "fit"),
     (lambda: linalg.lu_solve(cygrad.eye(2), cygrad.ones(2), cygrad.eye(2)), RuntimeError, "int32"),
-    (lambda: linalg.lu_solve(cygrad.eye(2), cygrad.ones(1, dtype=cygrad.int32), cygrad.eye(2)), RuntimeError, "pivots"),
+    (lambda: linalg.lu_solve(cygrad.eye(2), cygrad.ones(1, dtype=cygrad.int32), cygrad.eye(2)), RuntimeError, "pivot "),
     (lambda: linalg.lu_solve(cygrad.eye(2), cygrad.full((2,), 9, dtype=cygrad.int32), cygrad.eye(2)), RuntimeError,
      "count rows from 1"),
     (lambda: linalg.vector_norm(cygrad.ones(2, dtype=cygrad.float64), dtype=cygrad.float32), RuntimeError, "narrowing"),

@@ -4,6 +4,7 @@ import pytest
 
 import cygrad
 from cygrad.autograd import backward, grad
+from cygrad.nn import functional
 from tests.tools import FLOAT, leaf
 
 
@@ -437,3 +438,25 @@ def test_B5_saved_value_detached_since():
     a.detach_()                                   # whose history the formula of y would need
     with pytest.raises(RuntimeError, match=r"taken out of the graph by detach_\(\)"):
         grad(y, x, create_graph=True)
+
+
+PIECEWISE = {
+    "relu": lambda x, *_: x.relu(), "hardtanh": lambda x, *_: functional.hardtanh(x),
+    "leaky_relu": lambda x, *_: functional.leaky_relu(x), "threshold": lambda x, *_: functional.threshold(x, 0, 1),
+    "max_pool": lambda x, *_: functional.max_pool1d(x, 2), "avg_pool": lambda x, *_: functional.avg_pool1d(x, 2),
+    "adaptive": lambda x, *_: functional.adaptive_avg_pool1d(x, 2), "conv": functional.conv1d,
+    "conv_transpose": functional.conv_transpose1d,
+}
+
+
+@pytest.mark.parametrize("name", PIECEWISE)
+def test_B5_gradients_that_are_constant_give_zeros(name):
+    x, w, b = (cygrad.rand(*shape, dtype=cygrad.float64).requires_grad_() for shape in ((1, 1, 6), (1, 1, 2), (1,)))
+    result = PIECEWISE[name](x, w, b)
+    inputs = [x, w, b] if "conv" in name else [x]
+    for seed in (None, cygrad.ones_like(result).requires_grad_()):
+        gradients = grad(result, inputs, cygrad.ones_like(result) if seed is None else seed, create_graph=True)
+        assert all(gradient.requires_grad for gradient in gradients)
+        for second in grad(gradients[-1].sum(), inputs, retain_graph=True):
+            assert second.equal(cygrad.zeros_like(second))
+    assert not grad(PIECEWISE[name](x, w, b).sum(), x)[0].requires_grad

@@ -56,7 +56,7 @@ def test_H5_outputs_that_are_not_used_and_inputs_that_need_no_gradient():
     log.clear()
     z = leaf(1.0)
     results = module(constant, 5, constant, z=z)
-    with pytest.warns(UserWarning, match="no inputs require gradients"):
+    with pytest.warns(UserWarning, match="input requires grad"):
         results[2].backward()
     assert log == [("pre", (None, None, 1.0, None)), ("full", (None, None, None), (None, None, 1.0, None))]
     assert z.grad.item() == 1.0
@@ -91,7 +91,7 @@ def test_H5_wrong_answers(kind, answer):
     layer = nn.Tanh()
     answers = {"two": lambda m, g, *_: (g[0], g[0]), "text": lambda m, g, *_: "text", "shape": lambda m, g, *_: g[0][0]}
     getattr(layer, kind)(answers[answer])
-    with pytest.raises((RuntimeError, TypeError), match=r"invalid number|must return|changed what"):
+    with pytest.raises((RuntimeError, TypeError), match=r"invalid number|expected None|changed what"):
         layer(leaf(1.0, 2.0)).sum().backward()
     with pytest.raises(TypeError, match="must be callable"):
         getattr(layer, kind)(5)
@@ -100,11 +100,11 @@ def test_H5_wrong_answers(kind, answer):
 def test_H5_nothing_to_replace_without_inputs():
     layer = nn.Linear(1, 1)
     layer.register_full_backward_hook(lambda m, i, o: i)
-    with pytest.warns(UserWarning, match="no inputs require gradients"):
+    with pytest.warns(UserWarning, match="no input requires grad"):
         layer(cygrad.ones(3, 1)).sum().backward()
     assert layer.weight.grad.item() == 3.0
     layer.register_full_backward_hook(lambda m, i, o: o)
-    with pytest.warns(UserWarning, match="no inputs"), pytest.raises(RuntimeError, match="nothing to replace"):
+    with pytest.warns(UserWarning, match="no input"), pytest.raises(RuntimeError, match="nothing to replace"):
         layer(cygrad.ones(3, 1)).sum().backward()
 
 
@@ -128,7 +128,7 @@ def test_H5_outputs_must_be_tensors_and_stay():
 
     module = Named()
     log = watched(module)
-    with pytest.warns(UserWarning, match="should be a Tensor or a tuple"):
+    with pytest.warns(UserWarning, match="did not give a Tensor or a tuple"):
         module(leaf(1.0))["x"].backward()
     assert log == []
     layer = nn.Identity()

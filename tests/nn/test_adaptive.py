@@ -42,10 +42,10 @@ def test_probabilities():
 
 def test_errors():
     for cutoffs in ([], [0, 3], [3, 3], [5, 2], [10], [1.5]):
-        with pytest.raises(ValueError, match="cutoffs should be a sequence"):
+        with pytest.raises(ValueError, match="cutoff"):
             nn.AdaptiveLogSoftmaxWithLoss(8, 10, cutoffs)
     model = nn.AdaptiveLogSoftmaxWithLoss(16, 10, [2, 5])
     with pytest.raises(RuntimeError, match=r"range \[0, 9\], but values in range \[1, 10\]"):
         model(cygrad.ones(2, 16), cygrad.tensor([1, 10]))
-    with pytest.raises(RuntimeError, match="same size in the batch"):
+    with pytest.raises(RuntimeError, match="one target for each row"):
         model(cygrad.ones(2, 16), cygrad.tensor([1]))

@@ -125,13 +125,13 @@ ONE, BOTH = cygrad.ones(3), cygrad.ones(2, 3)
 
 
 @pytest.mark.parametrize(("match", "arguments"), [
-    ("at least 2 dimensional", (ONE, ONE, ONE)),
-    ("same dtype", (BOTH, BOTH, BOTH.double())),
+    ("two dimensions or more", (ONE, ONE, ONE)),
+    ("of one dtype", (BOTH, BOTH, BOTH.double())),
     ("must be bool or of the type of the query", (BOTH, BOTH, BOTH, cygrad.ones(2, 2, dtype=cygrad.int64))),
     ("must be bool or of the type of the query", (BOTH, BOTH, BOTH, cygrad.ones(2, 2, dtype=cygrad.float64))),
     ("does not broadcast", (BOTH, BOTH, BOTH, cygrad.ones(3, 2, dtype=cygrad.bool))),
-    ("between 0 and 1", (BOTH, BOTH, BOTH, None, 1.5)),
-    ("must divide", (cygrad.ones(3, 2, 2), cygrad.ones(2, 2, 2), cygrad.ones(2, 2, 2), None, 0.0, False, None, True)),
+    ("from 0 to 1", (BOTH, BOTH, BOTH, None, 1.5)),
+    ("a multiple", (cygrad.ones(3, 2, 2), cygrad.ones(2, 2, 2), cygrad.ones(2, 2, 2), None, 0.0, False, None, True)),
 ])
 def test_errors(match, arguments):
     with pytest.raises(RuntimeError, match=match):
@@ -238,9 +238,9 @@ X = cygrad.ones(4, 2, 6)
 @pytest.mark.parametrize(("error", "match", "run"), [
     (AssertionError, "divisible by num_heads", lambda: nn.MultiheadAttention(6, 4)),
     (ValueError, "greater than 0", lambda: nn.MultiheadAttention(0, 4)),
-    (AssertionError, "2D or batched 3D", lambda: nn.MultiheadAttention(6, 2)(X[0, 0], X, X)),
+    (AssertionError, "two dimensions, or three", lambda: nn.MultiheadAttention(6, 2)(X[0, 0], X, X)),
     (AssertionError, "as many dimensions", lambda: nn.MultiheadAttention(6, 2)(X, X[0], X[0])),
-    (AssertionError, "does not match value", lambda: nn.MultiheadAttention(6, 2)(X, X, X[:2])),
+    (AssertionError, "must have one shape", lambda: nn.MultiheadAttention(6, 2)(X, X, X[:2])),
     (AssertionError, "embedding dimension of 6", lambda: nn.MultiheadAttention(6, 2)(X[..., :4], X, X)),
     (RuntimeError, "should be", lambda: nn.MultiheadAttention(6, 2)(X, X, X, attn_mask=cygrad.ones(3, 4))),
     (RuntimeError, "not supported", lambda: nn.MultiheadAttention(6, 2)(X, X, X, attn_mask=cygrad.ones(4))),

@@ -142,7 +142,7 @@ def test_dropout():
     assert F.dropout(z, 0.5, inplace=True) is z
     assert not z.all()
     for make in nn.Dropout, lambda p: F.dropout(x, p):
-        with pytest.raises(ValueError, match="has to be between 0 and 1"):
+        with pytest.raises(ValueError, match="must be from 0 to 1"):
             make(1.5)
     layer = nn.Dropout(0.5)
     assert layer.eval()(x) is x
@@ -180,15 +180,15 @@ def test_regression_errors():
     a = cygrad.ones(2, 3)
     with pytest.warns(UserWarning, match="differ in shape"):
         F.mse_loss(a, cygrad.ones(3))
-    with pytest.raises(ValueError, match="not a valid value for reduction"):
+    with pytest.raises(ValueError, match="no such reduction"):
         F.mse_loss(a, a, reduction="median")
-    with pytest.raises(ValueError, match="same size"):
+    with pytest.raises(ValueError, match="one weight for each"):
         F.l1_loss(a, a, weight=cygrad.ones(3))
-    with pytest.raises(ValueError, match="same size"):
+    with pytest.raises(ValueError, match="one weight for each"):
         F.huber_loss(a, a, weight=cygrad.ones(3))
-    with pytest.raises(RuntimeError, match="negative values for beta"):
+    with pytest.raises(RuntimeError, match="beta must not be negative"):
         F.smooth_l1_loss(a, a, beta=-1.0)
-    with pytest.raises(RuntimeError, match="non-positive values for delta"):
+    with pytest.raises(RuntimeError, match="delta must be positive"):
         F.huber_loss(a, a, delta=0.0)
     with pytest.warns(UserWarning, match="reduction='sum'"):
         assert F.l1_loss(a, a * 0, size_average=False).item() == 6
@@ -232,15 +232,15 @@ def test_cross_entropy_values_and_errors():
         -0.25 * math.log(0.25) - 0.75 * math.log(0.75))
     with pytest.raises(RuntimeError, match="needs the shape of the input"):
         F.cross_entropy(scores, cygrad.tensor([1.0]))
-    with pytest.raises(RuntimeError, match="ignore_index is not supported"):
+    with pytest.raises(RuntimeError, match="ignore_index is for targets"):
         F.cross_entropy(scores, cygrad.tensor([[0.5, 0.5]]), ignore_index=1)
-    with pytest.raises(RuntimeError, match="label_smoothing must be between"):
+    with pytest.raises(RuntimeError, match="label_smoothing must be from"):
         F.cross_entropy(scores, cygrad.tensor([1]), label_smoothing=1.5)
     with pytest.raises(IndexError):
         F.cross_entropy(scores, cygrad.tensor([2]))
-    with pytest.raises(ValueError, match="not a valid value"):
+    with pytest.raises(ValueError, match="no such reduction"):
         F.cross_entropy(scores, cygrad.tensor([0]), reduction="median")
-    with pytest.raises(RuntimeError, match="all 2 classes"):
+    with pytest.raises(RuntimeError, match="each of the 2 classes"):
         F.cross_entropy(scores, cygrad.tensor([[0.5, 0.5]]), weight=cygrad.ones(3))
 
 
@@ -272,9 +272,9 @@ def test_two_classes_errors():
     p = cygrad.full((2,), 0.5)
     with pytest.raises(ValueError, match="shape of the input"):
         F.binary_cross_entropy(p, cygrad.ones(3))
-    with pytest.raises(ValueError, match="same as input size"):
+    with pytest.raises(ValueError, match="a target for each"):
         F.binary_cross_entropy_with_logits(p, cygrad.ones(3))
-    with pytest.raises(RuntimeError, match="between 0 and 1"):
+    with pytest.raises(RuntimeError, match="from 0 to 1"):
         F.binary_cross_entropy(p + 1, p)
     logits = cygrad.tensor([1000.0, -1000.0], requires_grad=True)
     F.binary_cross_entropy_with_logits(logits, cygrad.tensor([1.0, 0.0])).backward()
@@ -303,8 +303,8 @@ def test_modules_are_the_functions(torch, module):
     name = type(module).__name__
     loss = name.endswith("Loss")
     arrays = [SCORES, np.abs(SCORES[::-1]) % 1] if loss else [SCORES]
-    options = {key: value for key, value in vars(module).items() if key not in ("training", "_kinds") and
-               value is not None}
+    options = {key: value for key, value in vars(module).items() if key != "training" and not key.startswith("_")
+               and value is not None}
     peer = getattr(torch.nn, name)(**options)
     ours = module(*[cygrad.from_numpy(np.array(a)) for a in arrays])
     np.testing.assert_allclose(ours.numpy(), peer(*[torch.from_numpy(np.array(a)) for a in arrays]).numpy(), rtol=1e-9)

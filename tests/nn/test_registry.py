@@ -176,3 +176,105 @@ def test_choices_of_attention():
         assert cygrad.equal(nn.functional.scaled_dot_product_attention(query, query, query), expected)
     with pytest.raises(TypeError, match="SDPBackend"), attention.sdpa_kernel("math"):
         pass
+
+
+class Counted(nn.Module):
+    """A module with all kinds of attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(cygrad.ones(2))
+        self.inner = nn.Linear(2, 2)
+        self.register_buffer("mean", cygrad.zeros(2))
+        self.register_buffer("scratch", cygrad.zeros(2), persistent=False)
+        self.size = 2
+
+    def forward(self, x):
+        return self.inner(x * self.weight) + self.mean
+
+
+def test_parts_do_not_stand_among_plain_attributes():
+    model = Counted()
+    assert set(vars(model)) == {"training", "_parameters", "_buffers", "_non_persistent_buffers_set", "_modules",
+                                "size"}
+    own = model.__dict__
+    assert own["_parameters"]["weight"] is model.weight and own["_modules"]["inner"] is model.inner
+    assert own["_buffers"]["mean"] is model.mean and own["_non_persistent_buffers_set"] == {"scratch"}
+    assert model._parameters is own["_parameters"] and type(model._modules) is dict
+    own["_parameters"]["weight"] = other = nn.Parameter(cygrad.zeros(2))
+    assert model.weight is other
+    del model.weight, model.scratch
+    assert not hasattr(model, "weight") and own["_non_persistent_buffers_set"] == set()
+    with pytest.raises(AttributeError, match="'Counted' object has no attribute 'weight'"):
+        _ = model.weight
+    with pytest.raises(AttributeError, match="weight"):
+        del model.weight
+    model.mean = None
+    assert model.mean is None and "mean" not in vars(model) and {"mean", "inner"} <= set(dir(model))
+    model.inner = None
+    assert model.inner is None and list(model.children()) == []
+
+
+def test_copies_and_pickles_of_both_kinds():
+    model = Counted()
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert set(vars(twin)) == set(vars(model)) and twin.weight is not model.weight
+        assert list(twin.state_dict()) == list(model.state_dict())
+        assert twin(cygrad.ones(1, 2)).equal(model(cygrad.ones(1, 2)))
+    shallow = copy.copy(model)
+    assert shallow.weight is model.weight
+    state = {"training": False, "size": 5, "weight": model.weight, "inner": model.inner, "mean": model.mean,
+             "scratch": None, "_kinds": {"weight": "parameter", "inner": "child module", "mean": "buffer",
+                                         "scratch": "buffer that state_dict leaves out"}}
+    old = object.__new__(Counted)
+    old.__setstate__(state)
+    assert set(vars(old)) == set(vars(model)) and old.size == 5 and not old.training
+    assert old.weight is model.weight and old._non_persistent_buffers_set == {"scratch"} and "_kinds" in state
+
+
+def test_calls_can_be_exchanged():
+    class Late(nn.Identity):
+        pass
+
+    model, calls = Late(), []
+    former = nn.Module.__call__
+
+    def counted(self, *args, **kwargs):
+        calls.append(type(self).__name__)
+        return former(self, *args, **kwargs)
+    nn.Module.__call__ = counted
+    try:
+        assert model(3) == 3
+        assert nn.Sequential(model)(4) == 4
+    finally:
+        nn.Module.__call__ = former
+    assert calls == ["Late", "Sequential", "Late"]
+    assert model(5) == 5 and len(calls) == 3
+    Late.__call__ = lambda self, x: -x
+    assert model(6) == -6
+    model.forward = lambda x: x + 1
+    del Late.__call__
+    assert model(6) == 7
+    assert model.__call__(6) == 7 and model.__call__(x=6) == 7
+
+
+def test_properties_that_fail_and_names_of_classes():
+    class Strange(nn.Module):
+        bias = None
+
+        def __init__(self):
+            super().__init__()
+            self.register_parameter("weight", nn.Parameter(cygrad.ones(1)))
+
+        @property
+        def failing(self):
+            return self.nothing
+
+    model = Strange()
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = model.failing
+    with pytest.raises(KeyError, match="already exists"):
+        model.bias = nn.Parameter(cygrad.ones(1))
+    bare = object.__new__(Strange)
+    with pytest.raises(AttributeError, match="'Strange' object has no attribute 'weight'"):
+        _ = bare.weight

@@ -9,6 +9,7 @@ A program is a list of lines, each a Python expression over
 So a program is plain text that can be pasted and run; `Machine.run` does nothing else with it.
 """
 
+import gc
 import warnings
 from math import inf, nan
 
@@ -52,6 +53,7 @@ class Machine:
         self.notes = []
         self.events = []
         self.handles = []
+        self.graphs = []
         self.modes = []
         self.recorded_again = False
         self.nowhere = library.zeros((), dtype=library.float64, requires_grad=True)
@@ -151,8 +153,8 @@ class Machine:
     def hook(self, value, kind="read"):
         """Registers a hook that is noted when it runs.
 
-        `read` and `double` (which replaces) are tensor hooks, `raise` is one that fails, `accumulated` is one after
-        accumulation, `node` and `prenode` belong to `grad_fn`. Views that were changed since they were made get none:
+        `read` and `double` (which replaces) are tensor hooks, `raise` is one that fails, `free` drops another graph that
+        was kept until then, and has it collected; `accumulated` is one after accumulation, `node` and `prenode` belong to `grad_fn`. Views that were changed since they were made get none:
         there torch 2.13 crashes.
         """
         if value._is_view() and value._version != self.made_at[id(value)]:
@@ -168,8 +170,15 @@ class Machine:
             see(grad)
             if kind == "raise":
                 raise OSError("a hook of the program")
+            if kind == "free":
+                self.graphs.clear()
+                self.collect()
             return grad * 2 if kind == "double" else None
 
+        if kind == "free":
+            part = (value * 1).sin()
+            self.graphs.append([part, part])
+            self.graphs[-1].append(self.graphs)
         if kind == "accumulated":
             handle = value.register_post_accumulate_grad_hook(lambda leaf: see(leaf.grad))
         elif kind == "node":
@@ -179,6 +188,10 @@ class Machine:
         else:
             handle = value.register_hook(tensor_hook)
         self.handles.append(handle)
+
+    def collect(self):
+        """A collection of garbage."""
+        gc.collect()
 
     def remove(self, number):
         """Removes a hook."""
@@ -190,6 +203,13 @@ class Machine:
         if not value.dtype.is_complex:
             return value
         return value.conj_physical() if hasattr(value, "conj_physical") else value.conj()
+
+    def over(self, kind, value, memory):
+        """A leaf, a result or a part of a value that is given the memory of another before anything reads it."""
+        made = {"leaf": lambda: self.library.zeros(3, dtype=memory.dtype), "result": lambda: value * 1,
+                "part": lambda: value[..., :1]}[kind]()
+        made.data = memory.detach()
+        return made.requires_grad_() if kind == "leaf" else made
 
     def call(self, name, *arguments):
         """A custom function of `tests.programs.functions`."""

@@ -1,6 +1,6 @@
 """Writes lines about recording itself: modes, hooks, detaching, backward, custom functions."""
 
-from tests.programs.chooser import is_floating, is_neat, is_tame, shape
+from tests.programs.chooser import is_floating, is_neat, is_tame, name_of, shape
 
 
 def wants_grad(value):
@@ -33,7 +33,7 @@ def hook(c):
     x = c.value(wants_grad)
     if x is None:
         return None
-    kind = c.of(("read", "double", "accumulated", "node", "prenode", "read", "double", "raise"))
+    kind = c.of(("read", "double", "accumulated", "node", "prenode", "read", "free", "raise"))
     if kind == "raise" and not c.rare():
         kind = "read"
     if c.chance(8):
@@ -98,4 +98,23 @@ def custom(c):
     return f"m.call('{name}', v[{x}]{f', v[{y}]' if name == 'Pair' else ''})"
 
 
-WRITERS = (mode, hook, toggle, backward, custom, hook)
+def exchanged(c):
+    """
+    Other memory below a new tensor; or a collection.
+
+    Not below one that is used already: PyTorch's formulas read arguments as they are when backward runs, ours the
+    memory that they had.
+    """
+    x = c.value(is_result)
+    if c.chance(6):
+        return "m.collect()"
+    if x is None or c.chance(3):
+        y = c.value(is_floating)
+        return None if y is None else f"m.over('leaf', None, v[{y}])"
+    kind, first = c.of(("result", "part")), c.machine.values[x]
+    sizes = shape(first) if kind == "result" else (*shape(first)[:-1], 1)
+    y = c.value(lambda other: shape(other) == sizes and name_of(other.dtype) == name_of(first.dtype))
+    return f"m.over({kind!r}, v[{x}], v[{y}])"
+
+
+WRITERS = (mode, hook, toggle, backward, custom, hook, exchanged)

@@ -44,7 +44,7 @@ SAMPLES = {
         fails(ValueError, "expected mode", (1, 1, 2, 2), (1, 1, 1, 2), mode="linear"),
         fails(ValueError, "expected padding_mode", (1, 1, 2, 2), (1, 1, 1, 2), padding_mode="zero"),
         fails(RuntimeError, "size 2 in the last dimension", (1, 1, 2, 2), (1, 1, 1, 3)),
-        fails(RuntimeError, "same number of dimensions", (1, 1, 2, 2), (1, 1, 2)),
+        fails(RuntimeError, "both have four dimensions", (1, 1, 2, 2), (1, 1, 2)),
     ]),
     "affine_grid": only_floating([
         call((2, 2, 3), [2, 1, 3, 2], align_corners=False),

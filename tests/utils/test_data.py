@@ -46,11 +46,11 @@ def test_concatenation():
     assert [made[i] for i in range(5)] == [0, 1, 4, 0, 1]
     assert (made[-1], made[-5], len(made)) == (1, 0, 5)
     assert made.cumulative_sizes == [3, 5]
-    with pytest.raises(ValueError, match="should not exceed"):
+    with pytest.raises(ValueError, match="before the first element"):
         made[-6]
     with pytest.raises(IndexError):
         made[5]
-    with pytest.raises(AssertionError, match="empty"):
+    with pytest.raises(AssertionError, match="one data set or more"):
         data.ConcatDataset([])
     with pytest.raises(AssertionError, match="IterableDataset"):
         data.ConcatDataset([Stream([1])])
@@ -94,11 +94,11 @@ def test_random_split(lengths):
 
 
 def test_splits_that_do_not_fit():
-    with pytest.raises(ValueError, match="does not equal"):
+    with pytest.raises(ValueError, match="must add up"):
         data.random_split(range(10), [3, 3])
     with pytest.raises(ValueError, match="between 0 and 1"):
         data.random_split(range(10), [1.5, -0.5])
-    with pytest.warns(UserWarning, match="is 0"):
+    with pytest.warns(UserWarning, match="no elements"):
         data.random_split(range(1), [0.5, 0.5])
 
 
@@ -149,7 +149,7 @@ def test_batch_sampler(n, drop_last):
     lambda: data.RandomSampler(range(3), num_samples=0), lambda: data.WeightedRandomSampler([1.0], 0),
     lambda: data.WeightedRandomSampler([[1.0]], 1), lambda: data.WeightedRandomSampler([1.0], 1, 1)])
 def test_wrong_samplers(make):
-    with pytest.raises(ValueError, match="should be"):
+    with pytest.raises(ValueError, match="must"):
         make()
 
 
@@ -198,9 +198,9 @@ def test_same_batches_as_pytorch(kind):
 
 def test_what_cannot_be_collated():
     for batch in [[None], [object()], [np.array(["a"])]]:
-        with pytest.raises(TypeError, match="batch must contain"):
+        with pytest.raises(TypeError, match="expected tensors, arrays"):
             data.default_collate(batch)
-    with pytest.raises(RuntimeError, match="equal size"):
+    with pytest.raises(RuntimeError, match="one length"):
         data.default_collate([[1], [1, 2]])
 
 
@@ -241,8 +241,8 @@ def test_a_stream_that_is_longer_than_it_said():
 
 
 @pytest.mark.parametrize(("options", "text"), [
-    ({"sampler": [1], "shuffle": True}, "sampler option"), ({"batch_sampler": [[1]], "batch_size": 2}, "batch_sampler"),
-    ({"batch_size": None, "drop_last": True}, "disables auto-batching"), ({"num_workers": -1}, "non-negative"),
+    ({"sampler": [1], "shuffle": True}, "the order"), ({"batch_sampler": [[1]], "batch_size": 2}, "batch_sampler"),
+    ({"batch_size": None, "drop_last": True}, "no last one to drop"), ({"num_workers": -1}, "must not be negative"),
     ({"timeout": -1}, "timeout"), ({"prefetch_factor": 2}, "prefetch_factor"), ({"batch_size": 0}, "batch_size"),
     ({"prefetch_factor": 0, "num_workers": 1}, "positive"), ({"persistent_workers": True}, "persistent_workers")])
 def test_wrong_options(options, text):

@@ -186,6 +186,8 @@ class Lowering:
         """What a step becomes if nothing is done about it."""
         if step.kind == "optimize":
             return Operation("optimize", step.arguments, step=step)
+        if step.kind == "draw":
+            return Operation("draw", (), step.results, step=step)
         elementwise = step.operator.forward is not None or forward_program(step.operator) is not None
         region = Region.of(step.operator, step.arguments) if elementwise else None
         if step.kind == "call":
@@ -376,7 +378,9 @@ class Lowering:
                 if buffer.kind == "constant" and first not in self.sources:
                     inputs.append((slots[first], 2, 0))
                 elif buffer.kind != "constant" and not self.is_own(buffer):
-                    inputs.append((slots[first], int(buffer.kind == "gradient"), places[first]))
+                    # A backward has what was in .grad as a saved tensor.
+                    of_leaf = buffer.kind == "gradient" and self.start == 0
+                    inputs.append((slots[first], int(of_leaf), places[first]))
             return first
 
         def slot(number):

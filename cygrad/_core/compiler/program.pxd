@@ -17,6 +17,7 @@ ctypedef enum operation_kind_t:
     KERNEL_COPY           # a kernel whose result is copied into `target`
     COPY                  # of a constant that is changed later, or goes out
     OPTIMIZE
+    DRAW                  # random numbers that were drawn before the run
 
 # Where a view lies once its base is there.
 ctypedef struct patch_t:
@@ -29,7 +30,7 @@ ctypedef struct operation_t:
     int32_t target
     int32_t arguments, n_arguments        # in frame_t.arguments, and the same places of `slots`
     int32_t results, n_results            # in program.result_slots
-    int32_t listed                        # the results are one list
+    int32_t listed                        # the results are one list; of a draw: its number
     uint32_t reuse                        # arguments in whose memory the result may be computed
     int32_t patches, n_patches            # views of the results
     int32_t dead, n_dead                  # results that nobody reads after this
@@ -60,7 +61,13 @@ ctypedef struct frame_t:
     update_t *updates
     void **tensors            # Tensors from outside, borrowed
     gradient_t **targets      # where new gradients of tensors go
+    array_t **gradients       # what was in .grad of tensors when that was compared, owned; or NULL
+    array_t **outgoing        # results that leave, owned
+    array_t **drawn           # random numbers, owned
     frame_t *next
+
+cdef enum:
+    LONG_WORK = 1 << 14       # elements from which a replay gives the interpreter's lock up even if it is alone
 
 cdef class Program:
     cdef int n_slots, n_operations, n_arguments, n_entries, n_updates
@@ -78,7 +85,7 @@ cdef class Program:
     cdef list keep
     cdef readonly list description    # of the operations, for people
     cdef input_t *inputs
-    cdef int n_inputs, n_tensors
+    cdef int n_inputs, n_tensors, n_outgoing, n_draws
     cdef readonly list held           # slot -> Held: layouts
     cdef array_t **layouts            # the same, borrowed
     cdef list is_view
@@ -87,12 +94,13 @@ cdef class Program:
     cdef frame_t *take_frame(self) except NULL
     cdef void give_frame(self, frame_t *frame) noexcept
     cdef int run(self, frame_t *frame) noexcept nogil
-    # Fill the slots that come from outside from frame.tensors; run, with or without the GIL; empty the slots.
+    # Fill the slots that come from outside from frame.tensors; empty the slots.
     cdef void begin(self, frame_t *frame) noexcept
     cdef array_t *source(self, const input_t *input, frame_t *frame) noexcept
-    cdef int run_all(self, frame_t *frame) except -1
     cdef void empty(self, frame_t *frame) noexcept nogil
     cdef void end(self, frame_t *frame) noexcept
+    # Arrays of slots that leave, into frame.outgoing; a slot of -1: none.
+    cdef int hand_out(self, frame_t *frame, const int32_t *slots, int n) noexcept nogil
     cdef void fill_list(self, frame_t *frame, int argument) noexcept nogil
     cdef int step(self, const operation_t *operation, frame_t *frame) noexcept nogil
     cdef int keep_results(self, const operation_t *operation, frame_t *frame, value_t *results) noexcept nogil

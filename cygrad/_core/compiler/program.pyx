@@ -16,6 +16,7 @@ from cygrad._core.arrays.array cimport (
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, INTEGERS, NOTHING, clear, find_kernel, kernel_t, value_t
 from cygrad._core.compiler.recorder cimport Constant, Held, Step
+from cygrad._core.compiler.turns cimport enter_interpreter, leave_interpreter
 from cygrad._core.elementwise.elementwise cimport copy_into, evaluate, forget, instruction_t, program_t
 from cygrad._core.kernels.reduction.fused_reduction cimport evaluate_summed
 from cygrad._core.graph.boxing cimport plain_object
@@ -33,10 +34,7 @@ from cygrad._core.table.operator cimport MAX_RESULTS, Operator
 
 cdef kernel_t _sum_to = find_kernel("sum_to")
 
-cdef enum:
-    LARGE = 1 << 14           # elements from which a run gives the GIL up: to get it back takes a while
-
-KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize")
+KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize", "draw")
 
 
 def forward_program(Operator operator not None):
@@ -180,6 +178,8 @@ cdef class Program:
             if given.get("meta") is not None:
                 self.keep.append(given["meta"])
                 operation.meta = (<Held>given["meta"]).array
+            if operation.kind == DRAW:
+                operation.listed = (<Step>given["step"]).draw
             if operation.kind == OPTIMIZE:
                 step = given["step"]
                 operation.rule = step.rule
@@ -250,8 +250,12 @@ cdef class Program:
             frame.updates = <update_t *>calloc(self.n_updates + 1, sizeof(update_t))
             frame.tensors = <void **>calloc(self.n_tensors + 1, sizeof(void *))
             frame.targets = <gradient_t **>calloc(self.n_tensors + 1, sizeof(gradient_t *))
+            frame.gradients = <array_t **>calloc(self.n_tensors + 1, sizeof(array_t *))
+            frame.outgoing = <array_t **>calloc(self.n_outgoing + 1, sizeof(array_t *))
+            frame.drawn = <array_t **>calloc(self.n_draws + 1, sizeof(array_t *))
         if frame == NULL or not (frame.table and frame.views and frame.arguments and frame.entries and frame.updates
-                                 and frame.tensors and frame.targets):
+                                 and frame.tensors and frame.targets and frame.gradients and frame.outgoing
+                                 and frame.drawn):
             if frame != NULL:
                 free_frame(self, frame)
             raise MemoryError("compile: no memory for the arrays of a program")
@@ -295,21 +299,12 @@ cdef class Program:
             return self.layouts[input.slot]
         if input.kind == TENSOR_INPUT:
             return (<Tensor>frame.tensors[input.number]).array
-        return (<Tensor>frame.tensors[input.number]).gradient.value
+        return frame.gradients[input.number]
 
     cdef void begin(self, frame_t *frame) noexcept:
         cdef int i
         for i in range(self.n_inputs):
             frame.table[self.inputs[i].slot] = retain(self.source(&self.inputs[i], frame))
-
-    cdef int run_all(self, frame_t *frame) except -1:
-        cdef int status
-        if self.work < LARGE:
-            status = self.run(frame)
-        else:
-            with nogil:
-                status = self.run(frame)
-        return check(status)
 
     cdef void empty(self, frame_t *frame) noexcept nogil:
         cdef int i
@@ -319,21 +314,58 @@ cdef class Program:
                 frame.table[i] = NULL
 
     cdef void end(self, frame_t *frame) noexcept:
+        cdef int i
         self.empty(frame)
+        for i in range(self.n_outgoing):
+            release(frame.outgoing[i])
+            frame.outgoing[i] = NULL
+        for i in range(self.n_draws):
+            release(frame.drawn[i])
+            frame.drawn[i] = NULL
+        for i in range(self.n_tensors):
+            release(frame.gradients[i])
+            frame.gradients[i] = NULL
         self.give_frame(frame)
+
+    cdef int hand_out(self, frame_t *frame, const int32_t *slots, int n) noexcept nogil:
+        cdef int i
+        for i in range(n):
+            if slots[i] >= 0:
+                frame.outgoing[i] = self.leave(frame, slots[i])
+                if frame.outgoing[i] == NULL:
+                    return MEMORY_ERROR
+        return OK
 
     def call(self, list tensors not None, list slots not None):
         """Run it on tensors from outside, by their numbers; -> a new Tensor for each slot."""
-        cdef frame_t *frame = self.take_frame()
-        cdef int i
+        cdef int32_t *numbers = _numbers([-1 if slot is None else slot for slot in slots])
+        cdef frame_t *frame = NULL
+        cdef void *left
+        cdef int i, status
+        cdef list results = []
         try:
+            self.n_outgoing = len(slots)
+            frame = self.take_frame()
             for i in range(self.n_tensors):
                 frame.tensors[i] = <void *>tensors[i]
             self.begin(frame)
-            self.run_all(frame)
-            return [None if slot is None else wrap(self.leave(frame, slot)) for slot in slots]
+            left = leave_interpreter(self.work >= LONG_WORK)
+            status = self.run(frame)
+            if status == OK:
+                status = self.hand_out(frame, numbers, self.n_outgoing)
+            self.empty(frame)
+            enter_interpreter(left)
+            check(status)
+            for i in range(self.n_outgoing):
+                results.append(None)
+                if numbers[i] >= 0:
+                    results[i] = wrap(frame.outgoing[i])
+                    frame.outgoing[i] = NULL
+            return results
         finally:
-            self.end(frame)
+            free(numbers)
+            if frame != NULL:
+                self.end(frame)
 
     cdef int run(self, frame_t *frame) noexcept nogil:
         """Run all operations; what is left in the table belongs to the caller, views apart."""
@@ -380,6 +412,10 @@ cdef class Program:
             return _changed(target, status)
         if operation.kind == OPTIMIZE:
             return self.optimize(operation, frame)
+        if operation.kind == DRAW:
+            slot = self.result_slots[operation.results]
+            frame.table[slot], frame.drawn[operation.listed] = frame.drawn[operation.listed], NULL
+            return OK
         if operation.kind == COPY:
             array = array_empty_like(arguments.of.array, -1)
             if array == NULL:
@@ -526,4 +562,7 @@ cdef void free_frame(Program program, frame_t *frame) noexcept:
     free(frame.updates)
     free(frame.tensors)
     free(frame.targets)
+    free(frame.gradients)
+    free(frame.outgoing)
+    free(frame.drawn)
     free(frame)

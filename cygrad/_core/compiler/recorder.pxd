@@ -31,7 +31,8 @@ cdef class Buffer:
 
 cdef class Step:
     """One operation: arguments are numbers of arrays, lists of them, Constants, or None."""
-    cdef readonly str kind            # "call", "change", "optimize"
+    cdef readonly str kind            # "call", "change", "optimize", "draw"
+    cdef readonly int draw            # which random numbers
     cdef readonly Operator operator
     cdef readonly tuple arguments
     cdef readonly tuple results       # numbers of arrays; -1: of no interest

@@ -29,9 +29,11 @@ from cygrad._core.memory.errors cimport check
 from cygrad._core.optimizers.update_batch cimport ADAM_RULE, SGD_RULE, rule_t, set_step_listener
 from cygrad._core.table.operator cimport Operator
 
+from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.saved import set_guard
 from cygrad._core.memory.storage import begin_generation, end_generation, generation_of
 from sys import _getframe
+from numpy import asarray
 from threading import get_ident
 
 # Operators whose results have shapes that depend on elements.
@@ -335,6 +337,18 @@ cdef class Recorder:
             step.results = tuple(numbers)
             self.note(step)
         return 0
+
+    def drawn(self, array, int number):
+        """The tensor over random numbers, those of draw `number`."""
+        cdef Step step = Step()
+        cdef Tensor tensor
+        thread_state().dual_level = 0
+        tensor = from_numpy(asarray(array))
+        thread_state().dual_level = RECORDING
+        step.kind, step.target, step.draw = "draw", -1, number
+        step.arguments, step.results = (), (self.meet(tensor.array, "result", None, len(self.steps)),)
+        self.note(step)
+        return tensor
 
     cdef int changed(self, Step step, Tensor tensor) except -1:
         """A change in place has happened of which `step` was noted before."""

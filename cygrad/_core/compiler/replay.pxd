@@ -27,6 +27,7 @@ ctypedef enum guard_kind_t:
     CELL
     LENGTH
     DICT                      # its items come next; they need not be looked at if nothing has changed in it
+    LIST_LENGTH
 
 ctypedef struct guard_t:
     int32_t kind
@@ -42,6 +43,17 @@ ctypedef struct option_t:
     PyObject *key
     PyObject *value
     int32_t number            # of the entry in `Variant.optimizers`
+    int32_t n                 # options of the group from this one on, if it is the first
+    uint64_t version          # of the group when they were read
+
+# A result: one of the tensors from outside, an earlier result, or a new tensor.
+ctypedef struct result_t:
+    int32_t tensor            # number, or -1
+    int32_t same_as           # number of a result, or -1
+    int32_t base              # a new one is a view of this tensor; -1: no view
+    int32_t view_kind
+    int32_t requires_grad     # as a leaf
+    int32_t output_nr         # of its node
 
 ctypedef struct commit_t:
     int32_t leaf              # number of a tensor
@@ -64,18 +76,24 @@ cdef class Variant:
     cdef tuple leaves             # the arguments: a number of a tensor, or (value,)
     cdef tuple constants          # tensors that are no arguments
     cdef object structure
-    cdef list outputs, keep, optimizers
+    cdef list nodes, keep, optimizers
+    cdef result_t *results
+    cdef int32_t *outgoing        # slot of each result; -1: it is no new array
+    cdef int n_results
     cdef object rebuild, graph
+    cdef object draws             # of random numbers; None: there are none
     cdef int grad_disabled, inference, dtype
     cdef readonly int64_t runs
-    cdef bint fits(self, const layout_t *layout, Tensor tensor) noexcept
+    cdef bint fits(self, const layout_t *layout, Tensor tensor, array_t **gradient) noexcept
     cdef bint lies_apart(self, frame_t *frame) noexcept
     cdef bint holds(self, tuple leaves, frame_t *frame) except -1
     cdef bint guards_hold(self) except -1
     cdef int read_options(self) except -1
-    cdef object run(self, frame_t *frame)
-    cdef object output(self, frame_t *frame, tuple given)
-    cdef object like_model(self, Tensor made, Tensor model, object node)
+    cdef int run(self, frame_t *frame, gradient_t **targets) noexcept nogil
+    cdef object replay(self, frame_t *frame)
+    cdef list draw(self, frame_t *frame)
+    cdef object hand_out(self, frame_t *frame, list drawn)
+    cdef Tensor result(self, frame_t *frame, int number)
     cdef int find_targets(self, frame_t *frame, gradient_t **targets) except -1
     cdef int commit(self, frame_t *frame, gradient_t **targets) noexcept nogil
     cdef object run_each(self, list calls, frame_t *frame)

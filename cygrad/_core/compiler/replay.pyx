@@ -11,10 +11,11 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
-from cygrad._core.arrays.array cimport array_t, release, retain
+from cygrad._core.arrays.array cimport array_t, array_view, release, retain
 from cygrad._core.arrays.dtype cimport default_float
-from cygrad._core.compiler.program cimport Program, frame_t
+from cygrad._core.compiler.program cimport LONG_WORK, Program, frame_t
 from cygrad._core.compiler.recorder cimport Held, read_rule
+from cygrad._core.compiler.turns cimport enter_interpreter, leave_interpreter
 from cygrad._core.graph.gradients cimport slot_of
 from cygrad._core.graph.meta cimport is_meta
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
@@ -88,17 +89,20 @@ cdef class Variant:
     rebuild : callable or None
         Makes the result from the outputs; None for a single tensor.
     graph : callable or None
-        Gives outputs a history: called with those, and with the tensors from outside.
+        Gives outputs a history: called with those, with the tensors from outside, and with random numbers.
+    draws : Draws or None
+        Draws random numbers.
     """
 
     def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
-                  list guards, list options, list outputs, list commits, rebuild, graph):
+                  list guards, list options, list outputs, list commits, rebuild, graph, draws):
         cdef Tensor tensor
         cdef layout_t *layout
         cdef thread_state_t *state = thread_state()
         cdef int i
         self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
-        self.outputs, self.rebuild, self.graph, self.optimizers = outputs, rebuild, graph, options
+        self.rebuild, self.graph, self.optimizers, self.draws = rebuild, graph, options, draws
+        program.n_draws = 0 if draws is None else len(draws.calls)
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
         program.n_tensors = self.n_tensors
@@ -110,6 +114,7 @@ cdef class Variant:
         if not (self.layouts and self.guards and self.options and self.commits and self.numbers):
             raise MemoryError("compile: no memory for what has to be compared")
         self.keep = [layouts, guards]
+        self.note_results(outputs)
         for i, leaf in enumerate(leaves):
             self.numbers[i] = -1 if isinstance(leaf, tuple) else leaf
         for i, (leaf, slot) in enumerate(commits):
@@ -131,14 +136,43 @@ cdef class Variant:
         self.note_options()
         self.grad_disabled, self.inference, self.dtype = state.grad_disabled, state.inference, default_float()
 
+    def note_results(self, list outputs):
+        """What `hand_out` makes of them."""
+        cdef result_t *result
+        cdef Tensor model
+        cdef int i
+        cdef dict known = {}
+        self.nodes, self.n_results = [], len(outputs)
+        self.results = <result_t *>calloc(len(outputs) + 1, sizeof(result_t))
+        self.outgoing = <int32_t *>calloc(len(outputs) + 1, sizeof(int32_t))
+        if self.results == NULL or self.outgoing == NULL:
+            raise MemoryError("compile: no memory for a list of results")
+        self.program.n_outgoing = len(outputs)
+        for i, given in enumerate(outputs):
+            result = &self.results[i]
+            result.tensor, result.same_as, self.outgoing[i] = -1, -1, -1
+            self.nodes.append(None)
+            if given[0] == 0:
+                result.tensor = given[1]
+                continue
+            slot, base, model, node = given[1:]
+            result.same_as = known.setdefault((slot, id(model)), i)
+            if result.same_as < i and self.graph is None:
+                continue
+            result.same_as = -1
+            self.nodes[i], self.outgoing[i] = node, slot
+            result.base = -1 if base is None else base
+            result.view_kind, result.requires_grad = model.view_kind, model.leaf_requires_grad
+            result.output_nr = model.output_nr
+
     def add_guards(self, list guards):
         """Those of one dict stand together."""
         cdef guard_t *guard
         cdef dict by_container = {}
         for entry in guards:
-            by_container.setdefault((id(entry[1]), entry[0] == ITEM), []).append(entry)
+            by_container.setdefault((id(entry[1]), entry[0] == ITEM or isinstance(entry[1], dict)), []).append(entry)
         for entries in by_container.values():
-            if entries[0][0] == ITEM:
+            if isinstance(entries[0][1], dict):
                 guard = &self.guards[self.n_guards]
                 guard.kind, guard.container, guard.place = DICT, <void *>entries[0][1], len(entries)
                 self.n_guards += 1
@@ -147,17 +181,22 @@ cdef class Variant:
                 guard.kind, guard.container, guard.key = kind, <void *>container, <void *>key
                 guard.value = NULL if value is guards else <void *>value
                 guard.place = key if kind == ENTRY or kind == LENGTH else 0
+                if kind == LENGTH and isinstance(container, list):
+                    guard.kind = LIST_LENGTH
                 self.n_guards += 1
 
     def note_options(self):
         """The options of optimizers as they are in `optimizers`."""
+        cdef option_t *first
         cdef int i
         self.n_options = 0
         for i in range(len(self.optimizers)):
+            first = &self.options[self.n_options]
             for key, value in self.optimizers[i][3]:
                 self.options[self.n_options] = option_t(
-                    <PyObject *>self.optimizers[i][2], <PyObject *>key, <PyObject *>value, i)
+                    <PyObject *>self.optimizers[i][2], <PyObject *>key, <PyObject *>value, i, 0, 0)
                 self.n_options += 1
+            first.n = len(self.optimizers[i][3])
 
     def __dealloc__(self):
         cdef int i
@@ -170,12 +209,14 @@ cdef class Variant:
         free(self.options)
         free(self.commits)
         free(self.numbers)
+        free(self.results)
+        free(self.outgoing)
 
     # ------------------------------------------------------------------------------------------------------- comparing
 
-    cdef bint fits(self, const layout_t *layout, Tensor tensor) noexcept:
+    cdef bint fits(self, const layout_t *layout, Tensor tensor, array_t **gradient) noexcept:
+        """Is it as it was? What is in .grad, if it will be read, is held in `gradient`, as others may replace it."""
         cdef array_t *array = tensor.array
-        cdef array_t *gradient
         if requires_grad(tensor) != layout.requires_grad or Py_TYPE(tensor) != layout.type:
             return False
         if not (self.grad_disabled or self.graph is not None) and (
@@ -188,10 +229,14 @@ cdef class Variant:
             return False
         if layout.gradient < 0:
             return True
-        gradient = NULL if tensor.gradient == NULL else tensor.gradient.value
-        if gradient == NULL or not layout.gradient:
-            return (gradient != NULL) == layout.gradient
-        return gradient == layout.gradient_array or lies_alike(gradient, layout.gradient_array)
+        if tensor.gradient == NULL or not layout.gradient:
+            return (tensor.gradient != NULL and tensor.gradient.value != NULL) == layout.gradient
+        lock_patiently(&tensor.gradient.lock)
+        if tensor.gradient.value != NULL:
+            gradient[0] = retain(tensor.gradient.value)
+        unlock(&tensor.gradient.lock)
+        return gradient[0] != NULL and (gradient[0] == layout.gradient_array
+                                        or lies_alike(gradient[0], layout.gradient_array))
 
     cdef bint lies_apart(self, frame_t *frame) noexcept:
         """Does memory that is changed belong to nothing else, unless it did when this was recorded?"""
@@ -231,15 +276,16 @@ cdef class Variant:
             if number < 0:
                 if not same(<object>argument, (<tuple>self.leaves[i])[0]):
                     return False
-            elif not isinstance(<object>argument, Tensor) or not self.fits(&self.layouts[number], <Tensor>argument):
+            elif not isinstance(<object>argument, Tensor) or not self.fits(
+                    &self.layouts[number], <Tensor>argument, &frame.gradients[number]):
                 return False
             else:
                 frame.tensors[number] = argument
         for i in range(self.n_own, self.n_tensors):
             frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
-            if not self.fits(&self.layouts[i], <Tensor>frame.tensors[i]):
+            if not self.fits(&self.layouts[i], <Tensor>frame.tensors[i], &frame.gradients[i]):
                 return False
-        return self.lies_apart(frame) and self.guards_hold()
+        return self.lies_apart(frame) and self.guards_hold() and (self.draws is None or self.draws.fits())
 
     cdef bint guards_hold(self) except -1:
         cdef guard_t *guard
@@ -256,9 +302,15 @@ cdef class Variant:
                     i += guard.place
                 dict_guard = guard
                 continue
+            if guard.kind == LIST_LENGTH:
+                if PyList_GET_SIZE(<PyObject *>guard.container) != guard.place:
+                    return False
+                continue
             if guard.kind == LENGTH:
                 if PyObject_Size(<object>guard.container) != guard.place:
                     return False
+                if dict_guard != NULL and guard == dict_guard + dict_guard.place:
+                    dict_guard.version = version
                 continue
             if guard.kind == ITEM:
                 found = PyDict_GetItem(<PyObject *>guard.container, <PyObject *>guard.key)
@@ -279,52 +331,94 @@ cdef class Variant:
     cdef int read_options(self) except -1:
         """Options of optimizers may have changed."""
         cdef option_t *option
-        cdef int i
-        for i in range(self.n_options):
+        cdef uint64_t version = 0
+        cdef int i = 0
+        while i < self.n_options:
             option = &self.options[i]
+            if option.n:
+                version = dict_version(option.group)
+                if version and version == option.version:
+                    i += option.n
+                    continue
+                option.version = version
             if PyDict_GetItem(option.group, option.key) != option.value:
                 number, optimizer, group, options = self.optimizers[option.number]
                 read_rule(optimizer, group, &self.program.operations[<int>number].rule)
                 self.optimizers[option.number] = (
                     number, optimizer, group, [(name, group[name]) for name, _ in options])
                 self.note_options()
+            i += 1
         return 0
 
-    cdef object run(self, frame_t *frame):
-        cdef int i
+    cdef object replay(self, frame_t *frame):
+        """Run it on what `holds` has found, and hand its results out."""
+        cdef void *left
+        cdef int i, status
         if self.n_options:
             self.read_options()
         self.program.begin(frame)
-        self.program.run_all(frame)
-        self.runs += 1
+        drawn = None if self.draws is None else self.draw(frame)
         self.find_targets(frame, frame.targets)
-        check(self.commit(frame, frame.targets))
+        left = leave_interpreter(self.program.work >= LONG_WORK)
+        status = self.run(frame, frame.targets)
+        enter_interpreter(left)
+        check(status)
+        self.runs += 1
         for i in range(self.n_commits):
-            (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor = None
+            if (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor is not None:
+                (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor = None
+        return self.hand_out(frame, drawn)
+
+    cdef list draw(self, frame_t *frame):
+        """Random numbers for this run; -> tensors of them, if a backward may have to begin with the same ones."""
+        cdef list drawn = self.draws()
+        cdef array_t *array
+        cdef int i
+        for i in range(len(drawn)):
+            array = (<Tensor>drawn[i]).array
+            if self.graph is None:
+                frame.drawn[i] = retain(array)
+            else:
+                frame.drawn[i] = array_view(array, array.dtype, array.ndim, array.shape, array.strides, 0)
+                if frame.drawn[i] == NULL:
+                    raise MemoryError("compile: no memory for random numbers")
+        return drawn if self.graph is not None else None
+
+    cdef int run(self, frame_t *frame, gradient_t **targets) noexcept nogil:
+        """All that needs no interpreter: the operations, new gradients, what leaves; what is left over is freed."""
+        cdef int status = self.program.run(frame)
+        if status == OK:
+            status = self.program.hand_out(frame, self.outgoing, self.n_results)
+        if status == OK:
+            status = self.commit(frame, targets)
+        self.program.empty(frame)
+        return status
+
+    cdef object hand_out(self, frame_t *frame, list drawn):
+        """The result that the function would return, of the arrays in frame.outgoing."""
+        cdef int i
+        cdef list results
         if self.rebuild is None:
-            return self.output(frame, <tuple>self.outputs[0])
-        results = [self.output(frame, <tuple>given) for given in self.outputs]
+            return self.result(frame, 0)
+        results = []
+        for i in range(self.n_results):
+            results.append(results[self.results[i].same_as] if self.results[i].same_as >= 0 else self.result(frame, i))
         if self.graph is None:
             return self.rebuild(results)
-        return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)]))
+        return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)], drawn))
 
-    cdef object output(self, frame_t *frame, tuple given):
-        cdef Tensor made, model
-        if given[0] == 0:
-            return <Tensor>frame.tensors[<int>given[1]]
-        _, slot, base, model, node = given
-        if base is None:
-            made = wrap(self.program.leave(frame, slot))
-        else:
-            made = wrap_view(self.program.leave(frame, slot), <Tensor>frame.tensors[<int>base])
-        return self.like_model(made, model, node)
-
-    cdef object like_model(self, Tensor made, Tensor model, object node):
-        """A result with the marks and the node of that of the recording."""
-        made.view_kind = model.view_kind
-        made.leaf_requires_grad = model.leaf_requires_grad
-        if node is not None:
-            made.node, made.output_nr = <Node>node, model.output_nr
+    cdef Tensor result(self, frame_t *frame, int number):
+        """One of them, with the marks and the node of that of the recording."""
+        cdef const result_t *given = &self.results[number]
+        cdef array_t *array = frame.outgoing[number]
+        cdef Tensor made
+        if given.tensor >= 0:
+            return <Tensor>frame.tensors[given.tensor]
+        frame.outgoing[number] = NULL
+        made = wrap(array) if given.base < 0 else wrap_view(array, <Tensor>frame.tensors[given.base])
+        made.view_kind, made.leaf_requires_grad = given.view_kind, given.requires_grad
+        if self.nodes[number] is not None:
+            made.node, made.output_nr = <Node>self.nodes[number], given.output_nr
         return made
 
     cdef int find_targets(self, frame_t *frame, gradient_t **targets) except -1:
@@ -355,17 +449,17 @@ cdef class Variant:
     cdef object run_each(self, list calls, frame_t *frame):
         """Replay it on one tuple of arguments after the other, without the GIL between them; None: one does not fit."""
         cdef Program program = self.program
-        cdef int i, status = OK, place, n_calls = len(calls), n_inputs = program.n_inputs
+        cdef int i, place, status = OK, n_calls = len(calls), n_inputs = program.n_inputs
         cdef list results = []
         cdef array_t **sources
         cdef array_t **arrays
         cdef gradient_t **targets
-        cdef int slot
-        if self.graph is not None or len(self.outputs) > 1 or self.n_options and self.read_options():
+        cdef void *left
+        if self.graph is not None or self.draws is not None or self.n_results > 1 or self.n_results and (
+                self.outgoing[0] < 0 or self.results[0].base >= 0):
             return None
-        slot = self.outputs[0][1] if self.outputs and self.outputs[0][0] == 1 and self.outputs[0][2] is None else -1
-        if self.outputs and slot < 0:
-            return None
+        if self.n_options:
+            self.read_options()
         sources = <array_t **>calloc(n_calls * n_inputs + 1, sizeof(array_t *))
         targets = <gradient_t **>calloc(n_calls * self.n_commits + 1, sizeof(gradient_t *))
         arrays = <array_t **>calloc(n_calls + 1, sizeof(array_t *))
@@ -378,27 +472,21 @@ cdef class Variant:
                 for i in range(n_inputs):
                     sources[place * n_inputs + i] = retain(program.source(&program.inputs[i], frame))
                 self.find_targets(frame, targets + place * self.n_commits)
-            with nogil:
-                for place in range(n_calls):
-                    for i in range(n_inputs):
-                        frame.table[program.inputs[i].slot] = retain(sources[place * n_inputs + i])
-                    status = program.run(frame)
-                    if status == OK:
-                        status = self.commit(frame, targets + place * self.n_commits)
-                    if status == OK and slot >= 0:
-                        arrays[place] = program.leave(frame, slot)
-                        status = OK if arrays[place] != NULL else MEMORY_ERROR
-                    program.empty(frame)
-                    if status != OK:
-                        break
+            left = leave_interpreter(True)
+            for place in range(n_calls):
+                for i in range(n_inputs):
+                    frame.table[program.inputs[i].slot] = retain(sources[place * n_inputs + i])
+                status = self.run(frame, targets + place * self.n_commits)
+                arrays[place], frame.outgoing[0] = frame.outgoing[0], NULL
+                if status != OK:
+                    break
+            enter_interpreter(left)
             check(status)
             self.runs += n_calls
             for place in range(n_calls):
-                result = None
-                if slot >= 0:
-                    result = self.like_model(wrap(arrays[place]), self.outputs[0][3], self.outputs[0][4])
-                    arrays[place] = NULL
-                results.append(result if self.rebuild is None else self.rebuild([] if slot < 0 else [result]))
+                frame.outgoing[0], arrays[place] = arrays[place], NULL
+                result = self.result(frame, 0) if self.n_results else None
+                results.append(result if self.rebuild is None else self.rebuild([result] * self.n_results))
             return results
         finally:
             if arrays != NULL:
@@ -494,7 +582,7 @@ cdef class Replayer:
                 frame = variant.program.take_frame()
                 try:
                     if variant.holds(leaves, frame):
-                        return variant.run(frame)
+                        return variant.replay(frame)
                 finally:
                     variant.program.end(frame)
         return self.call_in_python(args, kwargs)

@@ -24,7 +24,9 @@ from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, set_meta
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.graph.override cimport override
-from cygrad._core.graph.profiling cimport PROFILED, begin_event, end_event, profiled
+from cygrad._core.graph.profiling cimport (
+    GIVEN, PROFILED, begin_event, end_event, intercept, profiled, take_given,
+)
 from cygrad._core.graph.tensor cimport DIFFERENTIABLE_VIEW, Tensor, gradient_edge, is_plain, wrap
 from cygrad._core.memory.atomic cimport atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -36,8 +38,11 @@ cdef enum:
 
 cdef object _watched(Operator operator, PyObject **arguments, object out, bint inplace):
     """An operation of a thread that is profiled."""
-    event = begin_event(operator.name + "_" if inplace else operator.name, "operator",
-                        [<object>arguments[i] for i in range(operator.descriptor.n_arguments)])
+    values = [<object>arguments[i] for i in range(operator.descriptor.n_arguments)]
+    taken = intercept(operator, values, out, inplace)
+    if taken is not None:
+        return taken[0]
+    event = begin_event(operator.name + "_" if inplace else operator.name, "operator", values)
     thread_state().anomaly &= ~PROFILED
     try:
         return call_inplace(operator, arguments) if inplace else call(operator, arguments, out)
@@ -49,16 +54,18 @@ cdef object _watched(Operator operator, PyObject **arguments, object out, bint i
 cdef object call(Operator operator, PyObject **arguments, object out):
     cdef frame_t frame
     cdef int32_t anomaly = thread_state().anomaly
-    if anomaly & (PROFILED | AUTOCASTING):
+    cdef tuple given = None
+    if anomaly & (PROFILED | AUTOCASTING | GIVEN):
         if anomaly & PROFILED:
             return _watched(operator, arguments, out, False)
-        if operator.descriptor.flags & AUTOCASTS and out is None:
+        if anomaly & AUTOCASTING and operator.descriptor.flags & AUTOCASTS and out is None:
             return call_autocast(operator, arguments)
+        given = take_given(operator.name)
     _keep_alive = box(operator, arguments, &frame)
     if frame.overridden:
         unbox(&frame)
         return override(operator, arguments, out, False)
-    return call_boxed(operator, &frame, out)
+    return call_boxed(operator, &frame, out, given)
 
 
 # ----------------------------------------------------------------------------------------------------------- in place
@@ -310,7 +317,7 @@ cdef object unary(Operator operator, object input, object out):
     cdef PyObject *argument = <PyObject *>input
     cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if (out is None and is_plain(input) and not (state.dual_level | state.anomaly & PROFILED)
+    if (out is None and is_plain(input) and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
             and not (any_meta and is_meta((<Tensor>input).array))):
         result = _small_unary(program_of(operator), (<Tensor>input).array)
         if result != NULL:
@@ -322,7 +329,8 @@ cdef object binary(Operator operator, object input, object other, object out):
     cdef PyObject *arguments[2]
     cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if (out is None and is_plain(input) and is_plain(other) and not (state.dual_level | state.anomaly & PROFILED)
+    if (out is None and is_plain(input) and is_plain(other)
+            and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
             and not (any_meta and (is_meta((<Tensor>input).array) or is_meta((<Tensor>other).array)))):
         result = _small_binary(program_of(operator), (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:

@@ -31,7 +31,7 @@ cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) 
 cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1
 # Tensors for results, which are taken over.
 cdef object wrap_results(Operator operator, frame_t *frame, value_t *results, NativeNode node)
-# All of it; unboxes the frame.
-cdef object call_boxed(Operator operator, frame_t *frame, object out)
+# All of it; unboxes the frame. `given`: None, or results that were computed before (cygrad._core.graph.profiling).
+cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given)
 # The same for a tensor, whose class has been asked, and integers.
 cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers)

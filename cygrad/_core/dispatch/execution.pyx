@@ -3,13 +3,13 @@ What an operation does once its arguments are boxed: the kernel or the element-w
 """
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_meta, array_t, release, retain
 from cygrad._core.arrays.dtype cimport is_differentiable
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, INTEGER, NOTHING, clear, copy_value, is_number, kernel_t, set_array, set_arrays, value_t,
 )
-from cygrad._core.dispatch.out_argument cimport check_out, write_out
+from cygrad._core.dispatch.out_argument cimport check_out, result_type, write_out
 from cygrad._core.dispatch.tangents cimport push_forward
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport evaluate, program_t
@@ -18,7 +18,9 @@ from cygrad._core.graph.meta cimport any_is_meta, any_meta, forget_elements
 from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
-from cygrad._core.graph.profiling cimport PROFILED, begin_event, end_event, profiled
+from cygrad._core.graph.profiling cimport (
+    GIVEN, PROFILED, begin_event, end_event, fill_given, intercept, take_given,
+)
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport MULTI_OUTPUT_VIEW, Tensor, gradient_edge, wrap, wrap_view
 from cygrad._core.graph.tensor_identity cimport held_array, known_tensor
@@ -27,8 +29,6 @@ from cygrad._core.table.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_ARGUMENTS, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, first_edge, operator_t,
     saved_t)
 from cygrad._core.table.stored cimport run_computed, run_computed_into
-
-from collections import namedtuple
 
 
 # --------------------------------------------------------------------------------------------------------- recording
@@ -198,7 +198,7 @@ cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *re
     return check(status)
 
 
-cdef object call_boxed(Operator operator, frame_t *frame, object out):
+cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given):
     cdef value_t[MAX_RESULTS] results
     cdef operator_t *op = &operator.descriptor
     cdef thread_state_t *state = thread_state()
@@ -218,7 +218,10 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out):
         size = size_of(frame)
         if needed:
             node = record(operator, frame, needed, 1)
-        run(operator, frame, results, size)
+        if given is None:
+            run(operator, frame, results, size)
+        else:
+            fill_given(given, op, results)
         if without_memory:
             forget_elements(MAX_RESULTS, results)
         if node is not None:
@@ -240,7 +243,11 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out):
 
 cdef object _watched_with_integers(Operator operator, Tensor self, int n, const int64_t *integers):
     """A call of a thread that is profiled."""
-    event = begin_event(operator.name, "operator", [self, *[integers[i] for i in range(n)]])
+    values = [self, *[integers[i] for i in range(n)]]
+    taken = intercept(operator, values, None, False)
+    if taken is not None:
+        return taken[0]
+    event = begin_event(operator.name, "operator", values)
     thread_state().anomaly &= ~PROFILED
     try:
         return call_with_integers(operator, self, n, integers)
@@ -251,9 +258,13 @@ cdef object _watched_with_integers(Operator operator, Tensor self, int n, const 
 
 cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers):
     cdef frame_t frame
+    cdef int32_t anomaly = thread_state().anomaly
+    cdef tuple given = None
     cdef int i
-    if profiled():
-        return _watched_with_integers(operator, self, n, integers)
+    if anomaly & (PROFILED | GIVEN):
+        if anomaly & PROFILED:
+            return _watched_with_integers(operator, self, n, integers)
+        given = take_given(operator.name)
     frame.n = n + 1
     frame.stored = frame.overridden = False
     set_array(&frame.values[0], held_array(self))
@@ -262,7 +273,7 @@ cdef object call_with_integers(Operator operator, Tensor self, int n, const int6
         frame.values[i + 1].kind = INTEGER
         frame.values[i + 1].of.integer = integers[i]
         frame.objects[i + 1] = NULL
-    return call_boxed(operator, &frame, None)
+    return call_boxed(operator, &frame, None, given)
 
 
 cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, NativeNode node, int output_nr,
@@ -316,16 +327,4 @@ cdef object wrap_results(Operator operator, frame_t *frame, value_t *results, Na
         results[i].kind = NOTHING
         tensors.append(_wrap_result(operator, frame, results[i].of.array,
                                     node if op.differentiable_results >> i & 1 else None, i, False))
-    return _result_type(operator)(*tensors)
-
-
-cdef dict _result_types = {}
-
-
-cdef object _result_type(Operator operator):
-    """The named tuple for several results, made at the first use of the operator."""
-    found = _result_types.get(operator.name)
-    if found is None:
-        names = [operator.descriptor.result_names[i].decode() for i in range(operator.descriptor.n_results)]
-        found = _result_types.setdefault(operator.name, namedtuple(operator.name, names))
-    return found
+    return result_type(operator)(*tensors)

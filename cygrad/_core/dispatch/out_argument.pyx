@@ -1,4 +1,4 @@
-"""The argument out=: results written to tensors that are there."""
+"""The argument out=: results written to tensors that are there; and the named tuples that results come in."""
 
 from libc.stdint cimport uint32_t
 from libc.string cimport strcmp
@@ -16,6 +16,8 @@ from cygrad._core.graph.tensor cimport Tensor, requires_grad
 from cygrad._core.graph.tensor_identity cimport replace_array
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.table.operator cimport LIST_RESULT, MOVES, TENSOR, TENSORS, Operator, operator_t
+
+from collections import namedtuple
 
 from cygrad._core.graph.user_warnings import warn_user
 
@@ -102,3 +104,15 @@ cdef int _replace_array(Tensor target, array_t *array) except -1:
     check(copy_into(fresh, array))
     replace_array(target, fresh)
     return 0
+
+
+cdef dict _result_types = {}
+
+
+cdef object result_type(Operator operator):
+    """The named tuple for several results, made at the first use of the operator."""
+    found = _result_types.get(operator.name)
+    if found is None:
+        names = [operator.descriptor.result_names[i].decode() for i in range(operator.descriptor.n_results)]
+        found = _result_types.setdefault(operator.name, namedtuple(operator.name, names))
+    return found

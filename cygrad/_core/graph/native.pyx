@@ -17,6 +17,7 @@ from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, INTEGERS, NOTHING, clear, copy_value, find_kernel, kernel_t, set_array, set_arrays, value_t)
 from cygrad._core.elementwise.elementwise cimport as_dtype
 from cygrad._core.elementwise.nan_watch cimport nan_watchers, watch
+from cygrad._core.graph.argument_zeros cimport COUNTS_ARGUMENTS, count_arguments
 from cygrad._core.graph.backward_calls cimport freed_error, note_release
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.graph.modes cimport thread_state
@@ -457,7 +458,7 @@ cdef class NativeNode(Node):
     cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted):
         cdef node_t *c = self.c
         cdef const operator_t *op = c.op
-        cdef int i, j, edge
+        cdef int i, edge
         if c.released:
             check(freed_error(c))
         if not recorded and self.packed is not None:
@@ -477,17 +478,14 @@ cdef class NativeNode(Node):
                 continue
             edge = first_edge(op, i, c.n_edges)
             result = row.recorded_function(i)(tuple(grads), saved)
-            if i != op.listed:
-                gradients[edge] = result
-                continue
-            for j, item in enumerate(result or ()):
-                gradients[edge + j] = item
+            results = [result] if i != op.listed else result or []
+            gradients[edge:edge + len(results)] = results
         for i in range(c.n_edges):
             if gradients[i] is not None and c.edges[i].node == NULL:
                 gradients[i] = None
             if gradients[i] is not None and c.metas != NULL and c.metas[i] != NULL:
                 gradients[i] = fit_recorded(c.metas[i], gradients[i])
-        return gradients
+        return count_arguments(c, gradients) if recorded and op.flags & COUNTS_ARGUMENTS else gradients
 
     def __getattr__(self, str name):
         cdef int i

@@ -20,6 +20,9 @@ from cygrad._core.kernels.arguments cimport array_argument, array_result, intege
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for
 
+cdef extern from "primitives/ufunc_types.h":
+    const char *ufunc_types(void *)
+
 # An inner loop of a generalized ufunc: pointers of lines, factor and results; how many lines, and their lengths.
 ctypedef void (*loop_t)(char **arguments, const np.npy_intp *sizes, const np.npy_intp *steps, void *data) noexcept nogil
 
@@ -362,7 +365,7 @@ def _take_loops():
     for kind, name in enumerate(("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft")):
         ufunc = getattr(_pocketfft_umath, name)
         for i in range(ufunc.ntypes):
-            types = ufunc.types + i * ufunc.nargs
+            types = ufunc_types(<void *>ufunc) + i * ufunc.nargs
             # The second argument, the factor, is real and tells the precision.
             if types[1] == np.NPY_FLOAT or types[1] == np.NPY_DOUBLE:
                 entries[kind][types[1] == np.NPY_DOUBLE].loop = <loop_t><void *>ufunc.functions[i]

@@ -9,6 +9,9 @@ cimport numpy as np
 import numpy
 from cygrad._core.arrays.dtype cimport DTYPES, FLOAT64, INT64, category, code_of_typenum, is_short
 
+cdef extern from "primitives/ufunc_types.h":
+    const char *ufunc_types(void *)
+
 cdef extern from * nogil:
     """
     static __thread int status_of_loops;
@@ -85,7 +88,7 @@ cdef int _take(int index, np.ufunc ufunc, str kinds) except -1:
     cdef bint uniform
     cdef const char *types
     for i in range(ufunc.ntypes):
-        types = ufunc.types + i * ufunc.nargs
+        types = ufunc_types(<void *>ufunc) + i * ufunc.nargs
         code = code_of_typenum(types[0])
         uniform = code >= 0 and code_of_typenum(types[ufunc.nin]) >= 0
         for k in range(1, ufunc.nin):

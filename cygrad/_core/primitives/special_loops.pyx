@@ -16,6 +16,9 @@ from cygrad._core.primitives.primitive_table cimport FLOAT, SAME, define, loop_t
 ctypedef double (*function_t)(double) noexcept nogil
 ctypedef double (*function_of_two_t)(double, double) noexcept nogil
 
+cdef extern from "primitives/ufunc_types.h":
+    const char *ufunc_types(void *)
+
 cdef extern from "primitives/piecewise.h" nogil:
     ctypedef struct piecewise_t:
         pass
@@ -181,7 +184,7 @@ cdef int enter_from_numpy(str name, np.ufunc ufunc, rule_t rule, int lowest, int
     cdef bint uniform
     cdef const char *types
     for i in range(ufunc.ntypes):
-        types = ufunc.types + i * ufunc.nargs
+        types = ufunc_types(<void *>ufunc) + i * ufunc.nargs
         code = code_of_typenum(types[0])
         uniform = lowest <= code <= highest
         for k in range(1, ufunc.nargs):

@@ -198,6 +198,7 @@ cdef Operator register_operator(dict row):
 
 # What a row may say of `autocast`, and the flags for it: see autocast.pxd.
 AUTOCAST = {None: 0, "lower": 1 << 17, "float32": 1 << 18, "meet": 1 << 19}
+COUNTS_ARGUMENTS = 1 << 20          # see argument_zeros.pxd
 # The words of a row's `dtypes`.
 REFUSALS = {"bool": REFUSES_BOOL, "integer": REFUSES_INTEGERS, "real": REFUSES_REALS, "complex": REFUSES_COMPLEX}
 
@@ -218,7 +219,7 @@ cdef int _describe(Operator made, dict row) except -1:
                 | (LIST_RESULT if row["list"] else 0) | (INPLACE if row["inplace"] else 0)
                 | (OUT if row["out"] else 0) | (0 if row["gradient"] else NO_GRADIENT)
                 | (MOVES if row["moves"] else 0) | (MIXED if row["mixed"] else 0)
-                | AUTOCAST[row["autocast"]])
+                | AUTOCAST[row["autocast"]] | (COUNTS_ARGUMENTS if row["zeros"] else 0))
     if row["forward"] is not None:
         for name, flag in REFUSALS.items():
             if name not in row["dtypes"]:

@@ -21,7 +21,7 @@ KEYS = {
     "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
     "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
     "dtypes": str, "into": str, "inplace_method": bool, "internal": bool, "moves": bool, "mixed": bool,
-    "autocast": str,
+    "autocast": str, "zeros": bool,
 }
 # Rules of forward mode (tangent_rules).
 JVP = ("linear", "as_strided", "elementwise", "transpose")
@@ -174,7 +174,7 @@ def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
         "gradient": row.get("gradient", True), "node": row.get("node") or node_name(called),
         "dtypes": _dtypes(row.get("dtypes", "all")), "jvp": _jvp(row),
         "moves": row.get("moves", row.get("view", False)), "mixed": row.get("mixed", False),
-        "autocast": row.get("autocast"),
+        "autocast": row.get("autocast"), "zeros": row.get("zeros", False),
     }
 
 

@@ -3,10 +3,12 @@
 from cygrad.nn.functional.activation import (
     celu,
     elu,
+    elu_,
     gelu,
     glu,
     hardtanh,
     leaky_relu,
+    leaky_relu_,
     log_softmax,
     logsigmoid,
     mish,
@@ -15,6 +17,7 @@ from cygrad.nn.functional.activation import (
     relu6_,
     relu_,
     selu,
+    selu_,
     sigmoid,
     silu,
     softmax,
@@ -25,13 +28,7 @@ from cygrad.nn.functional.activation import (
     tanhshrink,
 )
 from cygrad.nn.functional.attention import multi_head_attention_forward, scaled_dot_product_attention
-from cygrad.nn.functional.channel_dropout import (
-    alpha_dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    feature_alpha_dropout,
-)
+from cygrad.nn.functional.channel_dropout import alpha_dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from cygrad.nn.functional.convolution import (
     conv1d,
     conv2d,
@@ -80,16 +77,13 @@ from cygrad.nn.functional.normalization import (
 from cygrad.nn.functional.patches import fold, unfold
 from cygrad.nn.functional.piecewise import (
     celu_,
-    elu_,
     hardshrink,
     hardsigmoid,
     hardswish,
     hardtanh_,
-    leaky_relu_,
     prelu,
     rrelu,
     rrelu_,
-    selu_,
     softshrink,
     threshold,
     threshold_,

@@ -1,17 +1,19 @@
 """Activations: the rows of the operator table with the options that users know."""
 
+from inspect import signature
+
 from cygrad._core.arrays.dtype import uint8
 from cygrad._core.graph.user_warnings import warn_user
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
-__all__ = ["celu", "elu", "gelu", "glu", "hardtanh", "leaky_relu", "log_softmax", "logsigmoid", "mish", "relu",
-           "relu6", "relu6_", "relu_", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus", "softsign", "tanh",
-           "tanhshrink", "write_into"]
+__all__ = ["celu", "elu", "elu_", "gelu", "glu", "hardtanh", "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid",
+           "mish", "relu", "relu6", "relu6_", "relu_", "selu", "selu_", "sigmoid", "silu", "softmax", "softmin",
+           "softplus", "softsign", "tanh", "tanhshrink", "write_into"]
 
-_celu, _elu, _gelu, _gelu_tanh, _hardtanh, _leaky_relu, _log_softmax, _mish, _relu, _relu6, _selu, _silu, _softmax = (
-    OPERATORS[name] for name in ("celu", "elu", "gelu", "gelu_tanh", "hardtanh", "leaky_relu", "log_softmax", "mish",
-                                 "relu", "relu6", "selu", "silu", "softmax"))
+_celu, _gelu, _gelu_tanh, _hardtanh, _log_softmax, _relu, _softmax = (
+    OPERATORS[name] for name in ("celu", "gelu", "gelu_tanh", "hardtanh", "log_softmax", "relu", "softmax"))
 
 sigmoid = OPERATORS["sigmoid"]
 tanh = OPERATORS["tanh"]
@@ -19,15 +21,10 @@ logsigmoid = OPERATORS["logsigmoid"]
 softplus = OPERATORS["softplus"]
 
 
+@documented()
 def relu(input, inplace=False):
     """
     The larger of 0 and each element.
-
-    Parameters
-    ----------
-    input : Tensor
-    inplace : bool, default False
-        Write the result into `input`.
 
     Returns
     -------
@@ -51,27 +48,33 @@ def write_into(input, function, *options):
     return as_tensor_argument(function.__name__, "input", input).copy_(function(input.clone(), *options))
 
 
-def relu6(input, inplace=False):
-    """
-    Each element, but at least 0 and at most 6.
+_WITH_INPLACE = """
+def {name}({parameters}, inplace=False):
+    return write_into(input, operator{given}) if inplace else operator(input{given})
 
-    Parameters
-    ----------
-    input : Tensor
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
-        Derivative 0 at the bounds.
-    """
-    return write_into(input, _relu6) if inplace else _relu6(input)
+def {name}_({parameters}):
+    return write_into(input, operator{given})
+"""
 
 
-def relu6_(input):
-    """`relu6` written into its input."""
-    return write_into(input, _relu6)
+def with_inplace(name):
+    """The function of a row with the option `inplace`, and the form that writes into its input."""
+    operator = OPERATORS[name]
+    parameters = list(signature(operator).parameters.values())
+    made = {"__name__": __name__, "operator": operator, "write_into": write_into}
+    exec(_WITH_INPLACE.format(name=name, parameters=", ".join(map(str, parameters)),
+                              given="".join(f", {parameter.name}" for parameter in parameters[1:])), made)
+    made[f"{name}_"].__doc__ = f"`{name}` written into its input."
+    made[name].__doc__ = operator.__doc__
+    return documented(returns="")(made[name]), made[f"{name}_"]
+
+
+elu, elu_ = with_inplace("elu")
+leaky_relu, leaky_relu_ = with_inplace("leaky_relu")
+mish = with_inplace("mish")[0]
+relu6, relu6_ = with_inplace("relu6")
+selu, selu_ = with_inplace("selu")
+silu = with_inplace("silu")[0]
 
 
 def hardtanh(input, min_val=-1, max_val=1, inplace=False):
@@ -100,129 +103,30 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
     return write_into(input, _hardtanh, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
 
 
-def leaky_relu(input, negative_slope=0.01, inplace=False):
-    """
-    Each element, negative ones scaled by `negative_slope`.
-
-    Parameters
-    ----------
-    input : Tensor
-    negative_slope : float, default 0.01
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
-        Derivative `negative_slope` at 0.
-    """
-    return write_into(input, _leaky_relu, negative_slope) if inplace else _leaky_relu(input, negative_slope)
-
-
-def elu(input, alpha=1.0, inplace=False):
-    """
-    Each element, negative ones bent towards ``-alpha``: ``alpha * (exp(input) - 1)``.
-
-    Parameters
-    ----------
-    input : Tensor
-    alpha : float, default 1.0
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
-        Derivative `alpha` at 0.
-    """
-    return write_into(input, _elu, alpha) if inplace else _elu(input, alpha)
-
-
+@documented()
 def celu(input, alpha=1.0, inplace=False):
     """
     Each element, negative ones bent towards ``-alpha``: ``alpha * (exp(input / alpha) - 1)``.
 
     Parameters
     ----------
-    input : Tensor
     alpha : float, default 1.0
         Not 0.
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
     """
     if alpha == 0:
         raise RuntimeError("celu: alpha cannot be 0. Use relu.")
     return write_into(input, _celu, alpha) if inplace else _celu(input, alpha)
 
 
-def selu(input, inplace=False):
-    """
-    ``elu`` with alpha 1.6733, the whole scaled by 1.0507 (Klambauer et al., 2017).
-
-    Parameters
-    ----------
-    input : Tensor
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
-    """
-    return write_into(input, _selu) if inplace else _selu(input)
-
-
-def silu(input, inplace=False):
-    """
-    ``input * sigmoid(input)``.
-
-    Parameters
-    ----------
-    input : Tensor
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
-    """
-    return write_into(input, _silu) if inplace else _silu(input)
-
-
-def mish(input, inplace=False):
-    """
-    ``input * tanh(softplus(input))``.
-
-    Parameters
-    ----------
-    input : Tensor
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
-    """
-    return write_into(input, _mish) if inplace else _mish(input)
-
-
+@documented()
 def gelu(input, approximate="none"):
     """
     Each element times the normal distribution function of it.
 
     Parameters
     ----------
-    input : Tensor
     approximate : {"none", "tanh"}
         Whether the distribution function is approximated by tanh.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -277,55 +181,43 @@ def _dimension(input, dim, operation):
     return dim
 
 
+@documented()
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
     """
     ``exp(input)`` divided by its sum along `dim`.
 
     Parameters
     ----------
-    input : Tensor
     dim : int
     dtype : dtype, optional
         To which the input is converted first.
-
-    Returns
-    -------
-    Tensor
     """
     return _softmax(input, _dimension(input, dim, "softmax") if dim is None else dim, dtype)
 
 
+@documented()
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """
     The logarithm of `softmax`, computed in a stable way.
 
     Parameters
     ----------
-    input : Tensor
     dim : int
     dtype : dtype, optional
         To which the input is converted first.
-
-    Returns
-    -------
-    Tensor
     """
     return _log_softmax(input, _dimension(input, dim, "log_softmax") if dim is None else dim, dtype)
 
 
+@documented()
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """
     `softmax` of ``-input``.
 
     Parameters
     ----------
-    input : Tensor
     dim : int
     dtype : dtype, optional
         To which the input is converted first.
-
-    Returns
-    -------
-    Tensor
     """
     return _softmax(-input, _dimension(input, dim, "softmin") if dim is None else dim, dtype)

@@ -54,18 +54,18 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     operation = "scaled_dot_product_attention"
     dims, dtypes = [tensor.ndim for tensor in (query, key, value)], [tensor.dtype for tensor in (query, key, value)]
     if min(dims) < 2:
-        raise RuntimeError(f"{operation}: Expected query, key, and value to all be at least 2 dimensional (got {dims} "
+        raise RuntimeError(f"{operation}: query, key and value need two dimensions or more (got {dims} "
                            "dimensions).")
     if len(set(dtypes)) > 1:
-        raise RuntimeError(f"{operation}: Expected query, key, and value to have the same dtype (got "
+        raise RuntimeError(f"{operation}: query, key and value must be of one dtype (got "
                            f"{', '.join(map(str, dtypes))}).")
     if not 0 <= dropout_p <= 1:
-        raise RuntimeError(f"{operation}: dropout probability has to be between 0 and 1, but got {dropout_p}.")
+        raise RuntimeError(f"{operation}: dropout_p must be from 0 to 1 (got {dropout_p}).")
     if enable_gqa:
         heads = [tensor.shape[-3] if tensor.ndim > 2 else 1 for tensor in (query, key, value)]
         if 0 in heads or heads[0] % heads[1] or heads[0] % heads[2]:
-            raise RuntimeError(f"{operation}: Number of heads in key and value must divide the number of heads in "
-                               f"query (got {heads[1]}, {heads[2]} and {heads[0]}).")
+            raise RuntimeError(f"{operation}: with enable_gqa the heads of query must be a multiple of those of key "
+                               f"and value (got key, value and query: {heads[1]}, {heads[2]} and {heads[0]}).")
         if max(heads) > 1:
             key = key.repeat_interleave(heads[0] // heads[1], -3)
             value = value.repeat_interleave(heads[0] // heads[2], -3)
@@ -153,8 +153,8 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         raise AssertionError("multi_head_attention_forward: was expecting embedding dimension of "
                              f"{embed_dim_to_check}, divisible by {num_heads} heads, but got {size}.")
     if key.shape[:2] != value.shape[:2] or (not use_separate_proj_weight and key.shape != value.shape):
-        raise AssertionError(f"multi_head_attention_forward: key shape {tuple(key.shape)} does not match value shape "
-                             f"{tuple(value.shape)}.")
+        raise AssertionError(f"multi_head_attention_forward: key and value must have one shape (got "
+                             f"{tuple(key.shape)} and {tuple(value.shape)}).")
     keys = tuple(key.shape[:2]) if batch_first else (key.shape[1], key.shape[0])
     if key_padding_mask is not None and tuple(key_padding_mask.shape) != keys:
         raise AssertionError("multi_head_attention_forward: key_padding_mask must have an entry for each key (got "
@@ -194,8 +194,8 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
 def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
     """Whether there is a dimension of batches; AssertionError unless all agree on it."""
     if query.ndim not in (2, 3):
-        raise AssertionError(f"multi_head_attention_forward: query should be unbatched 2D or batched 3D tensor but "
-                             f"received {query.ndim}-D query tensor.")
+        raise AssertionError(f"multi_head_attention_forward: query has two dimensions, or three with a batch "
+                             f"(got {query.ndim}).")
     found = f"(got query {query.ndim}-D, key {key.ndim}-D and value {value.ndim}-D)"
     if key.ndim != query.ndim or value.ndim != query.ndim:
         raise AssertionError("multi_head_attention_forward: query, key and value must have as many dimensions "

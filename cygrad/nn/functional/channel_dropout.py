@@ -2,6 +2,7 @@
 
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
+from cygrad._core.table.docstrings import documented
 from cygrad.nn.functional.layers import check_probability
 from cygrad.random.generator import room
 
@@ -35,6 +36,7 @@ def _with_batch(input, n, p, training, inplace, operation):
     return _channels(input.unsqueeze(0), p, training, False, operation).squeeze(0)
 
 
+@documented()
 def dropout1d(input, p=0.5, training=True, inplace=False):
     """
     Set whole channels to zero with probability `p` and scale the others by ``1/(1 - p)``.
@@ -46,12 +48,6 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     p : float, default 0.5
     training : bool, default True
         If False, the result is the input itself.
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -69,7 +65,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
         warn_user(f"dropout2d: received a {input.ndim}-D input, which is seldom what is meant. Use dropout1d or "
                   "dropout3d.")
     if input.ndim < 2:
-        raise RuntimeError(f"dropout2d: feature dropout requires at least 2 dimensions in the input (got "
+        raise RuntimeError(f"dropout2d: whole channels need an input of two dimensions or more (got "
                            f"{input.ndim}).")
     return _channels(input, p, training, inplace, "dropout2d")
 
@@ -94,22 +90,16 @@ def _alpha(input, p, training, inplace, noise_shape, operation):
     return input.mul_(factor).add_(shift) if inplace else input * factor + shift
 
 
+@documented()
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
     """
     Dropout for `selu`: elements become its lowest value, and all are scaled so that mean 0 and variance 1 stay.
 
     Parameters
     ----------
-    input : Tensor
     p : float, default 0.5
     training : bool, default False
         If False, the result is the input itself.
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -122,7 +112,7 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """`alpha_dropout` of whole channels (dimension 1)."""
     if input.ndim < 2 and training and p and input.numel():
-        raise RuntimeError("feature_alpha_dropout: feature dropout requires at least 2 dimensions in the input (got "
+        raise RuntimeError("feature_alpha_dropout: whole channels need an input of two dimensions or more (got "
                            f"{input.ndim}).")
     shape = tuple(input.shape[:2]) + (1,) * (input.ndim - 2)
     return _alpha(input, p, training, inplace, shape, "feature_alpha_dropout")

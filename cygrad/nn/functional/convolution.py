@@ -18,8 +18,8 @@ def spread(value, n, operation, name):
     if len(values) == 1:
         return values * n
     if len(values) != n:
-        raise RuntimeError(f"{operation}: expected {name} to be a single integer value or a list of {n} values to "
-                           f"match the convolution dimensions (got {name}={list(values)}).")
+        raise RuntimeError(f"{operation}: {name} must be one integer, or one for each of the {n} dimensions "
+                           f"(got {name}={list(values)}).")
     return values
 
 
@@ -41,7 +41,7 @@ def _padded(input, weight, stride, padding, dilation, n, operation):
     if padding != "same":
         raise RuntimeError(f"{operation}: invalid padding string (got {padding!r}, expected 'valid' or 'same').")
     if any(step != 1 for step in spread(stride, n, operation, "stride")):
-        raise RuntimeError(f"{operation}: padding='same' is not supported for strided convolutions (got stride="
+        raise RuntimeError(f"{operation}: padding='same' goes with a stride of 1 only (got stride="
                            f"{stride}). Pass a number.")
     if weight.ndim != n + 2:
         return input, 0                                # refused by the kernel, which names both shapes

@@ -143,14 +143,14 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     """
     as_tensor_argument("embedding_bag", "input", input)
     if as_tensor_argument("embedding_bag", "weight", weight).ndim != 2:
-        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}.")
+        raise ValueError(f"embedding_bag: weight must be a matrix (got {weight.ndim} dimensions).")
     if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"embedding_bag: mode has to be one of sum, mean or max (got {mode!r}).")
+        raise ValueError(f"embedding_bag: there is no such mode (got {mode!r}, expected sum, mean or max).")
     if mode == "max" and (scale_grad_by_freq or sparse):
-        raise ValueError("embedding_bag: max mode does not support scaling the gradient by the frequency, nor sparse.")
+        raise ValueError("embedding_bag: mode max goes neither with scale_grad_by_freq nor with sparse (got one).")
     if per_sample_weights is not None:
         if input.shape != per_sample_weights.shape:
-            raise ValueError("embedding_bag: per_sample_weights must have the same shape as the input (got "
+            raise ValueError("embedding_bag: expected per_sample_weights in the shape of the input (got "
                              f"{tuple(per_sample_weights.shape)}, expected {tuple(input.shape)}).")
         if per_sample_weights.dtype is not weight.dtype:
             raise RuntimeError(f"embedding_bag: expected per_sample_weights to have the type of weight (got "
@@ -179,12 +179,12 @@ def _starts(input, offsets, include_last_offset):
     """Where bags begin, and where the last one ends."""
     if input.ndim == 2:
         if offsets is not None:
-            raise ValueError("embedding_bag: if input is 2D, then offsets has to be None, as its rows are the bags.")
+            raise ValueError("embedding_bag: the rows of a matrix are the bags, so there are no offsets (got some).")
         return [row * input.shape[1] for row in range(input.shape[0] + 1)]
     if input.ndim != 1:
-        raise ValueError(f"embedding_bag: input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}.")
+        raise ValueError(f"embedding_bag: input must be a vector or a matrix (got {input.ndim} dimensions).")
     if not isinstance(offsets, cygrad.Tensor) or offsets.ndim != 1 or offsets.is_floating_point():
-        raise ValueError("embedding_bag: offsets has to be a 1D Tensor of integers (got "
+        raise ValueError("embedding_bag: offsets must be a vector of integers (got "
                          f"{'None' if offsets is None else tuple(getattr(offsets, 'shape', ()))}).")
     starts = offsets.tolist()
     if include_last_offset and not starts:

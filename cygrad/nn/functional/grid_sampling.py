@@ -143,13 +143,13 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     tensor([[[[2.5000]]]])
     """
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise ValueError("grid_sample: expected mode to be 'bilinear', 'nearest' or 'bicubic' "
-                         f"(got {mode!r}).")
+        raise ValueError(f"grid_sample: there is no such mode (got {mode!r}, expected 'bilinear', "
+                         "'nearest' or 'bicubic').")
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise ValueError("grid_sample: expected padding_mode to be 'zeros', 'border', or 'reflection' "
-                         f"(got {padding_mode!r}).")
+        raise ValueError(f"grid_sample: there is no such padding_mode (got {padding_mode!r}, expected "
+                         "'zeros', 'border' or 'reflection').")
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
-        raise RuntimeError("grid_sample: expected 4D or 5D input and grid with same number of dimensions (got shapes "
+        raise RuntimeError("grid_sample: input and grid must both have four dimensions, or both five (got shapes "
                            f"{input.shape} and {grid.shape}).")
     n = input.ndim - 2
     if input.shape[0] != grid.shape[0] or grid.shape[-1] != n:
@@ -159,7 +159,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         raise RuntimeError(f"grid_sample: expected input and grid to have the same floating type (got {input.dtype} "
                            f"and {grid.dtype}). Convert one of them.")
     if 0 in input.shape[2:]:
-        raise RuntimeError("grid_sample: expected input to have non-empty spatial dimensions (got shape "
+        raise RuntimeError("grid_sample: the images have no elements (got shape "
                            f"{input.shape}).")
     if mode == "bicubic" and n != 2:
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input.")
@@ -208,7 +208,7 @@ def affine_grid(theta, size, align_corners=None):
     """
     n = len(size) - 2
     if not theta.dtype.is_floating_point:
-        raise ValueError(f"affine_grid: expected theta to have floating point type (got {theta.dtype}).")
+        raise ValueError(f"affine_grid: theta must be floating (got {theta.dtype}).")
     if n not in (2, 3) or tuple(theta.shape) != (size[0], n, n + 1):
         raise ValueError("affine_grid: expected a batch of affine matrices of shape (batch, 2, 3) for 4D or (batch, 3, "
                          f"4) for 5D size (got theta of shape {theta.shape} and size {tuple(size)}).")

@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 from cygrad.random.generator import room
@@ -17,25 +18,19 @@ pad = OPERATORS["pad"]
 def check_probability(p, operation):
     """ValueError unless p is in [0, 1]."""
     if not 0 <= p <= 1:
-        raise ValueError(f"{operation}: dropout probability has to be between 0 and 1, but got {p}.")
+        raise ValueError(f"{operation}: p must be from 0 to 1 (got {p}).")
 
 
+@documented()
 def dropout(input, p=0.5, training=True, inplace=False):
     """
     Set elements to zero with probability `p` and scale the others by ``1/(1 - p)``.
 
     Parameters
     ----------
-    input : Tensor
     p : float, default 0.5
     training : bool, default True
         If False, the result is the input itself.
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -51,22 +46,18 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return input.mul_(noise) if inplace else input * noise
 
 
+@documented()
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """
     Divide by the norm along a dimension, but at least by `eps`.
 
     Parameters
     ----------
-    input : Tensor
     p : float, default 2.0
         Order of the norm.
     dim : int or tuple of int, default 1
     eps : float, default 1e-12
     out : Tensor, optional
-
-    Returns
-    -------
-    Tensor
     """
     length = cygrad.clamp_min(cygrad.norm(input, p, dim, keepdim=True), eps)
     return cygrad.div(input, length, out=out)

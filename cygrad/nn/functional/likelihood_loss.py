@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.layers import linear
 from cygrad.nn.functional.loss import cross_entropy, reduced, resolve_reduction
@@ -10,6 +11,7 @@ from cygrad.nn.functional.loss import cross_entropy, reduced, resolve_reduction
 __all__ = ["gaussian_nll_loss", "linear_cross_entropy", "poisson_nll_loss"]
 
 
+@documented()
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
                      reduction="mean"):
     """
@@ -24,15 +26,8 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
     log_input : bool, default True
     full : bool, default False
         Whether that term is added, by Stirling's approximation, for counts above 1.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
     eps : float, default 1e-8
         Keeps the logarithm of expected counts finite.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "poisson_nll_loss")
     as_tensor_argument("poisson_nll_loss", "input", input)
@@ -45,6 +40,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
     return reduced(losses, reduction, "poisson_nll_loss")
 
 
+@documented()
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """
     Minus the log-density of values under normal distributions, without its constant.
@@ -61,11 +57,6 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         Whether the constant is added.
     eps : float, default 1e-6
         What variances are at least taken to be; for the derivative they count as they are.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -95,6 +86,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     return reduced(losses, reduction, "gaussian_nll_loss")
 
 
+@documented()
 def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean",
                          ignore_index=None, label_smoothing=0.0, options=None):
     """
@@ -109,16 +101,12 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
         As for `cross_entropy`.
     linear_bias : Tensor of shape (C,) or (C, ...), optional
         Added to the scores.
-    weight, reduction, label_smoothing
+    weight, reduction, label_smoothing : optional
         As for `cross_entropy`.
     ignore_index : int, optional
         As for `cross_entropy`, for targets that are classes.
     options : None
         There is one way to compute it.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------

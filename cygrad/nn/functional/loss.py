@@ -1,11 +1,15 @@
 """Losses: element-wise rows of the operator table, weighted and reduced."""
 
 from cygrad._core.graph.user_warnings import warn_user
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div",
            "l1_loss", "mse_loss", "nll_loss", "reduced", "resolve_reduction", "smooth_l1_loss"]
+
+# What parameters of these functions mean.
+_PARAMETERS = {"input, target": "Tensor\n    Of one shape."}
 
 _REDUCTIONS = ("none", "mean", "sum")
 _log_softmax, _cross_entropy, _nll_loss = (OPERATORS[name] for name in ("log_softmax", "cross_entropy", "nll_loss"))
@@ -29,8 +33,8 @@ def resolve_reduction(size_average, reduce, reduction, operation):
 
 def check_reduction(reduction, operation, known=_REDUCTIONS):
     if reduction not in known:
-        raise ValueError(f"{operation}: {reduction} is not a valid value for reduction "
-                         f"(expected one of {', '.join(known)}).")
+        raise ValueError(f"{operation}: there is no such reduction (got {reduction}, expected one of "
+                         f"{', '.join(known)}).")
 
 
 def reduced(losses, reduction, operation):
@@ -54,29 +58,21 @@ def _check_sizes(input, target, operation):
 def _weighted(losses, weight, reduction, operation):
     """Losses of regression, each with its weight; the mean is a weighted one."""
     if weight.shape != losses.shape:
-        raise ValueError(f"{operation}: weights and input must have the same size (got {weight.shape} and "
+        raise ValueError(f"{operation}: expected one weight for each element (got {weight.shape} and "
                          f"{losses.shape}).")
     total = reduced(losses * weight, "sum" if reduction == "mean" else reduction, operation)
     return total / weight.sum() if reduction == "mean" else total
 
 
+@documented(_PARAMETERS)
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """
     The squared difference.
 
     Parameters
     ----------
-    input, target : Tensor
-        Of one shape.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
     weight : Tensor, optional
         Of the same shape; the mean divides by its sum.
-
-    Returns
-    -------
-    Tensor
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "mse_loss")
     _check_sizes(input, target, "mse_loss")
@@ -86,17 +82,13 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     return reduced(losses, reduction, "mse_loss")
 
 
+@documented(_PARAMETERS)
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """
     The absolute difference.
 
     Parameters
     ----------
-    input, target : Tensor
-        Of one shape.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
     weight : Tensor, optional
         Of the same shape; the mean divides by its sum.
 
@@ -113,23 +105,15 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return reduced(losses, reduction, "l1_loss")
 
 
+@documented(_PARAMETERS)
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """
     The absolute difference; where it is less than `beta`, ``0.5 * difference**2 / beta``.
 
     Parameters
     ----------
-    input, target : Tensor
-        Of one shape.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
     beta : float, default 1.0
         With 0 it is `l1_loss`.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -139,27 +123,21 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     reduction = resolve_reduction(size_average, reduce, reduction, "smooth_l1_loss")
     _check_sizes(input, target, "smooth_l1_loss")
     if beta < 0:
-        raise RuntimeError(f"smooth_l1_loss: does not support negative values for beta (got {beta}).")
+        raise RuntimeError(f"smooth_l1_loss: beta must not be negative (got {beta}).")
     losses = _l1(input, target) if beta == 0 else _smooth_l1(input, target, beta)
     return reduced(losses, reduction, "smooth_l1_loss")
 
 
+@documented(_PARAMETERS)
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """
     Half the squared difference; beyond `delta`, ``delta * (|difference| - delta / 2)``.
 
     Parameters
     ----------
-    input, target : Tensor
-        Of one shape.
-    reduction : {"mean", "sum", "none"}
     delta : float, default 1.0
     weight : Tensor, optional
         Of the same shape.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -168,34 +146,27 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """
     _check_sizes(input, target, "huber_loss")
     if delta <= 0:
-        raise RuntimeError(f"huber_loss: does not support non-positive values for delta (got {delta}).")
+        raise RuntimeError(f"huber_loss: delta must be positive (got {delta}).")
     losses = _huber(input, target, delta)
     if weight is not None:
         if weight.shape != input.shape:
-            raise ValueError(f"huber_loss: weights and input must have the same size (got {weight.shape} and "
+            raise ValueError(f"huber_loss: expected one weight for each element (got {weight.shape} and "
                              f"{input.shape}).")
         losses = losses * weight
     return reduced(losses, reduction, "huber_loss")
 
 
+@documented(_PARAMETERS)
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """
     The Kullback-Leibler divergence of `target` from the distribution whose logarithm is `input`.
 
     Parameters
     ----------
-    input, target : Tensor
-        Of one shape.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
     reduction : {"mean", "batchmean", "sum", "none"}
         "batchmean" divides the sum by the size of the first dimension, as the definition wants it.
     log_target : bool, default False
         Whether the target is given as a logarithm as well.
-
-    Returns
-    -------
-    Tensor
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "kl_div")
     losses = target.exp() * (target - input) if log_target else _kl_div(input, target)
@@ -207,6 +178,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return reduced(losses, reduction, "kl_div")
 
 
+@documented(_PARAMETERS)
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """
     Minus the log-probability of the right class.
@@ -219,15 +191,8 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
         Classes, integers.
     weight : Tensor of shape (C,), optional
         Weight of each class; the mean divides by the sum of the weights of the targets.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
     ignore_index : int, default -100
         Targets of this value do not count.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -239,6 +204,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return _nll_loss(input, target, weight, ignore_index, reduction)[0]
 
 
+@documented(_PARAMETERS)
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):
     """
@@ -252,17 +218,10 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
         Classes, integers of shape (N, ...) or (); or probabilities of the shape of `input`.
     weight : Tensor of shape (C,), optional
         Weight of each class; for classes, the mean divides by the sum of the weights of the targets.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
     ignore_index : int, default -100
         Targets of this value do not count.
-    reduction : {"mean", "sum", "none"}
     label_smoothing : float, default 0.0
         How much of the target's probability is shared equally by all classes.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -281,14 +240,14 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
         reduction = resolve_reduction(size_average, reduce, reduction, "cross_entropy")
     check_reduction(reduction, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
-        raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0 (got {label_smoothing}).")
+        raise RuntimeError(f"cross_entropy: label_smoothing must be from 0 to 1 (got {label_smoothing}).")
     if not target.is_floating_point():
         return _cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)[0]
     if target.shape != input.shape:
         raise RuntimeError("cross_entropy: a floating point target holds probabilities and needs the shape of the "
                            f"input (got {target.shape}, expected {input.shape}). Convert classes with .long().")
     if ignore_index >= 0:
-        raise RuntimeError("cross_entropy: ignore_index is not supported for floating point target "
+        raise RuntimeError("cross_entropy: ignore_index is for targets that are classes, not probabilities "
                            f"(got {ignore_index}).")
     return _of_probabilities(input, target, weight, reduction, label_smoothing)
 
@@ -304,8 +263,8 @@ def _of_probabilities(input, target, weight, reduction, label_smoothing):
     terms = _log_softmax(input, classes) * target
     if weight is not None:
         if weight.shape != (n_classes,):
-            raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
-                               f"{n_classes} classes or no classes (got shape {weight.shape}).")
+            raise RuntimeError("cross_entropy: expected a weight for each of the "
+                               f"{n_classes} classes (got shape {weight.shape}).")
         terms = terms * (weight.reshape(-1, *[1] * (input.ndim - 2)) if classes else weight)
     return reduced(-terms.sum(classes), reduction, "cross_entropy")
 
@@ -345,12 +304,13 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         raise ValueError(f"binary_cross_entropy: the target must have the shape of the input (got {target.shape}, "
                          f"expected {input.shape}).")
     if not ((input >= 0) & (input <= 1)).all().item():
-        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1. "
+        raise RuntimeError("binary_cross_entropy: the input holds probabilities, from 0 to 1 (got others). "
                            "Use binary_cross_entropy_with_logits for unnormalized scores.")
     losses = _bce(input, target)
     return reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy")
 
 
+@documented(_PARAMETERS)
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
                                      pos_weight=None):
     """
@@ -364,15 +324,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
         Of the same shape, in [0, 1].
     weight : Tensor, optional
         Weight of each element; must broadcast to the input.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
     pos_weight : Tensor, optional
         Weight of the elements whose target is 1; must broadcast to the input.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -383,7 +336,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     as_tensor_argument("binary_cross_entropy_with_logits", "input", input)
     as_tensor_argument("binary_cross_entropy_with_logits", "target", target)
     if input.shape != target.shape:
-        raise ValueError("binary_cross_entropy_with_logits: target size must be the same as input size "
+        raise ValueError("binary_cross_entropy_with_logits: expected a target for each element of the input "
                          f"(got {target.shape}, expected {input.shape}).")
     losses = _bce_unweighted(input, target) if pos_weight is None else _bce_with_logits(input, target, pos_weight)
     return reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy_with_logits")

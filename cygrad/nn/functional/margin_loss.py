@@ -2,6 +2,7 @@
 
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
+from cygrad._core.table.docstrings import documented
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import logsigmoid, softplus
 from cygrad.nn.functional.distance import cosine_similarity, pairwise_distance
@@ -11,7 +12,10 @@ __all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss
            "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss", "triplet_margin_loss",
            "triplet_margin_with_distance_loss"]
 
+_RETURNED = "Tensor\n    Derivative 0 at the margin."
 
+
+@documented(returns=_RETURNED)
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """
     `input` where the target is 1, ``max(0, margin - input)`` where it is -1, and the sum of the two elsewhere.
@@ -23,14 +27,6 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     target : Tensor
         1 for what belongs together and -1 for what does not; broadcasts to the input.
     margin : float, default 1.0
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
-        Derivative 0 at the margin.
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "hinge_embedding_loss")
     as_tensor_argument("hinge_embedding_loss", "input", input)
@@ -39,6 +35,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return reduced(apart + cygrad.where(target != -1, input, 0), reduction, "hinge_embedding_loss")
 
 
+@documented()
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """
     ``log(1 + exp(-target * input))``, computed in a stable way.
@@ -47,13 +44,6 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     ----------
     input, target : Tensor
         Scores, and 1 or -1; broadcast against each other.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "soft_margin_loss")
     as_tensor_argument("soft_margin_loss", "input", input)
@@ -61,6 +51,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     return reduced(softplus(-target * input, 1.0, 60.0), reduction, "soft_margin_loss")
 
 
+@documented(returns=_RETURNED)
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """
     ``max(0, margin - target * (input1 - input2))``: the first should rank higher where the target is 1.
@@ -70,24 +61,17 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     input1, input2, target : Tensor
         Scores, and 1 or -1; of as many dimensions.
     margin : float, default 0
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
-        Derivative 0 at the margin.
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "margin_ranking_loss")
     for name, tensor in (("input1", input1), ("input2", input2), ("target", target)):
         as_tensor_argument("margin_ranking_loss", name, tensor)
     if not input1.ndim == input2.ndim == target.ndim:
-        raise RuntimeError("margin_ranking_loss: all tensors should have the same number of dimensions (got shapes "
+        raise RuntimeError("margin_ranking_loss: expected tensors with one number of dimensions (got shapes "
                            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}).")
     return reduced(cygrad.relu(margin - target * (input1 - input2)), reduction, "margin_ranking_loss")
 
 
+@documented(returns=_RETURNED)
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """
     One minus the cosine of two vectors where the target is 1, ``max(0, cosine - margin)`` where it is -1.
@@ -97,14 +81,6 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     input1, input2 : Tensor of shape (N, D) or (D,)
     target : Tensor of shape (N,) or ()
     margin : float, default 0
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
-        Derivative 0 at the margin.
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "cosine_embedding_loss")
     for name, tensor in (("input1", input1), ("input2", input2), ("target", target)):
@@ -120,15 +96,15 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
 def _check_margin(operation, margin, anchor, positive, negative):
     if margin <= 0:
-        raise ValueError(f"{operation}: margin must be greater than 0, got {margin}.")
+        raise ValueError(f"{operation}: the margin must be positive (got {margin}).")
     for name, tensor in (("anchor", anchor), ("positive", positive), ("negative", negative)):
         as_tensor_argument(operation, name, tensor)
     if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(f"{operation}: The anchor, positive, and negative tensors are expected to have the same "
-                           f"number of dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and "
-                           f"negative {negative.ndim}D inputs.")
+        raise RuntimeError(f"{operation}: anchor, positive and negative must have one number of dimensions (got "
+                           f"{anchor.ndim}, {positive.ndim} and {negative.ndim}).")
 
 
+@documented(returns=_RETURNED)
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
                         reduce=None, reduction="mean"):
     """
@@ -145,14 +121,6 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     swap : bool, default False
         Whether the distance of positive and negative is taken where it is less than that of anchor and negative
         (Balntas et al., 2016).
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
-        Derivative 0 at the margin.
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "triplet_margin_loss")
     _check_margin("triplet_margin_loss", margin, anchor, positive, negative)
@@ -160,6 +128,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
                     swap, reduction, "triplet_margin_loss")
 
 
+@documented(returns=_RETURNED)
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
                                       reduction="mean"):
     """
@@ -173,12 +142,6 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     margin : float, default 1.0
     swap : bool, default False
         Whether the distance of positive and negative is taken where it is less than that of anchor and negative.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
-        Derivative 0 at the margin.
     """
     _check_margin("triplet_margin_with_distance_loss", margin, anchor, positive, negative)
     return _triplet(distance_function or pairwise_distance, anchor, positive, negative, margin, swap, reduction,
@@ -199,8 +162,8 @@ def _as_rows(operation, input, target, one_class):
     single = input.ndim < 2
     rows = input.reshape(1, input.numel()) if single else input
     if rows.ndim != 2 or rows.shape[1] == 0:
-        raise RuntimeError(f"{operation}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
-                           f"{tuple(input.shape)}.")
+        raise RuntimeError(f"{operation}: the input is a vector or a matrix, its last dimension that of classes (got "
+                           f"{tuple(input.shape)}).")
     expected = rows.shape[:1] if one_class else rows.shape
     if single and target.ndim < 2 and target.numel() == (1 if one_class else rows.shape[1]):
         target = target.reshape(expected)
@@ -216,6 +179,7 @@ def _as_rows(operation, input, target, one_class):
     return rows, target, single
 
 
+@documented(returns=_RETURNED)
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """
     The mean over classes of ``max(0, margin - (score of the right class - score))**p``, the right one left out.
@@ -230,14 +194,6 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     margin : float, default 1.0
     weight : Tensor of shape (C,), optional
         Weight of each right class.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
-        Derivative 0 at the margin.
 
     Raises
     ------
@@ -246,7 +202,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "multi_margin_loss")
     if p not in (1, 2):
-        raise ValueError(f"multi_margin_loss: only p == 1 and p == 2 supported (got {p}).")
+        raise ValueError(f"multi_margin_loss: p must be 1 or 2 (got {p}).")
     check_reduction(reduction, "multi_margin_loss")
     if weight is not None and weight.ndim != 1:
         raise ValueError(f"multi_margin_loss: weight must be one-dimensional (got shape {tuple(weight.shape)}).")
@@ -263,6 +219,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return reduced(losses.reshape(target.shape) if single else losses, reduction, "multi_margin_loss")
 
 
+@documented(returns=_RETURNED)
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """
     For samples with several right classes: the sum of ``max(0, 1 - (score of a right class - score))``, divided by C.
@@ -273,14 +230,6 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         Scores.
     target : Tensor of the same shape
         Right classes, int64; what follows a -1 does not count.
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
-        Derivative 0 at the margin.
 
     Raises
     ------
@@ -299,6 +248,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     return reduced(losses.reshape(()) if single else losses, reduction, "multilabel_margin_loss")
 
 
+@documented()
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """
     The mean over classes of `binary_cross_entropy_with_logits`.
@@ -308,13 +258,6 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     input, target : Tensor of shape (N, C) or (C,)
         Scores, and 1 for right classes, else 0.
     weight : Tensor of shape (C,), optional
-    size_average, reduce : bool, optional
-        Old names for `reduction`.
-    reduction : {"mean", "sum", "none"}
-
-    Returns
-    -------
-    Tensor
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "multilabel_soft_margin_loss")
     as_tensor_argument("multilabel_soft_margin_loss", "input", input)

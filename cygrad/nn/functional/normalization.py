@@ -2,9 +2,14 @@
 
 import cygrad
 from cygrad._core.dispatch.tangents import paused, tangent
+from cygrad._core.table.docstrings import documented
 from cygrad.operators import OPERATORS
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
+
+# What parameters of these functions mean.
+_PARAMETERS = {"eps": "float, default 1e-5\n    Added to the variance."}
+_RETURNED = "Tensor\n    Of the shape of the input."
 
 _batch_norm, _layer_norm, _rms_norm = (OPERATORS[name] for name in ("batch_norm", "layer_norm", "rms_norm"))
 
@@ -36,6 +41,7 @@ def _update(running, batch, momentum):
             running.mul_(1 - momentum).add_(batch.to(running.dtype) * momentum)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """
     Each channel less its mean, divided by its deviation (Ioffe and Szegedy, 2015).
@@ -53,13 +59,6 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         Whether the statistics are those of the batch.
     momentum : float, default 0.1
         Weight of the batch in the running statistics. Their variance is the unbiased one.
-    eps : float, default 1e-5
-        Added to the variance.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of the input.
 
     Raises
     ------
@@ -93,12 +92,12 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     _check_tangents("batch_norm", running_mean=running_mean, running_var=running_var)
     if not training:
         if running_mean is None or running_var is None:
-            raise RuntimeError("batch_norm: expected running_mean and running_var to be defined when training=False. "
+            raise RuntimeError("batch_norm: without training there must be running_mean and running_var (got None). "
                                "Pass them, or training=True.")
         return _with_statistics(input, running_mean, running_var, weight, bias, eps)
     count = input.numel() // channels if channels else 0
     if count == 1:
-        raise ValueError(f"batch_norm: expected more than 1 value per channel when training (got input size "
+        raise ValueError(f"batch_norm: one value of a channel has no variance to train with (got input size "
                          f"{input.shape}).")
     result, mean, _, variance = _batch_norm(input, weight, bias, 0, eps)
     if count and (running_mean is not None or running_var is not None):
@@ -125,17 +124,18 @@ def _row_dimensions(operation, input, normalized_shape, **parameters):
     """How many dimensions a row has."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
-        raise RuntimeError(f"{operation}: expected normalized_shape to be at least 1-dimensional (got {shape}).")
+        raise RuntimeError(f"{operation}: normalized_shape must name a dimension or more (got {shape}).")
     if tuple(input.shape[-len(shape):]) != shape:
         raise RuntimeError(f"{operation}: given normalized_shape={list(shape)}, expected input with shape [*, "
                            f"{', '.join(map(str, shape))}] (got input of size {input.shape}).")
     for name, values in parameters.items():
         if values is not None and tuple(values.shape) != shape:
-            raise RuntimeError(f"{operation}: expected {name} to be of same shape as normalized_shape (got "
+            raise RuntimeError(f"{operation}: {name} must have the shape normalized_shape (got "
                                f"{values.shape} and {list(shape)}).")
     return len(shape)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """
     The last dimensions less their mean, divided by their deviation (Ba, Kiros and Hinton, 2016).
@@ -148,13 +148,6 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
         The sizes of the last dimensions, which are normalized together.
     weight, bias : Tensor, optional
         A factor and a summand for each of their elements.
-    eps : float, default 1e-5
-        Added to the variance.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of the input.
 
     Raises
     ------
@@ -176,6 +169,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     return _layer_norm(input, weight, bias, dims, eps)[0]
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """
     The last dimensions divided by the root of the mean of their squares (Zhang and Sennrich, 2019).
@@ -190,11 +184,6 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         A factor for each of their elements.
     eps : float, optional
         Added to the mean; if not given, the distance of 1 to the next number of this type.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of the input.
 
     Raises
     ------
@@ -222,6 +211,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return result if weight is None else (result * weight).to(input.dtype)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """
     Groups of channels less their mean, divided by their deviation, image by image (Wu and He, 2018).
@@ -234,13 +224,6 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
         Into how many groups the channels are divided.
     weight, bias : Tensor, optional
         A factor and a summand for each channel.
-    eps : float, default 1e-5
-        Added to the variance.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of the input.
 
     Raises
     ------
@@ -256,18 +239,18 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     tensor([[-1.,  1., -1.,  1.]])
     """
     if input.ndim < 2:
-        raise RuntimeError(f"group_norm: expected at least 2 dimensions for input tensor (got {input.ndim}).")
+        raise RuntimeError(f"group_norm: the input needs two dimensions or more (got {input.ndim}).")
     batch, channels = input.shape[:2]
     if num_groups < 1 or channels % num_groups:
-        raise RuntimeError(f"group_norm: expected number of channels in input to be divisible by num_groups (got input "
+        raise RuntimeError(f"group_norm: num_groups must divide the channels (got input "
                            f"of shape {input.shape} and num_groups={num_groups}).")
     for name, values in (("weight", weight), ("bias", bias)):
         if values is not None and tuple(values.shape) != (channels,):
-            raise RuntimeError(f"group_norm: expected {name} to be a vector of size equal to the number of channels in "
-                               f"input (got {values.shape} and input of shape {input.shape}).")
+            raise RuntimeError(f"group_norm: {name} must be a vector with one element for each channel "
+                               f"(got {values.shape} and input of shape {input.shape}).")
     rows = input.reshape(batch, num_groups, channels // num_groups, input[0, 0].numel() if batch and channels else 0)
     if input.numel() and batch * rows[0, 0].numel() == 1:
-        raise ValueError(f"group_norm: expected more than 1 value per channel when training (got input size "
+        raise ValueError(f"group_norm: one value of a channel has no variance to train with (got input size "
                          f"{input.shape}).")
     result = _normalize_groups(rows, weight, bias, eps)[0].reshape(input.shape)
     if not input.is_contiguous() and input.is_contiguous(memory_format=cygrad.channels_last):
@@ -282,6 +265,7 @@ def _normalize_groups(rows, weight, bias, eps):
                        bias.reshape(shape), 2, eps)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
                   momentum=0.1, eps=1e-5):
     """
@@ -299,13 +283,6 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
         If False, the running statistics are used.
     momentum : float, default 0.1
         Weight of this batch in the running statistics.
-    eps : float, default 1e-5
-        Added to the variance.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of the input.
 
     Raises
     ------
@@ -330,12 +307,12 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     _check_tangents("instance_norm", running_mean=running_mean, running_var=running_var)
     if not use_input_stats:
         if running_mean is None or running_var is None:
-            raise RuntimeError("instance_norm: expected running_mean and running_var to be defined when "
-                               "use_input_stats=False. Pass them, or use_input_stats=True.")
+            raise RuntimeError("instance_norm: with use_input_stats=False there must be running_mean and running_var "
+                               "(got None). Pass them, or use_input_stats=True.")
         return _with_statistics(input, running_mean, running_var, weight, bias, eps)
     count = input.numel() // (batch * channels) if batch and channels else 0
     if count == 1 or (input.ndim == 2 and input.numel()):
-        raise ValueError(f"instance_norm: expected more than 1 spatial element when training (got input size "
+        raise ValueError(f"instance_norm: one element has no variance to train with (got input size "
                          f"{input.shape}).")
     rows = input.reshape(batch, channels, 1, count)
     result, mean, _, variance = _normalize_groups(rows, weight, bias, eps)
@@ -345,6 +322,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     return result.reshape(input.shape)
 
 
+@documented(_PARAMETERS, returns=_RETURNED)
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """
     Divide by the average square of neighboring channels: ``input / (k + alpha * average)**beta``.
@@ -356,11 +334,6 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     size : int
         How many channels are averaged.
     alpha, beta, k : float, default 1e-4, 0.75 and 1.0
-
-    Returns
-    -------
-    Tensor
-        Of the shape of the input.
 
     Raises
     ------
@@ -379,7 +352,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
              [0.1429]]])
     """
     if input.ndim < 3:
-        raise ValueError(f"local_response_norm: expected 3D or higher dimensionality input (got {input.ndim} "
+        raise ValueError(f"local_response_norm: the input needs three dimensions or more (got {input.ndim} "
                          "dimensions).")
     if input.dtype is cygrad.bool:
         raise NotImplementedError("local_response_norm: not implemented for bool. Convert with to() first.")

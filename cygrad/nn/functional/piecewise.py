@@ -2,22 +2,17 @@
 
 import cygrad
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.nn.functional.activation import celu, elu, hardtanh, leaky_relu, selu, write_into
+from cygrad.nn.functional.activation import celu, hardtanh, leaky_relu, with_inplace, write_into
 from cygrad.operators import OPERATORS
 from cygrad.random.generator import room
 
-__all__ = ["celu_", "elu_", "hardshrink", "hardsigmoid", "hardswish", "hardtanh_", "leaky_relu_", "prelu", "rrelu",
-           "rrelu_", "selu_", "softshrink", "threshold", "threshold_"]
+__all__ = ["celu_", "hardshrink", "hardsigmoid", "hardswish", "hardtanh_", "prelu", "rrelu", "rrelu_", "softshrink",
+           "threshold", "threshold_"]
 
-_hardsigmoid, _hardswish, _softshrink, _threshold, _prelu = (
-    OPERATORS[name] for name in ("hardsigmoid", "hardswish", "softshrink", "threshold", "prelu_elementwise"))
+_softshrink, _threshold, _prelu = (OPERATORS[name] for name in ("softshrink", "threshold", "prelu_elementwise"))
 
 hardshrink = OPERATORS["hardshrink"]
-
-
-def elu_(input, alpha=1.0):
-    """`elu` written into its input."""
-    return elu(input, alpha, inplace=True)
+hardsigmoid, hardswish = (with_inplace(name)[0] for name in ("hardsigmoid", "hardswish"))
 
 
 def celu_(input, alpha=1.0):
@@ -25,55 +20,9 @@ def celu_(input, alpha=1.0):
     return celu(input, alpha, inplace=True)
 
 
-def selu_(input):
-    """`selu` written into its input."""
-    return selu(input, inplace=True)
-
-
 def hardtanh_(input, min_val=-1.0, max_val=1.0):
     """`hardtanh` written into its input."""
     return hardtanh(input, min_val, max_val, inplace=True)
-
-
-def leaky_relu_(input, negative_slope=0.01):
-    """`leaky_relu` written into its input."""
-    return leaky_relu(input, negative_slope, inplace=True)
-
-
-def hardsigmoid(input, inplace=False):
-    """
-    A logistic function of three straight lines: ``input / 6 + 1 / 2``, but at least 0 and at most 1.
-
-    Parameters
-    ----------
-    input : Tensor
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
-        Derivative 0 at the bends, -3 and 3.
-    """
-    return write_into(input, _hardsigmoid) if inplace else _hardsigmoid(input)
-
-
-def hardswish(input, inplace=False):
-    """
-    ``input * hardsigmoid(input)``.
-
-    Parameters
-    ----------
-    input : Tensor
-    inplace : bool, default False
-        Write the result into `input`.
-
-    Returns
-    -------
-    Tensor
-        Derivative 0 at -3 and 1 at 3.
-    """
-    return write_into(input, _hardswish) if inplace else _hardswish(input)
 
 
 def softshrink(input, lambd=0.5):
@@ -205,7 +154,7 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     """
     as_tensor_argument("rrelu", "input", input)
     if not lower <= upper:
-        raise RuntimeError(f"rrelu: Lower bound should be less than or equal to the upper bound (got {lower} and "
+        raise RuntimeError(f"rrelu: lower must not exceed upper (got {lower} and "
                            f"{upper}).")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)

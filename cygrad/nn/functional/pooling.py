@@ -1,6 +1,7 @@
 """Pooling of sequences, images and volumes, and its inverse."""
 
 import cygrad
+from cygrad._core.table.docstrings import documented
 from cygrad.nn.functional.convolution import spread
 from cygrad.operators import OPERATORS
 
@@ -93,6 +94,10 @@ def _unpool(n, input, indices, kernel_size, stride, padding, output_size):
     return _max_unpool(input, indices, (*input.shape[:-n], *sizes), n)
 
 
+_RETURNED = "Tensor, or a tuple (values, indices)"
+
+
+@documented(returns=_RETURNED)
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
     The largest element of each of a row of windows.
@@ -114,10 +119,6 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return_indices : bool, default False
         Whether the places of the elements are returned as well: as `max_unpool1d` takes them.
 
-    Returns
-    -------
-    Tensor, or a tuple (values, indices)
-
     Raises
     ------
     RuntimeError
@@ -137,6 +138,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return _max(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@documented(returns=_RETURNED)
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
     The largest element of each of a grid of windows; options as for `max_pool1d`, numbers or pairs of them.
@@ -147,10 +149,6 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
         Real, of shape (batch, channels, height, width) or without the batch.
     kernel_size, stride, padding, dilation : int or tuple of two
     ceil_mode, return_indices : bool, default False
-
-    Returns
-    -------
-    Tensor, or a tuple (values, indices)
 
     Notes
     -----
@@ -166,6 +164,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@documented(returns=_RETURNED)
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
     The largest element of each of a grid of windows; options as for `max_pool1d`, numbers or three of them.
@@ -176,10 +175,6 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
         Real, of shape (batch, channels, depth, height, width) or without the batch.
     kernel_size, stride, padding, dilation : int or tuple of three
     ceil_mode, return_indices : bool, default False
-
-    Returns
-    -------
-    Tensor, or a tuple (values, indices)
 
     Examples
     --------
@@ -208,6 +203,7 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     return _max(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
+@documented()
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """
     Zeros, with the elements of `input` at the places that `max_pool1d` has found.
@@ -222,10 +218,6 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
         Of the pooling that is undone.
     output_size : sequence of int, optional
         The size of the result, where several sizes give the same after pooling.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -248,6 +240,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@documented()
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """
     Zeros, with the elements of `input` at the places that `max_pool2d` has found; see `max_unpool1d`.
@@ -260,14 +253,11 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
         Of the same shape, int64.
     kernel_size, stride, padding : int or tuple of two
     output_size : sequence of int, optional
-
-    Returns
-    -------
-    Tensor
     """
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@documented()
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """
     Zeros, with the elements of `input` at the places that `max_pool3d` has found; see `max_unpool1d`.
@@ -280,14 +270,11 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
         Of the same shape, int64.
     kernel_size, stride, padding : int or tuple of three
     output_size : sequence of int, optional
-
-    Returns
-    -------
-    Tensor
     """
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
+@documented()
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """
     The average of each of a row of windows.
@@ -306,10 +293,6 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     count_include_pad : bool, default True
         Whether the zeros of the padding count.
 
-    Returns
-    -------
-    Tensor
-
     Raises
     ------
     RuntimeError
@@ -324,6 +307,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     return _average(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
+@documented()
 def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None):
     """
@@ -339,10 +323,6 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     divisor_override : int, optional
         What sums are divided by, instead of the size of the window.
 
-    Returns
-    -------
-    Tensor
-
     Examples
     --------
     >>> import cygrad
@@ -353,6 +333,7 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     return _average(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@documented()
 def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None):
     """
@@ -366,14 +347,11 @@ def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     ceil_mode : bool, default False
     count_include_pad : bool, default True
     divisor_override : int, optional
-
-    Returns
-    -------
-    Tensor
     """
     return _average(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@documented()
 def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """
     The sum of powers of each of a row of windows, and the root of that: ``sum(x**p)**(1/p)``.
@@ -390,10 +368,6 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     ceil_mode : bool, default False
         Whether a last window that sticks out counts.
 
-    Returns
-    -------
-    Tensor
-
     Notes
     -----
     Derivative: that of the formula, so not finite where a sum is 0, unless p is 1.
@@ -407,6 +381,7 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _power_average(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@documented()
 def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """
     The root of the sum of powers of each of a grid of windows; see `lp_pool1d`.
@@ -418,14 +393,11 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     norm_type : float
     kernel_size, stride : int or tuple of two
     ceil_mode : bool, default False
-
-    Returns
-    -------
-    Tensor
     """
     return _power_average(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@documented()
 def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """
     The root of the sum of powers of each of a grid of windows; see `lp_pool1d`.
@@ -437,14 +409,11 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     norm_type : float
     kernel_size, stride : int or tuple of three
     ceil_mode : bool, default False
-
-    Returns
-    -------
-    Tensor
     """
     return _power_average(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@documented(returns=_RETURNED)
 def adaptive_max_pool1d(input, output_size, return_indices=False):
     """
     The largest elements of `output_size` nearly equal parts.
@@ -456,10 +425,6 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
     output_size : int
     return_indices : bool, default False
         Whether the places of the elements are returned as well.
-
-    Returns
-    -------
-    Tensor, or a tuple (values, indices)
 
     Notes
     -----
@@ -499,6 +464,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
     return _adaptive_max(3, input, output_size, True)
 
 
+@documented()
 def adaptive_avg_pool1d(input, output_size):
     """
     The averages of `output_size` nearly equal parts, those of `adaptive_max_pool1d`.
@@ -508,10 +474,6 @@ def adaptive_avg_pool1d(input, output_size):
     input : Tensor
         Floating point, of shape (batch, channels, length) or (channels, length).
     output_size : int
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------

@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad._core.table.docstrings import documented
 from cygrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from cygrad.operators import OPERATORS
 
@@ -20,12 +21,13 @@ def _each(value, n, name):
     """One number for each of `n` dimensions."""
     if isinstance(value, (list, tuple)):
         if len(value) != n:
-            raise ValueError("interpolate: input and output must have the same number of spatial dimensions (got "
+            raise ValueError("interpolate: expected one value for each dimension of the images (got "
                              f"{name} {tuple(value)} for {n}). Pass a number or one for each.")
         return tuple(value)
     return (value,) * n
 
 
+@documented()
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
                 antialias=False):
     """
@@ -51,10 +53,6 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     antialias : bool, default False
         Whether an image that becomes smaller is smoothed; for "bilinear" and "bicubic".
 
-    Returns
-    -------
-    Tensor
-
     Raises
     ------
     ValueError
@@ -75,25 +73,25 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if mode not in _MODES:
         raise NotImplementedError(f"interpolate: unknown mode (got {mode!r}, expected one of {', '.join(_MODES)}).")
     if align_corners is not None and mode not in _WITH_CORNERS:
-        raise ValueError("interpolate: align_corners option can only be set with the interpolating modes: "
+        raise ValueError("interpolate: align_corners is for the modes that interpolate: "
                          f"{' | '.join(_WITH_CORNERS)} (got mode {mode!r}).")
     n = input.ndim - 2
     if n < 1:
         raise ValueError(f"interpolate: expected input of shape (batch, channels, ...) (got shape {input.shape}).")
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate: only one of size or scale_factor should be defined (got "
+        raise ValueError("interpolate: expected size or scale_factor (got "
                          f"{'both' if size is not None else 'none'}).")
     expected, kernel_mode = _MODES[mode]
     if (expected is not None and input.ndim != expected) or n > 3:
         raise NotImplementedError(f"interpolate: mode {mode!r} is not for input with {input.ndim} dimensions "
                                   f"(expected {expected or '3 to 5'}).")
     if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
-        raise ValueError("interpolate: anti-alias option is restricted to bilinear and bicubic modes and requires a "
-                         f"4-D tensor as input (got mode {mode!r} and shape {input.shape}).")
+        raise ValueError("interpolate: antialias is for images with two dimensions and the modes bilinear and bicubic "
+                         f"(got mode {mode!r} and shape {input.shape}).")
     scales = None
     if size is not None:
         if recompute_scale_factor:
-            raise ValueError("interpolate: recompute_scale_factor is not meaningful with an explicit size.")
+            raise ValueError("interpolate: there is no scale factor to recompute where the size is given.")
         sizes = _each(size, n, "size")
     else:
         scales = _each(scale_factor, n, "scale_factor")
@@ -127,6 +125,7 @@ def upsample_bilinear(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
+@documented()
 def pixel_shuffle(input, upscale_factor):
     """
     Channels become pixels: (..., c * r**2, h, w) -> (..., c, h * r, w * r) (Shi et al., 2016).
@@ -137,10 +136,6 @@ def pixel_shuffle(input, upscale_factor):
         With at least three dimensions.
     upscale_factor : int
         The factor r.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -166,6 +161,7 @@ def pixel_shuffle(input, upscale_factor):
     return parts.reshape(*batch, channels // (r * r), height * r, width * r)
 
 
+@documented()
 def pixel_unshuffle(input, downscale_factor):
     """
     Pixels become channels: (..., c, h * r, w * r) -> (..., c * r**2, h, w), the inverse of `pixel_shuffle`.
@@ -176,10 +172,6 @@ def pixel_unshuffle(input, downscale_factor):
         With at least three dimensions.
     downscale_factor : int
         The factor r.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -203,6 +195,7 @@ def pixel_unshuffle(input, downscale_factor):
     return parts.reshape(*batch, channels * r * r, height // r, width // r)
 
 
+@documented()
 def channel_shuffle(input, groups):
     """
     Channels of different groups in turn: (batch, groups * c, ...) with the two factors exchanged.
@@ -212,10 +205,6 @@ def channel_shuffle(input, groups):
     input : Tensor
         With at least three dimensions.
     groups : int
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------

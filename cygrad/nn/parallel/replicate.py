@@ -1,7 +1,6 @@
 """Copies of a module that share its parameters."""
 
 from cygrad.nn.module import Module
-from cygrad.nn.registry import BUFFER, MODULE, TRANSIENT
 
 __all__ = ["replicate"]
 
@@ -42,13 +41,12 @@ def _replica(module, first, made):
     twin = made[id(module)] = object.__new__(type(module))
     values = twin.__dict__
     values.update(module.__dict__)
-    values["_kinds"] = dict(values["_kinds"])
-    for name, kind in values["_kinds"].items():
-        value = values[name]
-        if value is None:
-            continue
-        if kind == MODULE:
-            values[name] = _replica(value, first, made)
-        elif kind in (BUFFER, TRANSIENT) and not first:
-            values[name] = value.detach().clone()
+    for part in ("_parameters", "_buffers", "_modules"):
+        values[part] = dict(values[part])
+    for name, child in values["_modules"].items():
+        if child is not None:
+            values["_modules"][name] = _replica(child, first, made)
+    if not first:
+        values["_buffers"] = {name: None if value is None else value.detach().clone()
+                              for name, value in values["_buffers"].items()}
     return twin

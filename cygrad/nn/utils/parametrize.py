@@ -264,7 +264,7 @@ def is_parametrized(module, tensor_name=None):
     -------
     bool
     """
-    chains = module.__dict__.get("parametrizations")
+    chains = getattr(module, "parametrizations", None)
     if not isinstance(chains, ModuleDict):
         return False
     return len(chains) > 0 if tensor_name is None else tensor_name in chains

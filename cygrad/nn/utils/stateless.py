@@ -92,10 +92,11 @@ def _replaced(module, values):
     with ExitStack() as stack:
         for path, value in values.items():
             prefix, _, name = path.rpartition(".")
-            attributes = module.get_submodule(prefix).__dict__
-            if name in attributes:
-                stack.callback(attributes.__setitem__, name, attributes[name])
-                attributes[name] = value
+            owner = module.get_submodule(prefix)
+            part = next((part for part in (owner._parameters, owner._buffers, vars(owner)) if name in part), None)
+            if part is not None:
+                stack.callback(part.__setitem__, name, part[name])
+                part[name] = value
             else:                      # a property, as of parametrized tensors
                 raise RuntimeError(f"functional_call: {path!r} is computed from other tensors. Give those instead.")
         yield

@@ -61,8 +61,8 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", copied(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"{type(self).__name__}: param 'initial_lr' is not specified in param_groups[{number}] "
-                               f"when resuming at step {last_epoch}. Load the optimizer's state first.")
+                raise KeyError(f"{type(self).__name__}: param_groups[{number}] has no 'initial_lr', which is needed "
+                               f"to go on at step {last_epoch}. Load the optimizer's state first.")
         self.base_lrs = current(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         self._initial_step()
@@ -102,7 +102,7 @@ class LRScheduler:
                       "first: the other way round the first rate of the schedule is never used.")
         self._step_count += 1
         if epoch is not None:
-            warn_user("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
+            warn_user("scheduler.step(): a scheduler counts its epochs itself, so passing them is deprecated. "
                       "Call it without.")
         self._update_lr(epoch)
 
@@ -134,7 +134,7 @@ class LRScheduler:
     def _warn_outside_step(self):
         """`get_lr` computes the next rates from the present ones; users want `get_last_lr`."""
         if not self._get_lr_called_within_step:
-            warn_user("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.")
+            warn_user("get_lr() computes a step. What was computed last `get_last_lr()` gives.")
 
     def state_dict(self):
         """All attributes but the optimizer, as a dict."""
@@ -175,7 +175,7 @@ def one_for_each_group(name, optimizer, value):
     if not isinstance(value, (list, tuple)):
         return [value] * n
     if len(value) != n:
-        raise ValueError(f"{name} must have the same length as optimizer.param_groups (got {len(value)} values, "
+        raise ValueError(f"{name}: expected one value for each parameter group (got {len(value)} values, "
                          f"expected {n}).")
     return list(value)
 

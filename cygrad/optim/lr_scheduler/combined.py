@@ -14,7 +14,7 @@ class _Combined(LRScheduler):
     def _begin(self, optimizer, schedulers):
         name = type(self).__name__
         if len(schedulers) < 1:
-            raise ValueError(f"{name} expects at least one scheduler, but got no scheduler.")
+            raise ValueError(f"{name}: expected one or more schedulers (got none).")
         optimizer = optimizer or schedulers[0].optimizer
         for number, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
@@ -24,7 +24,7 @@ class _Combined(LRScheduler):
                 raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler, whose step needs a measure "
                                  f"(got one at index {number}).")
             if scheduler.optimizer is not optimizer:
-                raise ValueError(f"{name} expects all schedulers to belong to the same optimizer "
+                raise ValueError(f"{name}: all schedulers must belong to one optimizer "
                                  f"(the one at index {number} does not).")
         self.optimizer = optimizer
         self._schedulers = list(schedulers)
@@ -102,8 +102,8 @@ class SequentialLR(_Combined):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         self._begin(optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the "
-                             f"number of milestone points (got {len(schedulers)} and {len(milestones)})")
+            raise ValueError("SequentialLR: there is a milestone between each two schedulers "
+                             f"(got {len(schedulers)} schedulers and {len(milestones)} milestones).")
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1
         # All schedules have made their first step when they were made. Take it back, then make that of the first.

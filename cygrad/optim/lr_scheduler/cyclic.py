@@ -49,7 +49,7 @@ class CyclicLR(Momentum, LRScheduler):
                  max_momentum=0.9, last_epoch=-1):
         check_optimizer(optimizer)
         if mode not in MODES and scale_fn is None:
-            raise ValueError(f"mode is invalid and scale_fn is None (got {mode!r}, expected one of {MODES})")
+            raise ValueError(f"there is no such mode, and no scale_fn (got {mode!r}, expected one of {MODES}).")
         base_lrs = one_for_each_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for rate, group in zip(base_lrs, optimizer.param_groups, strict=True):

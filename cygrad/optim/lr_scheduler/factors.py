@@ -37,7 +37,7 @@ class _Functions(LRScheduler):
         self.lr_lambdas = one_for_each_group("lr_lambda", optimizer, lr_lambda)
         for function in self.lr_lambdas:
             if not callable(function):
-                raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
+                raise TypeError(f"lr_lambda must be callable (got {type(function).__name__}).")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
@@ -169,7 +169,7 @@ class ConstantLR(_Factor):
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
         if not 0 <= factor <= 1:
-            raise ValueError("Constant multiplicative factor expected to be between 0 and 1 "
+            raise ValueError("ConstantLR: the factor must be from 0 to 1 "
                              f"(got {factor}).")
         self.factor = factor
         self.total_iters = total_iters
@@ -203,10 +203,10 @@ class LinearLR(_Factor):
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
         if not 0 < start_factor <= 1:
-            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1 "
+            raise ValueError("LinearLR: start_factor must be positive and at most 1 "
                              f"(got {start_factor}).")
         if not 0 <= end_factor <= 1:
-            raise ValueError(f"Ending multiplicative factor expected to be between 0 and 1 (got {end_factor}).")
+            raise ValueError(f"LinearLR: end_factor must be from 0 to 1 (got {end_factor}).")
         self.start_factor = start_factor
         self.end_factor = end_factor
         self.total_iters = total_iters

@@ -11,7 +11,7 @@ class Momentum:
     def _begin_momentum(self, optimizer, lowest, highest, start):
         """Check and note the bounds; `start`: set the highest."""
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled "
+            raise ValueError("cycle_momentum: the optimizer must have momentum or betas "
                              f"(got {type(optimizer).__name__}).")
         self.use_beta1 = "betas" in optimizer.defaults
         lowest = one_for_each_group("base_momentum", optimizer, lowest)

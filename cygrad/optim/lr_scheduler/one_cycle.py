@@ -56,16 +56,16 @@ class OneCycleLR(Momentum, LRScheduler):
                  final_div_factor=1e4, three_phase=False, last_epoch=-1):
         check_optimizer(optimizer)
         if total_steps is None and (epochs is None or steps_per_epoch is None):
-            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+            raise ValueError("OneCycleLR: expected total_steps, or epochs and steps_per_epoch (got neither).")
         given = {"epochs": epochs, "steps_per_epoch": steps_per_epoch} if total_steps is None else {
             "total_steps": total_steps}
         for name, value in given.items():
             if not isinstance(value, int) or value <= 0:
                 raise ValueError(f"Expected positive integer {name}, but got {value}")
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
-            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+            raise ValueError(f"pct_start must be a float from 0 to 1 (got {pct_start}).")
         if anneal_strategy not in WAYS:
-            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+            raise ValueError(f"anneal_strategy: expected 'cos' or 'linear' (got {anneal_strategy}).")
         self.total_steps = math.prod(given.values())
         self._anneal_func_type = anneal_strategy
         top = float(pct_start * self.total_steps) - 1
@@ -93,7 +93,7 @@ class OneCycleLR(Momentum, LRScheduler):
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
+            raise ValueError(f"OneCycleLR: the cycle is over after {self.total_steps} steps (got step {step}).")
         start, phase = 0.0, 0
         while step > self._phases[phase][0] and phase < len(self._phases) - 1:
             start = self._phases[phase][0]

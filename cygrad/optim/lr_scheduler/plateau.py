@@ -85,7 +85,7 @@ class ReduceLROnPlateau(LRScheduler):
         """
         measure = float(metrics)
         if epoch is not None:
-            warn_user("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
+            warn_user("scheduler.step(): a scheduler counts its epochs itself, so passing them is deprecated. "
                       "Call it without.")
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(measure, self.best):

@@ -44,8 +44,8 @@ def default_collate(batch):
         return cygrad.stack(list(batch))
     if isinstance(first, (np.ndarray, np.generic)):
         if first.dtype.kind not in "biufc":
-            raise TypeError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
-                            f"an array of {first.dtype}")
+            raise TypeError("default_collate: expected tensors, arrays, numbers, strings, or collections of them (got "
+                            f"an array of {first.dtype}).")
         return cygrad.as_tensor(np.stack([np.asarray(item) for item in batch]))
     if isinstance(first, float):
         return cygrad.tensor(batch, dtype=cygrad.float64)
@@ -59,11 +59,12 @@ def default_collate(batch):
         return kind(*(default_collate(column) for column in zip(*batch, strict=True)))
     if isinstance(first, Sequence):
         if any(len(item) != len(first) for item in batch):
-            raise RuntimeError("each element in list of batch should be of equal size")
+            raise RuntimeError("default_collate: lists of one batch must have one length (got several). Pass a "
+                               "collate_fn.")
         columns = [default_collate(column) for column in zip(*batch, strict=True)]
         return columns if isinstance(first, (list, tuple, range)) else _sequence_like(kind, columns)
-    raise TypeError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
-                    f"{kind}")
+    raise TypeError("default_collate: expected tensors, arrays, numbers, strings, or collections of them (got "
+                    f"{kind}).")
 
 
 def default_convert(data):

@@ -91,14 +91,15 @@ class DataLoader:
                     raise ValueError("DataLoader with IterableDataset: expected unspecified "
                                      f"{name} option, but got {name}={value}")
         if sampler is not None and shuffle:
-            raise ValueError("sampler option is mutually exclusive with shuffle")
+            raise ValueError("DataLoader: a sampler makes the order itself (got sampler and shuffle).")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
-                                 "drop_last")
+                raise ValueError("DataLoader: a batch_sampler makes the batches itself (got also batch_size, shuffle, "
+                                 "sampler or drop_last).")
             batch_size = None
         elif batch_size is None and drop_last:
-            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+            raise ValueError("DataLoader: without batches there is no last one to drop (got batch_size=None and "
+                             "drop_last).")
         if sampler is None:
             sampler = (itertools.repeat(None) if streams else RandomSampler(dataset, generator=generator) if shuffle
                        else SequentialSampler(dataset))
@@ -151,10 +152,10 @@ class DataLoader:
 
 def _check(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
-        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable worker threads "
+        raise ValueError("DataLoader: num_workers must not be negative; 0 means none "
                          f"(got {num_workers}).")
     if timeout < 0:
-        raise ValueError(f"timeout option should be non-negative (got {timeout})")
+        raise ValueError(f"DataLoader: timeout must not be negative (got {timeout}).")
     if num_workers == 0 and prefetch_factor is not None:
         raise ValueError("prefetch_factor option could only be specified with workers. "
                          "Let num_workers > 0 to use it, otherwise set prefetch_factor to None.")

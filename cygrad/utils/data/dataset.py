@@ -91,8 +91,8 @@ class StackDataset(Dataset):
 
     def __init__(self, *args, **kwargs):
         if bool(args) == bool(kwargs):
-            raise ValueError("StackDataset: Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) "
-                             f"like input/output, not both or none (got {len(args)} and {len(kwargs)}).")
+            raise ValueError("StackDataset: expected data sets by position for tuples, or by name for dicts "
+                             f"(got {len(args)} and {len(kwargs)}).")
         self.datasets = args or kwargs
         lengths = [len(dataset) for dataset in (args or kwargs.values())]
         if len(set(lengths)) > 1:
@@ -134,7 +134,7 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets):
         self.datasets = list(datasets)
         if not self.datasets:
-            raise AssertionError("ConcatDataset: datasets should not be an empty iterable")
+            raise AssertionError("ConcatDataset: expected one data set or more (got none)")
         for dataset in self.datasets:
             if isinstance(dataset, IterableDataset):
                 raise AssertionError("ConcatDataset does not support IterableDataset. Use ChainDataset.")
@@ -146,7 +146,7 @@ class ConcatDataset(Dataset):
     def __getitem__(self, index):
         if index < 0:
             if -index > len(self):
-                raise ValueError("ConcatDataset: absolute value of index should not exceed dataset length "
+                raise ValueError("ConcatDataset: the index is before the first element "
                                  f"(got {index}, expected at least {-len(self)}).")
             index += len(self)
         number = bisect.bisect_right(self.cumulative_sizes, index)
@@ -252,12 +252,12 @@ def random_split(dataset, lengths, generator=None):
             sizes[number % len(sizes)] += 1
         for number, size in enumerate(sizes):
             if size == 0:
-                warnings.warn(f"Length of split at index {number} is 0. This might result in an empty dataset.",
+                warnings.warn(f"random_split: part {number} has no elements.",
                               stacklevel=2)
         lengths = sizes
     if sum(lengths) != n:
-        raise ValueError("random_split: Sum of input lengths does not equal the length of the input dataset! (got "
-                         f"{sum(lengths)}, expected {n})")
+        raise ValueError("random_split: the lengths must add up to that of the data set (got "
+                         f"{sum(lengths)}, expected {n}).")
     order, parts, start = cygrad.randperm(n, generator=generator).tolist(), [], 0
     for length in lengths:
         parts.append(Subset(dataset, order[start:start + length]))

@@ -67,14 +67,14 @@ class RandomSampler(Sampler):
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         if not isinstance(replacement, bool):
-            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
+            raise TypeError(f"replacement must be True or False (got {replacement}).")
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
         if not isinstance(self.num_samples, int) or self.num_samples < 0 or (num_samples is not None
                                                                              and num_samples < 1):
-            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
+            raise ValueError(f"num_samples must be a positive integer (got {self.num_samples}).")
 
     @property
     def num_samples(self):
@@ -133,13 +133,13 @@ class WeightedRandomSampler(Sampler):
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
-            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+            raise ValueError(f"num_samples must be a positive integer (got {num_samples}).")
         if not isinstance(replacement, bool):
-            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+            raise ValueError(f"replacement must be True or False (got {replacement}).")
         self.weights = cygrad.as_tensor(weights, dtype=cygrad.float64)
         if self.weights.ndim != 1:
-            raise ValueError("weights should be a 1d sequence but given weights have shape "
-                             f"{tuple(self.weights.shape)}")
+            raise ValueError("weights must have one dimension (got shape "
+                             f"{tuple(self.weights.shape)}).")
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
@@ -172,9 +172,9 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler, batch_size, drop_last):
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+            raise ValueError(f"batch_size must be a positive integer (got {batch_size}).")
         if not isinstance(drop_last, bool):
-            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+            raise ValueError(f"drop_last must be True or False (got {drop_last}).")
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last

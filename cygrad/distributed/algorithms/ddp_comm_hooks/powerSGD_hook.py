@@ -5,12 +5,12 @@ One step of the power method, begun where the last one ended, finds the directio
 large. What a product misses is added to the next gradient.
 """
 
-
 import numpy as np
 
 import cygrad
 from cygrad.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from cygrad.distributed.collectives import all_reduce
+from cygrad.distributed.memory import SHORT
 from cygrad.distributed.world import member
 
 __all__ = ["PowerSGDState", "powerSGD_hook"]
@@ -78,16 +78,22 @@ class PowerSGDState:
 
 
 def orthogonalize(matrix, epsilon=0):
-    """Make the columns orthonormal, in place, one after the other."""
-    for number in range(matrix.shape[1]):
-        column = matrix[:, number:number + 1]
-        length = column.norm()
-        if epsilon == 0 and length.item() == 0:
-            column.fill_(0)
-        else:
-            column.div_(length + epsilon)
-        rest = matrix[:, number + 1:]
-        rest.sub_(column @ (column.conj().t() @ rest))
+    """
+    Make the columns orthonormal, in place.
+
+    Without epsilon by reflections: where columns depend on each other, subtracting one from the next would leave
+    rounding errors, which are not orthogonal to anything.
+    """
+    wide = matrix.to(SHORT[matrix.dtype][2]) if matrix.dtype in SHORT else matrix
+    if epsilon == 0:
+        wide = cygrad.linalg.qr(wide)[0]
+    else:
+        for number in range(wide.shape[1]):
+            column, rest = wide[:, number:number + 1], wide[:, number + 1:]
+            column.div_(column.norm() + epsilon)
+            rest.sub_(column @ (column.conj().t() @ rest))
+    if wide is not matrix:
+        matrix.copy_(wide)
 
 
 def powerSGD_hook(state, bucket):

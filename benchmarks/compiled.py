@@ -1,0 +1,117 @@
+"""
+What `cygrad.compile` gains, and what is wanted of it: ``python -m benchmarks.compiled``.
+
+Steps of the comparison's scenarios, eager, compiled, and under ``jax.jit``, in turns; then what has no peer. With
+``--processor`` it is processor time that counts, that of all threads: on a machine with other work it says more.
+"""
+
+import argparse
+import time
+from dataclasses import dataclass
+from statistics import median
+
+import cygrad
+
+from .compare import installed
+from .measuring import circumstances, concurrent_steps, share_of_a_core
+from .networks import training_step, transformer_block
+from .scenarios import COMPILED, EVERY
+from .turns import rounds_of
+
+TINY = (10, 16, 4)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound of the time of a compiled step, of its gain over eager, or of the peer's time by ours."""
+
+    key: str
+    microseconds: float | None = None
+    eager: float | None = None
+    jax: float | None = None
+
+    def reached(self, ours, eager, jax):
+        """Is it? None where the peer is missing."""
+        if self.jax is not None and jax is None:
+            return None
+        return ((self.microseconds is None or ours * 1e6 <= self.microseconds)
+                and (self.eager is None or eager >= self.eager) and (self.jax is None or jax >= self.jax))
+
+    def __str__(self):
+        bounds = {"≤ {:g} µs": self.microseconds, "≥ {:g} × eager": self.eager, "≥ {:g} × jax.jit": self.jax}
+        return ", ".join(text.format(bound) for text, bound in bounds.items() if bound is not None)
+
+
+GOALS = [
+    Goal("mlp-tiny", microseconds=4),
+    Goal("mlp-tiny-adam", microseconds=5),
+    Goal("rnn", eager=1.5, jax=1),
+    Goal("lstm", eager=1.5, jax=1),
+    *[Goal(f"mixed-1e{power}", jax=1) for power in range(3, 8)],
+    Goal("mlp-small", jax=1.1),
+    Goal("hvp", jax=1),
+    Goal("hessian", microseconds=100),
+    Goal("mixture", jax=1),
+]
+
+
+def row(goal, rounds, clock):
+    """The line of a goal: times of a compiled step, and how many times as long others take."""
+    scenario = EVERY[goal.key]
+    samples = rounds_of(["cygrad", COMPILED, *installed(["jax.jit"] if "jax.jit" in scenario.peers else [])], scenario,
+                        1, rounds, clock)
+    ours = samples.pop(COMPILED)
+    ratios = {name: median(theirs / own for theirs, own in zip(found, ours, strict=True))
+              for name, found in samples.items()}
+    eager, jax = ratios["cygrad"], ratios.get("jax.jit")
+    said = {None: "", True: "yes", False: "no"}[goal.reached(median(ours), eager, jax)]
+    return (f"| {scenario.title} | {median(ours) * 1e6:,.4g} | {eager:.2f} | {'' if jax is None else f'{jax:.2f}'} "
+            f"| {goal} | {said} |")
+
+
+def threads_ratio(rounds, optimizer="SGD"):
+    """Steps per second of two Python threads, each with a compiled tiny model, over those of one."""
+    cygrad.set_num_threads(1)
+    steps = [cygrad.compile(training_step(cygrad, 8, optimizer, TINY)) for _ in range(2)]
+    for step in steps * 5:
+        step()
+    return median(concurrent_steps(steps, 0.4) / concurrent_steps(steps[:1], 0.4) for _ in range(rounds))
+
+
+def recording_ratio(rounds, size=128, length=64):
+    """What recording and lowering of a transformer block take, in eager steps."""
+    step = transformer_block(cygrad, size, length)
+    ratios = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        step()
+        eager = time.perf_counter() - begin
+        begin = time.perf_counter()
+        cygrad.compile(step)()
+        ratios.append((time.perf_counter() - begin) / eager)
+    return median(ratios)
+
+
+def main():
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5, help="turns that each takes (default: 5)")
+    parser.add_argument("--only", default="", help="scenarios whose key contains this")
+    parser.add_argument("--processor", action="store_true", help="measure processor time")
+    options = parser.parse_args()
+    print(*circumstances(["cygrad", "jax"], 1), "", sep="\n")
+    print("| one thread each | compiled, µs | eager / it | jax.jit / it | wanted | reached |")
+    print("|---|---:|---:|---:|---|---|")
+    for goal in GOALS:
+        if options.only in goal.key:
+            print(row(goal, options.rounds, "process_time" if options.processor else "perf_counter"), flush=True)
+    if not options.only:
+        for optimizer in ("SGD", "Adam"):
+            ratio = threads_ratio(5, optimizer)
+            print(f"\nMLP 10-16-4, {optimizer}: steps per second of two Python threads / one: {ratio:.2f} (≥ 1.8 wanted)")
+        print(f"Recording and lowering of a transformer block: {recording_ratio(5):.1f} eager steps (≤ 20 wanted)")
+    print(f"\nA busy loop gets {share_of_a_core():.2f} of a core.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Pictures of the gallery: what the examples draw, made by running them, in a short form."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+# The picture that shows that an example has run, and its arguments: a few seconds each.
+EXAMPLES = {
+    "digits": ("losses.png", []),
+    "lenet_digits": ("lenet.png", ["--epochs", "10"]),
+    "lbfgs_fit": ("lbfgs_fit.png", []),
+    "phase_retrieval": ("phase_retrieval.png", ["--steps", "200"]),
+    "character_lstm": ("character_lstm.png", ["--steps", "300"]),
+    "transformer_text": ("transformer_text.png", ["--steps", "300"]),
+    "finetune_resnet": ("finetune.png", ["--epochs", "4", "--size", "16", "--width", "8"]),
+}
+
+
+def make_pictures(root: Path, folder: Path) -> None:
+    """Run each example whose picture is older than its program, two at a time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(2) as pool:
+        for _ in pool.map(lambda name: run(root, folder, name), EXAMPLES):
+            pass
+
+
+def run(root: Path, folder: Path, name: str) -> None:
+    picture, arguments = EXAMPLES[name]
+    program = root / "examples" / f"{name}.py"
+    if (folder / picture).exists() and (folder / picture).stat().st_mtime > program.stat().st_mtime:
+        return
+    environment = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    result = subprocess.run([sys.executable, str(program), *arguments, "--out", str(folder)], cwd=root, env=environment,
+                            capture_output=True, text=True, check=False, timeout=300)
+    if result.returncode:
+        raise RuntimeError(f"gallery: {name} failed (status {result.returncode}): {result.stderr[-2000:]}")

@@ -1,0 +1,97 @@
+"""
+What modules do natively: find parameters, buffers and children in their dicts, and call forward.
+
+A class with ``__getattr__`` or ``__call__`` written in Python gets slots that look those methods up each time. Where a
+class has the methods that `Module` defines, and not others, `fill_slots` puts functions there that do the same.
+"""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+
+cdef extern from "Python.h":
+    ctypedef PyObject *(*_getattro_t)(PyObject *, PyObject *) except NULL
+    ctypedef PyObject *(*_call_t)(PyObject *, PyObject *, PyObject *) except NULL
+    ctypedef struct _Type "PyTypeObject":
+        _getattro_t tp_getattro
+        _call_t tp_call
+    PyObject *_PyObject_GenericGetAttrWithDict(PyObject *, PyObject *, PyObject *, int)
+    PyObject *PyObject_GenericGetAttr(PyObject *, PyObject *) except NULL
+    PyObject *PyObject_GenericGetDict(PyObject *, void *) except NULL
+    PyObject *PyDict_GetItemWithError(PyObject *, PyObject *)
+    PyObject *PyErr_Occurred()
+    bint PyDict_Check(PyObject *)
+    Py_ssize_t PyDict_Size(PyObject *)
+    PyObject *PyObject_GetAttr(PyObject *, PyObject *) except NULL
+    PyObject *PyObject_Call(PyObject *, PyObject *, PyObject *) except NULL
+    void Py_DECREF(PyObject *)
+    void PyType_Modified(_Type *)
+
+cdef str _parameters = "_parameters"
+cdef str _buffers = "_buffers"
+cdef str _modules = "_modules"
+cdef str _hooks = "_hooks"
+cdef str _forward = "forward"
+
+
+cdef inline PyObject *_registered(PyObject *values, PyObject *kind, PyObject *name) noexcept:
+    """What `module.__dict__[kind]` has under a name; borrowed. NULL: nothing, or there is an error."""
+    cdef PyObject *part = PyDict_GetItemWithError(values, kind)
+    if part == NULL or not PyDict_Check(part) or PyDict_Size(part) == 0:
+        return NULL
+    return PyDict_GetItemWithError(part, name)
+
+
+cdef PyObject *_get(PyObject *module, PyObject *name) except NULL:
+    """An attribute as Python finds it; else a parameter, buffer or child module."""
+    cdef PyObject *found = _PyObject_GenericGetAttrWithDict(module, name, NULL, 1)
+    cdef PyObject *values
+    if found != NULL:
+        return found
+    if PyErr_Occurred() != NULL:
+        return NULL
+    values = PyObject_GenericGetDict(module, NULL)
+    found = _registered(values, <PyObject *>_parameters, name)
+    if found == NULL:
+        found = _registered(values, <PyObject *>_modules, name)
+    if found == NULL:
+        found = _registered(values, <PyObject *>_buffers, name)
+    if found != NULL:
+        Py_INCREF(<object>found)
+    Py_DECREF(values)
+    if found != NULL:
+        return found
+    if PyErr_Occurred() != NULL:
+        return NULL
+    return PyObject_GenericGetAttr(module, name)           # for its error
+
+
+cdef PyObject *_call(PyObject *module, PyObject *args, PyObject *kwargs) except NULL:
+    """What ``Module.__call__`` does."""
+    cdef PyObject *hooks = PyObject_GetAttr(module, <PyObject *>_hooks)
+    cdef PyObject *forward
+    if hooks != <PyObject *>None:
+        try:
+            found = (<object>hooks).call(<object>module, <object>args, {} if kwargs == NULL else <object>kwargs)
+        finally:
+            Py_DECREF(hooks)
+        Py_INCREF(found)
+        return <PyObject *>found
+    Py_DECREF(hooks)
+    forward = PyObject_GetAttr(module, <PyObject *>_forward)
+    try:
+        return PyObject_Call(forward, args, kwargs)
+    finally:
+        Py_DECREF(forward)
+
+
+def fill_slots(cls, getattr, call):
+    """Let instances of `cls` find attributes and be called natively, where it has just these two methods for that."""
+    cdef _Type *slots
+    if not isinstance(cls, type):
+        return
+    slots = <_Type *>cls
+    if cls.__getattr__ is getattr and cls.__getattribute__ is object.__getattribute__:
+        slots.tp_getattro = _get
+        PyType_Modified(slots)
+    if cls.__call__ is call:
+        slots.tp_call = _call

@@ -1,0 +1,80 @@
+"""What the docstrings of many functions say alike is written once: parameters that mean the same in all of them."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+__all__ = ["documented"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+COMMON = {
+    "input": "Tensor",
+    "size_average, reduce": "bool, optional\n    Old names for `reduction`.",
+    "reduction": '{"mean", "sum", "none"}',
+    "inplace": "bool, default False\n    Write the result into `input`.",
+    "generator": "Generator, optional\n    Default: the default one.",
+    "out": "Tensor, optional\n    Written to instead.",
+    "layout, device, pin_memory": "optional\n    Only their defaults.",
+    "requires_grad": "bool, default False\n    Record operations on the result.",
+}
+_ENTRY = re.compile(r"\n *([\w*, ]+) : ")
+# In the order of numpydoc.
+_SECTIONS = ("Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples")
+
+
+def _by_name(meanings):
+    """The name of each parameter -> the names described together with it, and their meaning."""
+    return {name.lstrip("*"): (group.split(", "), meaning) for group, meaning in meanings.items()
+            for name in group.split(", ")}
+
+
+_COMMON = _by_name(COMMON)
+_FAMILIES = {}                # by identity: families, which stay, and the same by name
+
+
+def documented(family: Mapping[str, str] | None = None, returns: str = "Tensor") -> Callable[[_Function], _Function]:
+    """
+    Complete a docstring by the parameters that it leaves out and by what is returned.
+
+    A parameter has the meaning that `family` gives it, else that of COMMON. The first of the function stands in front
+    of those that the docstring describes itself, others behind. Packages are imported often, so this is quick.
+    """
+    if family is not None and id(family) not in _FAMILIES:
+        _FAMILIES[id(family)] = family, {**_COMMON, **_by_name(family)}
+    meanings = _COMMON if family is None else _FAMILIES[id(family)][1]
+
+    def complete(function: _Function) -> _Function:
+        if function.__doc__:                   # there is none under `python -OO`
+            function.__doc__ = completed(function.__doc__, function.__code__, meanings, returns)
+        return function
+    return complete
+
+
+def completed(doc, code, meanings, returns):
+    """The docstring of a function with this code object, completed; parameters are in the order of the signature."""
+    names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount + 2]      # and perhaps *args and **options
+    margin = doc[doc.rfind("\n") + 1:] if "\n" in doc else "    "                 # where its closing quotes stand
+    start = f"\n{margin}"
+    cut = next((place for place in (doc.find(f"{start}{name}\n") for name in _SECTIONS) if place >= 0),
+               len(doc.rstrip()) + 1)
+    head, tail = doc[:cut].rstrip(" "), doc[cut:]
+    title = f"{start}Parameters{start}----------\n"
+    described = {name for group in _ENTRY.findall(head) for name in group.split(", ")} if title in head else set()
+    first = last = ""
+    for name in names:
+        if name in meanings and name not in described:
+            group, meaning = meanings[name]
+            kept = [other for other in group if other.lstrip("*") in names and other not in described]
+            described.update(kept)
+            entry = f"{margin}{', '.join(kept)} : " + meaning.replace("\n", start) + "\n"
+            if kept[0] in (names[0], "*args") or names[:2] == ("self", kept[0]):
+                first += entry
+            else:
+                last += entry
+    if title in head:
+        head = head.replace(title, title + first) + last
+    elif first or last:
+        head += title + first + last
+    if returns and f"{start}Returns\n" not in tail:
+        head += f"{start}Returns{start}-------{start}" + returns.replace("\n", start) + "\n"
+    return head + tail

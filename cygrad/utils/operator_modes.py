@@ -1,0 +1,206 @@
+"""
+Blocks that take operators over: to watch, note or replace what a program computes, whoever wrote it.
+
+An `OperatorMode` is told of every operator that is called in its block. Those of composed functions are told one by
+one; what an operator does inside, natively, is not.
+"""
+
+import importlib
+
+from cygrad import Tensor
+from cygrad._core.graph.profiling import call_given, recorder, set_recorder
+from cygrad._core.table.operator import functions
+
+__all__ = ["OperatorMode", "Overload", "ops"]
+
+# Rows of the table -> the operator of PyTorch's that does the same, where it has another name.
+_NAMES = {"cast": "_to_copy", "softmax": "_softmax", "log_softmax": "_log_softmax", "layer_norm": "native_layer_norm",
+          "group_norm": "native_group_norm", "batch_norm": "native_batch_norm", "dropout": "native_dropout",
+          "scaled_dot_product_attention": "_scaled_dot_product_flash_attention_for_cpu",
+          **dict.fromkeys(("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+                          "convolution")}
+_PRODUCTS = {(1, 1): "dot", (2, 1): "mv", (2, 2): "mm"}
+
+
+def _name(name, arguments):
+    """How an operator is called with these arguments there."""
+    if name == "matmul":
+        ranks = tuple(value.ndim for value in arguments[:2])
+        return _PRODUCTS.get(ranks, "bmm" if min(ranks) > 2 else "mm")
+    if name == "linear":
+        return "mm" if arguments[2:3] in ([], [None]) else "addmm"
+    return _NAMES.get(name, name).removesuffix("_dim").removesuffix("_all")
+
+
+class Overload:
+    """
+    An operator as `OperatorMode` names it and programs for PyTorch do: ``ops.aten.mm.default``.
+
+    Two of them are equal if they have one name; which overload is meant makes no difference.
+
+    Attributes
+    ----------
+    namespace : str
+    """
+
+    namespace = "aten"
+
+    def __init__(self, name, overload="default"):
+        self._name, self._overload, self.__name__ = name, overload, f"{name}.{overload}"
+
+    @property
+    def overloadpacket(self):
+        """All overloads of the name."""
+        return Packet(self._name)
+
+    def name(self):
+        """The name with its namespace."""
+        return f"aten::{self._name}" + (f".{self._overload}" if self._overload != "default" else "")
+
+    def __call__(self, *args, **kwargs):
+        return self._function()(*args, **kwargs)
+
+    def _function(self):
+        for place in ("cygrad", "cygrad.nn.functional"):
+            found = getattr(importlib.import_module(place), self._name, None)
+            if found is not None:
+                return found
+        return getattr(Tensor, self._name, None) or functions[self._name]
+
+    def __eq__(self, other):
+        return isinstance(other, Overload) and other._name == self._name
+
+    def __hash__(self):
+        return hash(self._name)
+
+    def __str__(self):
+        return f"aten.{self._name}.{self._overload}"
+
+    def __repr__(self):
+        return f"<OpOverload(op='aten.{self._name}', overload='{self._overload}')>"
+
+
+class Call(Overload):
+    """The operator of one call, which calls it, below the mode that is told of it."""
+
+    def __init__(self, name, arguments, out, inplace):
+        super().__init__(_name(name, arguments) + "_" * inplace)
+        self._row, self._options = name, {} if out is None else {"out": out}
+        self.changes = inplace or out is not None               # something that was there before
+
+    def _function(self):
+        function = getattr(Tensor, f"{self._row}_") if self._name.endswith("_") else functions[self._row]
+        return (lambda *args, **kwargs: function(*args, **self._options, **kwargs)) if self._options else function
+
+    def given(self, results, args, kwargs):
+        """Record the call as it is, with these results (a tuple of tensors) instead of computing them."""
+        former = set_recorder(None)
+        try:
+            return call_given(self._row, results, functions[self._row], args, kwargs)
+        finally:
+            set_recorder(former)
+
+
+class Packet:
+    """All overloads of an operator; calling it calls the function of that name."""
+
+    def __init__(self, name):
+        self.__name__ = name
+
+    def __call__(self, *args, **kwargs):
+        return Overload(self.__name__)(*args, **kwargs)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Overload(self.__name__, name)
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+
+
+class _Aten:
+    """The operators by their names."""
+
+    def __getattr__(self, name):
+        try:
+            Overload(name)._function()
+        except KeyError:
+            known = name in _NAMES.values() or name in _PRODUCTS.values()
+            if not known:
+                raise AttributeError(f"ops.aten: there is no operator {name!r}.") from None
+        return Packet(name)
+
+
+class _Operators:
+    """The namespaces of operators: there is one."""
+
+    aten = _Aten()
+
+    def __getattr__(self, name):
+        raise AttributeError(f"ops: operators of libraries are not loaded (got the namespace {name!r}, expected "
+                             "'aten'). Define new ones with autograd.Function.")
+
+
+ops = _Operators()
+
+
+class _Taker:
+    """What the core tells of operators on behalf of a mode; within it, the modes and profilers around it are told."""
+
+    def __init__(self, mode, outer):
+        self.mode, self.outer = mode, outer
+
+    def begin(self, name, kind, arguments):
+        """A node of backward begins."""
+        return None if self.outer is None else self.outer.begin(name, kind, arguments)
+
+    def end(self, event):
+        """It ends."""
+        if self.outer is not None:
+            self.outer.end(event)
+
+    def intercept(self, name, arguments, options, out, inplace):
+        """An operator is called."""
+        while arguments and arguments[-1] is None:
+            arguments.pop()
+        options = {key: value for key, value in options.items() if value is not None}
+        types = tuple(dict.fromkeys(type(value) for value in arguments if isinstance(value, Tensor)))
+        former = set_recorder(self.outer)
+        try:
+            return self.mode.__torch_dispatch__(Call(name, arguments, out, inplace), types, tuple(arguments), options)
+        finally:
+            set_recorder(former)
+
+
+class OperatorMode:
+    """
+    A block whose operators are handed to a method ``__torch_dispatch__(func, types, args, kwargs)``.
+
+    What it returns is the result. Called in it, ``func(*args, **kwargs)`` computes, and records for backward as usual;
+    the blocks around this one are told of it. Only operators of this thread are taken over.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.operator_modes import OperatorMode
+    >>> class Shown(OperatorMode):
+    ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    ...         print(func)
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Shown():
+    ...     y = cygrad.ones(2, 3) @ cygrad.ones(3, 4)
+    aten.mm.default
+    """
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """What becomes of a call."""
+        raise NotImplementedError(f"__torch_dispatch__: {type(self).__name__} does not define it.")
+
+    def __enter__(self):
+        self.__dict__.setdefault("_outer", []).append(recorder())
+        set_recorder(_Taker(self, self._outer[-1]))
+        return self
+
+    def __exit__(self, *error):
+        set_recorder(self._outer.pop())

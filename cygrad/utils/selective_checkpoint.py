@@ -1,0 +1,168 @@
+"""Checkpoints that keep the results of some operators, as a policy says, and compute only the others again."""
+
+import enum
+from collections import defaultdict
+
+from cygrad import Tensor
+from cygrad.utils.operator_modes import OperatorMode, Overload, ops
+
+__all__ = ["SAC_IGNORED_OPS", "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
+
+SAC_IGNORED_OPS = {ops.aten.detach.default}             # how many of them there are is the checkpoint's affair
+_RECOMPUTE, _CONSUMED = "computed again", "handed out"
+_MISMATCH = "It must call the same operators each time, whatever else changes between forward and backward."
+
+
+class CheckpointPolicy(enum.Enum):
+    """
+    What a checkpoint does with the result of an operator: keep it (SAVE), or compute it again (RECOMPUTE).
+
+    The forms MUST and PREFER mean the same here. There is no other device to offload to, so a result to be offloaded
+    is kept.
+    """
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+_SAVED = set(CheckpointPolicy) - {CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE}
+
+
+class SelectiveCheckpointContext:
+    """
+    What a policy is told of a call.
+
+    Attributes
+    ----------
+    is_recompute : bool
+        Whether the checkpoint computes again. Policies are asked the first time only, so it is False.
+    op_output
+        What the operator has returned.
+    """
+
+    def __init__(self, *, is_recompute, op_output=None):
+        self.is_recompute, self.op_output = is_recompute, op_output
+
+
+class _Counting(OperatorMode):
+    """Operators are told apart by their name and by how often it was called before."""
+
+    def __init__(self, storage):
+        self.storage, self.counts = storage, defaultdict(int)
+
+    def __enter__(self):
+        self.counts.clear()
+        return super().__enter__()
+
+    def number(self, func):
+        """How often the operator was called before."""
+        self.counts[func] += 1
+        return self.counts[func] - 1
+
+
+class _Keeping(_Counting):
+    """The first time: results are kept as the policy says."""
+
+    def __init__(self, policy, storage):
+        super().__init__(storage)
+        self.policy = policy
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Compute, then ask the policy."""
+        result = func(*args, **kwargs)
+        if func in SAC_IGNORED_OPS:
+            return result
+        number = self.number(func)
+        policy = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=result), func, *args, **kwargs)
+        if isinstance(policy, bool):                    # as policies answered once
+            policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
+        results = result if isinstance(result, tuple) else (result,)
+        kept = policy in _SAVED and not func.changes and all(isinstance(value, Tensor) for value in results)
+        self.storage[func][number] = [(value.detach(), value._version) for value in results] if kept else _RECOMPUTE
+        return result
+
+
+class _HandingOut(_Counting):
+    """The second time: what was kept takes the place of computing it."""
+
+    def __init__(self, storage, allow_cache_entry_mutation):
+        super().__init__(storage)
+        self.allow_cache_entry_mutation = allow_cache_entry_mutation
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Look for what was kept of this call."""
+        if func in SAC_IGNORED_OPS:
+            return func(*args, **kwargs)
+        number = self.number(func)
+        entry = self.storage[func].get(number) if func in self.storage else None
+        if entry is None:
+            raise RuntimeError(f"checkpoint: {func} was called when the function was computed again, but not found in "
+                               f"storage (call {number} of it was not made the first time). {_MISMATCH}")
+        if entry is _RECOMPUTE:
+            return func(*args, **kwargs)
+        if entry is _CONSUMED:
+            raise RuntimeError(f"checkpoint: trying to backward an extra time (what was kept of {func} is used up). "
+                               "A selective checkpoint can be gone through only once; do all in one backward.")
+        self.storage[func][number] = _CONSUMED
+        for value, version in entry:
+            if value._version != version and not self.allow_cache_entry_mutation:
+                raise RuntimeError(f"checkpoint: a tensor that was kept has been mutated in place (got version "
+                                   f"{value._version} of a result of {func}, expected {version}). Change a clone() of "
+                                   "it, or pass allow_cache_entry_mutation=True.")
+        return func.given(tuple(value for value, _ in entry), args, kwargs)
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+    """
+    The two contexts of a checkpoint that keeps the results of some operators.
+
+    Parameters
+    ----------
+    policy_fn_or_list : callable or list of Overload
+        ``policy(ctx, op, *args, **kwargs)`` returns a `CheckpointPolicy` for a call. A list names the operators whose
+        results are kept.
+    allow_cache_entry_mutation : bool, default False
+        Whether results that are kept may be changed in place meanwhile.
+
+    Returns
+    -------
+    tuple
+        For the first and the second time: what `context_fn` of `checkpoint` has to return.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the policy is neither a function nor a list of operators.
+
+    Examples
+    --------
+    >>> import functools
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+    >>> from cygrad.utils.operator_modes import ops
+    >>> products_are_kept = functools.partial(create_selective_checkpoint_contexts, [ops.aten.mm.default])
+    >>> x = cygrad.ones(2, 2, requires_grad=True)
+    >>> checkpoint(lambda x: (x @ x).sin(), x, context_fn=products_are_kept).sum().backward()
+    >>> x.grad
+    tensor([[-1.6646, -1.6646],
+            [-1.6646, -1.6646]])
+    """
+    policy = policy_fn_or_list
+    if isinstance(policy, list):
+        wrong = [op for op in policy if not isinstance(op, Overload)]
+        if wrong:
+            raise ValueError("create_selective_checkpoint_contexts: expected op in the list to be an OpOverload, such "
+                             f"as ops.aten.mm.default (got {wrong[0]} of type {type(wrong[0]).__name__}).")
+        kept = set(policy)
+
+        def policy(ctx, op, *args, **kwargs):
+            return CheckpointPolicy.MUST_SAVE if op in kept else CheckpointPolicy.PREFER_RECOMPUTE
+    elif not callable(policy):
+        raise TypeError("create_selective_checkpoint_contexts: the policy must be either a function or a list of "
+                        f"operators (got {type(policy).__name__}).")
+    storage = defaultdict(dict)
+    return _Keeping(policy, storage), _HandingOut(storage, allow_cache_entry_mutation)
