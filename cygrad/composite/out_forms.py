@@ -89,9 +89,10 @@ def inplace(function, grows=False):
                                f"expected {input.dtype}). Use the form without underscore.")
         return copy_(input, result)
 
-    signature = inspect.signature(function)
-    parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "out"]
-    changed.__signature__ = signature.replace(parameters=parameters)
+    if "out" in function.__code__.co_varnames:
+        signature = inspect.signature(function)
+        parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "out"]
+        changed.__signature__ = signature.replace(parameters=parameters)
     changed.__name__ = changed.__qualname__ = name
     changed.__doc__ = (f"In-place version of `{function.__name__}`.\n\nReturns\n-------\nTensor\n    `input` itself, "
                        "changed.\n")
@@ -100,7 +101,6 @@ def inplace(function, grows=False):
 
 def spelled(function):
     """The function, which also takes NumPy's `axis` and `keepdims` for `dim` and `keepdim`."""
-    @functools.wraps(function)
     def accepting(*args, **kwargs):
         if kwargs:
             for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
@@ -110,17 +110,31 @@ def spelled(function):
                     kwargs[ours] = kwargs.pop(theirs)
         return function(*args, **kwargs)
 
+    # What functools.wraps does, in a third of the time: there are many at every import.
+    accepting.__name__, accepting.__qualname__ = function.__name__, function.__qualname__
+    accepting.__module__, accepting.__doc__ = function.__module__, function.__doc__
+    accepting.__annotations__ = function.__annotations__
+    if function.__dict__:
+        accepting.__dict__.update(function.__dict__)
+    accepting.__wrapped__ = function
     return accepting
 
 
 def all_spelled(functions):
     """The functions by name, `spelled` where that is not done and they have such an argument."""
-    made = {}
-    for function in functions.values():
-        code = getattr(function, "__code__", None)
-        names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount] if code else ()
-        if code and function not in made and not hasattr(function, "__wrapped__"):
-            made[function] = spelled(function) if "dim" in names and "axis" not in names else function
-            if function.__globals__.get(function.__name__) is function:       # where pickle looks for it
-                function.__globals__[function.__name__] = made[function]
-    return {name: made.get(function, function) for name, function in functions.items()}
+    found, made = dict(functions), {}
+    for name, function in functions.items():
+        if "dim" not in getattr(function, "__code__", _no_code).co_varnames:      # most functions, at every import
+            continue
+        code = function.__code__
+        names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+        if "dim" in names and "axis" not in names and not hasattr(function, "__wrapped__"):
+            if function not in made:
+                made[function] = spelled(function)
+                if function.__globals__.get(function.__name__) is function:       # where pickle looks for it
+                    function.__globals__[function.__name__] = made[function]
+            found[name] = made[function]
+    return found
+
+
+_no_code = (lambda: None).__code__

@@ -19,11 +19,9 @@ cdef inline int64_t block_bytes(int ndim) noexcept nogil:
     return sizeof(array_t) + 2 * ndim * sizeof(int64_t)
 
 
-cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil:
-    """An array without storage, row-major if there are no strides; NULL and a message on failure."""
+cdef inline array_t *allocate_array(int dtype, int ndim) noexcept nogil:
+    """An array without storage, shape and strides to be filled in; NULL and a message on failure."""
     cdef array_t *array = <array_t *>allocate(block_bytes(ndim))
-    cdef int64_t size = 1
-    cdef bint fits
     if array == NULL:
         snprintf(message(), MESSAGE, b"out of memory for the shape of an array of %d dimensions", ndim)
         return NULL
@@ -37,6 +35,16 @@ cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape, const 
     array.tensor = NULL
     array.shape = <int64_t *>(array + 1)
     array.strides = array.shape + ndim
+    return array
+
+
+cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil:
+    """An array without storage, row-major if there are no strides; NULL and a message on failure."""
+    cdef array_t *array = allocate_array(dtype, ndim)
+    cdef int64_t size = 1
+    cdef bint fits
+    if array == NULL:
+        return NULL
     fits = set_contiguous(array, shape, &size) if strides == NULL else set_strided(array, shape, strides, &size)
     if not fits or size > MOST_ELEMENTS:
         size = elements_of_huge(ndim, shape)
@@ -88,23 +96,45 @@ cdef inline bint set_strided(
     return not too_large
 
 
-cdef array_t *array_empty(int dtype, int ndim, const int64_t *shape) noexcept nogil:
-    """A new contiguous array, uninitialized."""
-    cdef array_t *array = new_array(dtype, ndim, shape, NULL)
+cdef inline array_t *shaped_like(const array_t *like, int dtype) noexcept nogil:
+    """An array without storage of the shape and strides of another, whose sizes need no check."""
+    cdef array_t *array = allocate_array(dtype, like.ndim)
+    cdef int i
     if array == NULL:
         return NULL
-    array.storage = storage_new(array.size * itemsize(dtype))
+    for i in range(like.ndim):
+        array.shape[i] = like.shape[i]
+        array.strides[i] = like.strides[i]
+    array.contiguous = like.contiguous
+    array.size = like.size
+    return array
+
+
+cdef inline array_t *with_storage(array_t *array) noexcept nogil:
+    """Memory of its own for a new array; NULL if there is none."""
+    if array == NULL:
+        return NULL
+    array.storage = storage_new(array.size * itemsize(array.dtype))
     if array.storage == NULL:
-        deallocate(array, block_bytes(ndim))
+        deallocate(array, block_bytes(array.ndim))
         return NULL
     array.data = array.storage.data
     array.version = &array.storage.version
     return array
 
 
+cdef array_t *array_empty(int dtype, int ndim, const int64_t *shape) noexcept nogil:
+    """A new contiguous array, uninitialized."""
+    return with_storage(new_array(dtype, ndim, shape, NULL))
+
+
 cdef array_t *array_empty_like(const array_t *like, int dtype) noexcept nogil:
     """A new contiguous array of the same shape, uninitialized."""
-    return array_empty(like.dtype if dtype < 0 else dtype, like.ndim, like.shape)
+    if dtype < 0:
+        dtype = like.dtype
+    if like.ndim == 0 or like.ndim == 1 and like.strides[0] == 1 and like.size:
+        return with_storage(shaped_like(like, dtype))
+    return array_empty(dtype, like.ndim, like.shape)
 
 
 cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shape,
@@ -126,7 +156,7 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
 
 cdef array_t *array_meta(const array_t *base) noexcept nogil:
     """Shape, strides and dtype of an array without its memory; `data` is the offset in bytes from NULL."""
-    cdef array_t *array = new_array(base.dtype, base.ndim, base.shape, base.strides)
+    cdef array_t *array = shaped_like(base, base.dtype)
     if array == NULL:
         return NULL
     array.data = <char *>(base.data - (base.storage.data if base.storage != NULL else NULL))

@@ -7,7 +7,6 @@ and `meta` is the device of tensors that have a shape and a dtype and no memory.
 
 cimport cython
 import functools
-import re
 import threading
 
 from cpython.unicode cimport PyUnicode_CheckExact
@@ -15,7 +14,6 @@ from cygrad._core.arrays.dtype import library_name
 
 _TYPES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla",
           "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone")
-_WRITTEN = re.compile(r"([a-z]+)(?::(0|[1-9][0-9]*))?")
 
 
 @cython.binding(False)      # methods check what they are called on
@@ -52,22 +50,23 @@ cdef class device:
             type, index = "cuda", type           # the number alone is that of an accelerator
         if not isinstance(type, str):
             raise TypeError(f"device: expected a name such as 'cpu' (got {type!r}).")
-        found = _WRITTEN.fullmatch(type)
-        if found is None:
+        name, colon, number = type.partition(":")
+        if not name.isascii() or not name.isalpha() or not name.islower() or colon and not (
+                number.isascii() and number.isdigit() and number == str(int(number))):
             raise RuntimeError(f"device: Invalid device string: {type!r} (expected 'cpu', or a name and a number as in "
                                "'cpu:0').")
-        if found[1] not in _TYPES:
+        if name not in _TYPES:
             raise RuntimeError(f"device: no such type (got {type!r}). Expected one of {', '.join(_TYPES)} device type "
                                f"at start of device string: {type}")
-        if found[2] is not None:
+        if colon:
             if index is not None:
                 raise RuntimeError(f"device: the index was given twice (got {type!r} and index={index!r}).")
-            index = int(found[2])
+            index = int(number)
         if index is not None:
             index = index.__index__()
             if index < 0:
                 raise RuntimeError(f"device: the index must not be negative (got {index}).")
-        self.type, self.index = found[1], index
+        self.type, self.index = name, index
 
     def __repr__(self):
         return f"device(type={self.type!r})" if self.index is None else \

@@ -21,7 +21,7 @@ from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.saved cimport SavedHooks, alias, pack_tensor, saved_hooks
 from cygrad._core.graph.tensor cimport (
     CUSTOM_VIEW, DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, Tensor, describe, grad_fn_of, gradient_edge, requires_grad,
-    wrap_view)
+    set_node, wrap_view)
 from cygrad._core.graph.untracked_reason cimport CONSTANT_OUTPUT
 from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.memory.atomic cimport atomic_load
@@ -111,7 +111,7 @@ cdef FunctionNode _node(type cls, tuple arguments):
         else:
             needs.append(False)
     try:
-        node = <FunctionNode>node_new(cls, n_edges, 1, 0)
+        node = <FunctionNode>node_new(cls, n_edges, 1, 0, False)
     except BaseException:
         deallocate(edges_of, n * sizeof(int32_t))
         raise
@@ -258,8 +258,7 @@ cdef Tensor _output(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint
     elif not flows:
         tensor.view_kind = CONSTANT_OUTPUT if marked else tensor.view_kind
     if flows:
-        tensor.node = node
-        tensor.output_nr = <int32_t>output_nr
+        set_node(tensor, node, <int32_t>output_nr)
     return tensor
 
 

@@ -25,6 +25,7 @@ from cygrad._core.arrays.interop cimport array_from_numpy
 from cygrad._core.creation.creation cimport full_tensor, plain_number, tensor_from
 from cygrad._core.creation.sequences cimport numpy_view
 from cygrad._core.dispatch.dispatch cimport call, call_inplace
+from cygrad._core.dispatch.execution cimport call_with_integers
 from cygrad._core.graph.meta cimport any_meta, is_meta
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
 from cygrad._core.graph.override cimport is_entry, overrides
@@ -65,37 +66,30 @@ cdef int _find_operators() except -1:
     return 0
 
 
-cdef object select(Tensor self, object dim, object index):
-    cdef PyObject *arguments[3]
-    arguments[0], arguments[1], arguments[2] = <PyObject *>self, <PyObject *>dim, <PyObject *>index
+cdef object select(Tensor self, int64_t dim, int64_t index):
+    cdef int64_t[2] integers = [dim, index]
     if _select is None:
         _find_operators()
-    return call(_select, arguments, None)
+    return call_with_integers(_select, self, 2, integers)
 
 
-cdef object slice_of(Tensor self, object dim, object start, object stop, object step):
-    cdef PyObject *arguments[5]
-    arguments[0], arguments[1], arguments[2] = <PyObject *>self, <PyObject *>dim, <PyObject *>start
-    arguments[3], arguments[4] = <PyObject *>stop, <PyObject *>step
+cdef object slice_of(Tensor self, int64_t dim, int64_t start, int64_t stop, int64_t step):
+    cdef int64_t[4] integers = [dim, start, stop, step]
     if _slice is None:
         _find_operators()
-    return call(_slice, arguments, None)
+    return call_with_integers(_slice, self, 4, integers)
 
 
-cdef object unsqueeze(Tensor self, object dim):
-    cdef PyObject *arguments[2]
-    arguments[0], arguments[1] = <PyObject *>self, <PyObject *>dim
+cdef object unsqueeze(Tensor self, int64_t dim):
     if _unsqueeze is None:
         _find_operators()
-    return call(_unsqueeze, arguments, None)
+    return call_with_integers(_unsqueeze, self, 1, &dim)
 
 
 cdef object alias(Tensor self):
-    cdef PyObject *arguments[1]
-    arguments[0] = <PyObject *>self
     if _alias is None:
         _find_operators()
-    return call(_alias, arguments, None)
+    return call_with_integers(_alias, self, 0, NULL)
 
 
 cdef object gather(Tensor self, list indices):

@@ -16,6 +16,7 @@ from cygrad._core.arrays.dtype cimport is_complex, is_differentiable, itemsize
 from cygrad._core.graph.boxing cimport frame_t, plain_object
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, fit_recorded
+from cygrad._core.graph.node cimport show
 from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.memory.atomic cimport atomic_add
 from cygrad._core.table.operator cimport NO_GRADIENT, TENSORS, Operator, operator_t
@@ -332,6 +333,7 @@ cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
         known.append(pushed[op.saved[i].index] if op.saved[i].from_result else tangents[op.saved[i].index])
     if any_tangent(known):
         node.payload = (thread_state().dual_level, known)
+        show(node.c)
     return 0
 
 

@@ -6,8 +6,9 @@ from cygrad._core.graph.node cimport Node, gradient_t, node_t
 cdef class AccumulateGrad(Node):
     """The end of a path: adds the gradient to the leaf's ``.grad``."""
 
-# The node for a leaf, made if it has none at the moment. `gradient` is the leaf's, and so is `array`.
-cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const array_t *array)
+# The node for a leaf, made if it has none at the moment. `gradient` is the leaf's, and so is `array`; `bare`: nothing
+# of Python's hangs on the leaf.
+cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const array_t *array, bint bare)
 # The node of a leaf, or None if it has none at the moment.
 cdef AccumulateGrad known_accumulator(gradient_t *gradient)
 # The leaf's gradient += array, under its lock; takes `array` over (keeps it if it can). No GIL needed.

@@ -17,9 +17,11 @@ from cygrad._core.elementwise.elementwise cimport accumulate, copy_into
 from cygrad._core.elementwise.memory_order cimport array_like, fills_its_memory
 from cygrad._core.graph.borrowed_references cimport (
     FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending)
-from cygrad._core.graph.node cimport Node, gradient_t, install_collector, node_new, node_t
+from cygrad._core.graph.modes cimport ANOMALY_ON, thread_state
+from cygrad._core.graph.node cimport (
+    Node, gradient_t, has_weak_references, hide, install_collector, next_sequence_nr, node_new, node_t, show, take_out)
 from cygrad._core.graph.version_errors cimport forget_place
-from cygrad._core.memory.atomic cimport atomic_increment, atomic_load, lock, lock_patiently, unlock
+from cygrad._core.memory.atomic cimport atomic_decrement, atomic_increment, atomic_load, lock, lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 
 
@@ -161,20 +163,39 @@ cdef int _note_order(node_t *node, const array_t *array) except -1:
     return 0
 
 
-cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const array_t *array):
+cdef AccumulateGrad _new_or_parked(gradient_t *gradient):
+    cdef node_t *c = gradient.parked
+    cdef AccumulateGrad node
+    if c == NULL or thread_state().anomaly & ANOMALY_ON:         # which remembers where each node was made
+        node = <AccumulateGrad>node_new(AccumulateGrad, 0, 1, 1, False)
+        take_out(node.c)
+        node.c.backward = _backward
+        return node
+    gradient.parked = NULL
+    c.sequence_nr = next_sequence_nr()
+    c.task = c.index = c.work = 0
+    c.released = 0
+    node = <AccumulateGrad>c.object              # its first reference
+    return node
+
+
+cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const array_t *array, bint bare):
     cdef AccumulateGrad node = known_accumulator(gradient)
     cdef PyObject *other = NULL
     if node is not None:
         if not array.contiguous or node.c.saved[0].value.kind == ARRAY:
             _note_order(node.c, array)
         return node
-    node = <AccumulateGrad>node_new(AccumulateGrad, 0, 1, 1)
+    node = _new_or_parked(gradient)
     if not array.contiguous:
         _note_order(node.c, array)
     node.payload = leaf
-    node.c.backward = _backward
     node.c.gradient = gradient
     atomic_increment(&gradient.count)
+    if bare and node.notes is None:
+        hide(node.c)
+    else:
+        show(node.c)
     make_lendable(<PyObject *>node)
     # Another thread may have made one meanwhile (with a GIL too: anomaly mode runs Python code in node_new). Hooks and
     # `autograd.grad` take it for granted that a leaf has one node: ours is dropped.
@@ -194,6 +215,29 @@ cdef extern from "Python.h":
 cdef void (*_node_dealloc)(PyObject *) noexcept
 
 
+cdef void _park(PyObject *self) noexcept:
+    """
+    With a GIL: nobody holds the node any more, but the leaf may need it again at once. One to which nothing was added
+    waits in the gradient's slot, without the leaf.
+    """
+    cdef node_t *c = (<Node>self).c
+    cdef gradient_t *gradient = NULL if c == NULL else c.gradient
+    if (gradient == NULL or gradient.accumulator != c or gradient.parked != NULL or atomic_load(&gradient.count) == 1
+            or (<Node>self).hooks is not None or (<Node>self).notes is not None or has_weak_references(self)):
+        _node_dealloc(self)
+        return
+    take_out(c)
+    if c.saved[0].value.kind == ARRAY:
+        clear(&c.saved[0].value)
+    gradient.accumulator = NULL
+    gradient.parked = c
+    c.gradient = NULL
+    atomic_decrement(&gradient.count)
+    _leaf = (<Node>self).payload
+    (<Node>self).payload = None
+    # If the leaf dies now, so does this node.
+
+
 cdef void _dealloc(PyObject *self) noexcept:
     """
     Without a GIL: erase the borrowed pointer to a node whose count is zero. This comes before Cython's own function, as
@@ -209,6 +253,5 @@ cdef void _dealloc(PyObject *self) noexcept:
 
 
 _node_dealloc = (<_Type *>AccumulateGrad).tp_dealloc
-if FREE_THREADED:
-    (<_Type *>AccumulateGrad).tp_dealloc = _dealloc
-install_collector(AccumulateGrad)
+(<_Type *>AccumulateGrad).tp_dealloc = _dealloc if FREE_THREADED else _park
+install_collector(AccumulateGrad, False)

@@ -2,17 +2,17 @@
 
 from cpython.complex cimport PyComplex_Check, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
-from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from cygrad._core.arrays.array cimport release
 from cygrad._core.arrays.dtype cimport FLOAT16, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
     value_t)
-from cygrad._core.graph.override cimport is_plain, overrides
-from cygrad._core.graph.tensor cimport Tensor, as_tensor
+from cygrad._core.graph.override cimport overrides
+from cygrad._core.graph.tensor cimport Tensor, as_tensor, is_plain
 from cygrad._core.graph.tensor_identity cimport held_array
 from cygrad._core.memory.errors cimport check
 from cygrad._core.table.operator cimport (
@@ -30,20 +30,38 @@ cdef object _index = _python_operator.index
 
 
 cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
-    cdef int i
+    cdef const operator_t *op = &operator.descriptor
+    cdef const argument_t *argument
+    cdef value_t *value
+    cdef int i, categories = 0               # bits
+    cdef bint others = False
     cdef list made = None
-    frame.n = operator.descriptor.n_arguments
+    frame.n = op.n_arguments
     frame.overridden = frame.stored = False
-    memset(frame.objects, 0, frame.n * sizeof(PyObject *))
     for i in range(frame.n):
         frame.values[i].kind = NOTHING
+        frame.objects[i] = NULL
     try:
         for i in range(frame.n):
-            made = _box_argument(operator, &operator.descriptor.arguments[i], <object>arguments[i], &frame.values[i],
-                                 &frame.objects[i], made, &frame.overridden)
+            argument = &op.arguments[i]
+            value = &frame.values[i]
+            if argument.kind <= OPERAND and argument.kind != TENSORS and is_plain(<object>arguments[i]):
+                value.of.array = held_array(<Tensor>arguments[i])
+                value.kind = ARRAY
+                frame.objects[i] = arguments[i]
+                others |= value.of.array.dtype >= FLOAT16
+                categories |= 1 << category(value.of.array.dtype)
+            elif argument.kind == INT and PyLong_CheckExact(<object>arguments[i]):
+                value.of.integer = <object>arguments[i]
+                value.kind = INTEGER
+            else:
+                made = _box_argument(operator, argument, <object>arguments[i], value, &frame.objects[i], made,
+                                     &frame.overridden)
+                others |= value.kind == ARRAY or value.kind == ARRAYS or value.kind == DTYPE
         if not frame.overridden:
-            _check_dtypes(&operator.descriptor, frame)
-            if operator.descriptor.arguments[0].kind == OPERAND and _only_numbers(frame):
+            if others or op.flags // REFUSES_BOOL & categories:
+                _check_dtypes(op, frame)
+            if op.arguments[0].kind == OPERAND and not categories and _only_numbers(frame):
                 _check_numbers(operator)
     except BaseException:
         unbox(frame)
@@ -103,7 +121,10 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
 cdef void unbox(frame_t *frame) noexcept:
     cdef int i
     for i in range(frame.n):
-        clear(&frame.values[i])
+        if frame.values[i].kind == ARRAY:
+            release(frame.values[i].of.array)
+        elif frame.values[i].kind == ARRAYS or frame.values[i].kind == INTEGERS:
+            clear(&frame.values[i])
 
 
 cdef list _box_argument(Operator operator, const argument_t *argument, object given, value_t *value,
@@ -221,12 +242,14 @@ cdef int64_t _integer(Operator operator, const argument_t *argument, object give
 cdef int _box_integers(Operator operator, const argument_t *argument, object given, value_t *value) except -1:
     cdef int64_t single
     cdef int i, n
+    cdef tuple entries
     if isinstance(given, (list, tuple)):
-        given = tuple(given)                # as it is now, whatever the conversion of an entry does to the list
-        n = len(given)
+        entries = tuple(given)              # as it is now, whatever the conversion of an entry does to the list
+        n = <int>len(entries)
         check(set_integers(value, n, NULL))
         for i in range(n):
-            value.of.integers[i] = _integer(operator, argument, given[i])
+            item = entries[i]
+            value.of.integers[i] = item if PyLong_CheckExact(item) else _integer(operator, argument, item)
         return 0
     if isinstance(given, np.ndarray) or (isinstance(given, Tensor) and (<Tensor>given).array.ndim):
         return _box_integers(operator, argument, given.tolist(), value)

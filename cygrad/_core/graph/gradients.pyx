@@ -8,8 +8,8 @@ see of it is kept with the leaf, under the leaf's critical section: ``x.grad is 
 cimport cython
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t, release, retain
-from cygrad._core.graph.node cimport gradient_new, gradient_release, gradient_t
-from cygrad._core.graph.tensor cimport NOT_A_VIEW, Tensor
+from cygrad._core.graph.node cimport gradient_new, gradient_release, gradient_t, show_all
+from cygrad._core.graph.tensor cimport NOT_A_VIEW, Tensor, is_bare
 from cygrad._core.graph.tensor_identity cimport held_array, tensor_of
 from cygrad._core.graph.untracked_reason cimport GRADIENT
 from cygrad._core.memory.atomic cimport atomic_claim, lock_patiently, unlock
@@ -51,6 +51,8 @@ cdef Tensor _known_gradient(Tensor leaf):
         leaf.grad_tensor = None
     elif leaf.grad_tensor is None or leaf.grad_tensor.array != value:
         leaf.grad_tensor = tensor_of(value)
+        if not is_bare(leaf):
+            show_all()
         if leaf.grad_tensor.view_kind == NOT_A_VIEW:
             leaf.grad_tensor.view_kind = GRADIENT
     else:
@@ -78,5 +80,7 @@ cdef object set_gradient(Tensor leaf, Tensor value):
         slot.value = array
         unlock(&slot.lock)
         leaf.grad_tensor = value
+        if value is not None and not is_bare(leaf):
+            show_all()
     release(replaced)
     return None

@@ -206,7 +206,7 @@ cdef enum:                      # what a CopySlices node keeps, besides the node
 
 cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, Tensor view):
     cdef int i, n = inner.c.n_edges
-    cdef Node node = node_new(CopySlices, n if n else 1, 1, KEPT)
+    cdef Node node = node_new(CopySlices, n if n else 1, 1, KEPT, False)
     cdef value_t *kept[KEPT]
     node.payload = inner
     node.c.inner = inner.c
@@ -357,7 +357,7 @@ cdef class CopySlices(Node):
         return gradients
 
 
-install_collector(CopySlices)
+install_collector(CopySlices, False)
 
 
 cdef Tensor _as_dtype(Tensor tensor, int dtype):

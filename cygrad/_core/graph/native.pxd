@@ -20,8 +20,8 @@ cdef class NativeNode(Node):
 
 # The version that `kept_t.version` remembers for a saved value.
 cdef int64_t version_of(const value_t *value) noexcept nogil
-# A node of the operator's own type (MulBackward0), with room for its saved values.
-cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs)
+# A node of the operator's own type (MulBackward0), with room for its saved values; `with_metas`: and for `set_meta`.
+cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs, bint with_metas)
 # Note that the gradient of edge `i` must be brought to the shape and dtype of `array`.
 cdef int set_meta(node_t *node, int i, const array_t *array) except -1
 # The backward of these nodes.

@@ -22,7 +22,7 @@ from cygrad._core.graph.backward_calls cimport freed_error, note_release
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.node cimport (
-    HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved)
+    HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved, show_all)
 from cygrad._core.graph.saved cimport PackedTensor, alias, attach_edge, pack_tensor
 from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
@@ -45,11 +45,12 @@ cdef kernel_t _sum_to = find_kernel("sum_to")
 cdef kernel_t _real_view = find_kernel("real_view")
 
 
-cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs):
+cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs, bint with_metas):
+    cdef const operator_t *op = &operator.descriptor
     if operator.node_type is None:
-        operator.node_type = node_type(operator.descriptor.node_name.decode(), NativeNode)
-    cdef NativeNode node = <NativeNode>node_new(operator.node_type, n_edges, n_outputs, operator.descriptor.n_saved)
-    node.c.op = &operator.descriptor
+        operator.node_type = node_type(op.node_name.decode(), NativeNode)
+    cdef NativeNode node = <NativeNode>node_new(operator.node_type, n_edges, n_outputs, op.n_saved, with_metas)
+    node.c.op = op
     node.c.backward = native_backward
     return node
 
@@ -313,8 +314,7 @@ cdef bint _is_broadcast(const node_t *node, const value_t *grads) noexcept nogil
 cdef object _meta_object(const array_t *array):
     cdef int i
     return Meta(tuple([array.shape[i] for i in range(array.ndim)]), dtype_object(array.dtype),
-                tuple([array.strides[i] for i in range(array.ndim)]),
-                <size_t>array.data // itemsize(array.dtype))
+                tuple([array.strides[i] for i in range(array.ndim)]), <size_t>array.data // itemsize(array.dtype))
 
 
 cdef int _first_edge(const node_t *node, int argument) noexcept nogil:
@@ -532,7 +532,7 @@ cdef class NativeNode(Node):
                       | {f"_raw_saved_{name}" for name in names})
 
 
-install_collector(NativeNode)
+install_collector(NativeNode, True)
 
 
 cdef object fit_recorded(const array_t *meta, Tensor gradient):
@@ -565,6 +565,7 @@ cdef int pack_saved(NativeNode node, int position, const value_t *value, bint de
     if node.packed is None:
         node.packed = [None] * node.c.op.n_saved
     node.packed[position] = packed
+    show_all()
     node.c.python |= HAS_PACKED_TENSORS
     return 0
 

@@ -22,6 +22,7 @@ ctypedef struct gradient_t:
     int32_t lock          # guards `value` and the memory of *value while it is added to
     array_t *value        # NULL: .grad is None
     node_t *accumulator       # the AccumulateGrad node while there is one, borrowed
+    node_t *parked            # one that nobody holds any more, kept for the next time, or NULL
 
 # A saved value with the version that it had.
 ctypedef struct kept_t:
@@ -57,6 +58,14 @@ ctypedef struct node_t:
     array_t **metas           # NULL, or per edge the shape and dtype that its gradient must be brought to
     gradient_t *gradient      # AccumulateGrad only
     node_t *inner             # CopySlices only: the node of the slice, which the payload keeps alive
+    node_t *next              # in the ring of nodes that the collector need not see; NULL: it sees this one
+    node_t *previous
+
+cdef extern from *:
+    """
+    #define has_weak_references(object) (*(PyObject **)((char *)(object) + Py_TYPE(object)->tp_weaklistoffset) != NULL)
+    """
+    bint has_weak_references(PyObject *object)
 
 cdef class Hooks:
     """The hooks of one node, in the order in which they were registered."""
@@ -79,15 +88,24 @@ cdef class Node:
     # returns a list of Tensor or None, one per edge. `wanted` as for backward_t.
     cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted)
 
-# A node of type `type` (a subtype of Node, made by node_type) with room for edges and saved values, all zero.
-cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved)
+# A node of type `type` (a subtype of Node, made by node_type) with room for edges and saved values, all zero;
+# `with_metas`: and for their metas.
+cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved, bint with_metas)
 # The named subtype of `base`, such as MulBackward0: made once per name.
 cdef type node_type(str name, type base)
-# Let the collector see the edges of a subclass (one that adds no object attributes to Node's).
-cdef void install_collector(type cls) noexcept
+# Let the collector see the edges of a subclass (one that adds no object attributes to Node's); `plain`: it adds nothing
+# at all, and its nodes are hidden as long as that is possible.
+cdef void install_collector(type cls, bint plain) noexcept
+
+# A node is part of a cycle only if it leads to something of Python's: hooks, metadata, what users hang on a leaf. Until
+# there is such a thing, the collector need not go through the graph.
+cdef void take_out(node_t *node) noexcept      # as if it were no object, until one of the next two
+cdef void hide(node_t *node) noexcept          # it leads to nothing of the kind
+cdef void show(node_t *node) noexcept          # something hangs on a node that no others lead to yet
+cdef void show_all() noexcept                  # something hangs on an object that any node may lead to
 cdef void set_edge(node_t *node, int i, node_t *target, int64_t input_nr) noexcept
 cdef gradient_t *gradient_new() noexcept nogil
-cdef void gradient_release(gradient_t *gradient) noexcept nogil
+cdef void gradient_release(gradient_t *gradient) noexcept
 # Drop what the node saved (thread-safe, no GIL needed unless HAS_PACKED_TENSORS).
 cdef void release_saved(node_t *node) noexcept nogil
 cdef int64_t next_sequence_nr() noexcept nogil

@@ -14,8 +14,9 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_t, release
-from cygrad._core.arrays.value cimport clear
-from cygrad._core.graph.modes cimport ANOMALY_ON, thread_state
+from cygrad._core.arrays.value cimport NOTHING, clear
+from cygrad._core.graph.borrowed_references cimport FREE_THREADED, Py_REFCNT
+from cygrad._core.graph.modes cimport ANOMALY_ON, thread_state, thread_state_t
 from cygrad._core.memory.atomic cimport atomic_add, atomic_decrement, lock, unlock
 from cygrad._core.memory.storage cimport allocate, deallocate
 
@@ -33,6 +34,7 @@ cdef extern from "Python.h":
         PyObject *tp_dict
         _Type *tp_base
         object (*tp_new)(_Type *, object, PyObject *)
+        void (*tp_dealloc)(PyObject *) noexcept
         int (*tp_traverse)(PyObject *, visitproc, void *) noexcept
         int (*tp_clear)(PyObject *) noexcept
     unsigned long Py_TPFLAGS_DEFAULT, Py_TPFLAGS_BASETYPE
@@ -41,6 +43,10 @@ cdef extern from "Python.h":
     _Type PyType_Type
     void Py_SET_REFCNT(PyObject *, Py_ssize_t)
     void Py_SET_TYPE(PyObject *, _Type *)
+    void PyObject_GC_Track(PyObject *)
+    bint PyObject_GC_IsTracked(PyObject *)
+    void PyObject_GC_UnTrack(PyObject *)
+    void PyObject_ClearWeakRefs(PyObject *)
 
 cdef int64_t _sequence = 0
 cdef int64_t _handles = 0
@@ -59,22 +65,48 @@ cdef gradient_t *gradient_new() noexcept nogil:
         gradient.count = 1
         gradient.lock = 0
         gradient.value = NULL
-        gradient.accumulator = NULL
+        gradient.accumulator = gradient.parked = NULL
     return gradient
 
 
-cdef void gradient_release(gradient_t *gradient) noexcept nogil:
+cdef void gradient_release(gradient_t *gradient) noexcept:
     if gradient != NULL and atomic_decrement(&gradient.count) == 0:
         release(gradient.value)
+        if gradient.parked != NULL:
+            free_parked(gradient.parked.object)
         deallocate(gradient, sizeof(gradient_t))
 
 
 # ------------------------------------------------------------------------------------------------ making and freeing
 
-cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved):
-    cdef Node node = <Node>(<_Type *>type).tp_new(<_Type *>type, _no_arguments, NULL)
+cdef enum:
+    FREE_NODES = 1024          # as many as most graphs have
+
+cdef PyObject *_free[FREE_NODES]       # dead plain nodes, whole but for their blocks
+cdef int _n_free = 0
+
+
+cdef inline bint _is_plain(type type) noexcept:
+    return (<_Type *>type).tp_dealloc == _plain_dealloc
+
+
+cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved, bint with_metas):
+    global _n_free
+    cdef Node node
+    cdef bint plain = _is_plain(type)
     cdef int64_t nbytes = sizeof(node_t) + n_edges * sizeof(edge_t) + n_saved * sizeof(kept_t)
-    cdef node_t *c = <node_t *>allocate(nbytes)
+    cdef node_t *c
+    if with_metas:
+        nbytes += n_edges * sizeof(array_t *)
+    if plain and _n_free:
+        _n_free -= 1
+        Py_SET_TYPE(_free[_n_free], <_Type *>type)
+        node = <Node>_free[_n_free]              # its first reference
+    else:
+        node = <Node>(<_Type *>type).tp_new(<_Type *>type, _no_arguments, NULL)
+        if plain:
+            PyObject_GC_UnTrack(<PyObject *>node)
+    c = <node_t *>allocate(nbytes)
     if c == NULL:
         raise MemoryError(f"{type.__name__}: no memory for a node of {nbytes} bytes")
     memset(c, 0, nbytes)
@@ -85,10 +117,15 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved):
     c.n_outputs = n_outputs
     c.n_saved = n_saved
     c.nbytes = nbytes
+    if with_metas:
+        c.metas = _metas_inside(c)
     c.sequence_nr = next_sequence_nr()
     node.c = c
+    if plain:
+        _link(c)
     if thread_state().anomaly & ANOMALY_ON:
         import traceback                     # here: it takes a while, and few programs need it
+        show(c)
         node.notes = {"traceback_": traceback.format_stack()}
         if _evaluating.node is not None:
             node.notes["parent_"] = _evaluating.node
@@ -116,6 +153,8 @@ cdef void set_edge(node_t *node, int i, node_t *target, int64_t input_nr) noexce
     node.edges[i].input_nr = input_nr
     if target != NULL:
         Py_INCREF(<object>target.object)
+        if target.next == NULL and node.next != NULL:
+            show(node)
         # Backward runs by decreasing numbers. The history of a view may be made only now, when it is asked for.
         if target.sequence_nr >= node.sequence_nr and target.gradient == NULL:
             node.sequence_nr = next_sequence_nr()
@@ -130,13 +169,37 @@ cdef void release_saved(node_t *node) noexcept nogil:
     unlock(&node.lock)
 
 
-cdef void _release_metas(node_t *node) noexcept nogil:
+cdef inline array_t **_metas_inside(node_t *node) noexcept nogil:
+    """Where the metas of a node are that was made with room for them."""
+    return <array_t **>(node.saved + node.n_saved)
+
+
+cdef inline void _release_metas(node_t *node) noexcept nogil:
     cdef int i
     if node.metas != NULL:
         for i in range(node.n_edges):
             release(node.metas[i])
-        deallocate(node.metas, node.n_edges * sizeof(array_t *))
+        if node.metas != _metas_inside(node):
+            deallocate(node.metas, node.n_edges * sizeof(array_t *))
         node.metas = NULL
+
+
+cdef inline void _free_block(node_t *c) noexcept:
+    """All that a dying node has in C."""
+    cdef int i
+    if c.next != NULL:
+        _unlink(c)
+    for i in range(c.n_saved):
+        if c.saved[i].value.kind != NOTHING:
+            clear(&c.saved[i].value)
+    _release_metas(c)
+    if c.gradient != NULL:
+        if c.gradient.accumulator == c:
+            c.gradient.accumulator = NULL
+        gradient_release(c.gradient)
+    if c.n_edges:
+        _drop_edges(c)
+    deallocate(c, c.nbytes)
 
 
 # Objects whose last reference may be ours to drop, waiting for the outermost dying node of this thread.
@@ -188,19 +251,26 @@ cdef void _drop_edges(node_t *c) noexcept:
     global dying_size
     cdef int i
     cdef node_t *target
-    cdef bint outermost = not thread_state().draining
+    cdef thread_state_t *state
     for i in range(c.n_edges):
         target = c.edges[i].node
         c.edges[i].node = NULL
-        if target != NULL:
+        if target == NULL:
+            continue
+        if not FREE_THREADED and Py_REFCNT(target.object) > 1:
+            Py_DECREF(<object>target.object)
+        else:
             _drop_later(target.object)
-    if not outermost:
+    if dying_size == 0:
         return
-    thread_state().draining = 1
+    state = thread_state()
+    if state.draining:
+        return
+    state.draining = 1
     while dying_size:
         dying_size -= 1
         Py_DECREF(<object>dying_items[dying_size])
-    thread_state().draining = 0
+    state.draining = 0
     if dying_capacity > 4096:
         free(dying_items)
         set_dying(NULL, 0)
@@ -260,20 +330,14 @@ cdef class Node:
         if c == NULL:
             return
         self.c = NULL
-        release_saved(c)
-        _release_metas(c)
-        if c.gradient != NULL:
-            if c.gradient.accumulator == c:
-                c.gradient.accumulator = NULL
-            gradient_release(c.gradient)
-        _drop_edges(c)
-        deallocate(c, c.nbytes)
+        _free_block(c)
 
     cdef Hooks ensure_hooks(self):
         # Without a GIL two threads may register first hooks at once: both have to get the same dicts.
         with cython.critical_section(self):
             if self.hooks is None:
                 self.hooks = Hooks()
+                show_all()
             self.c.python |= HAS_HOOKS
         return self.hooks
 
@@ -320,6 +384,7 @@ cdef class Node:
         with cython.critical_section(self):          # one dict, also for two threads that ask first
             if self.notes is None:
                 self.notes = {}
+                show_all()
         return self.notes
 
     def _sequence_nr(self):
@@ -397,6 +462,77 @@ cdef int _clear(PyObject *self) noexcept:
     return _node_clear(self)
 
 
+# Nodes that the collector need not see are in a ring of our own, which begins and ends here.
+cdef node_t _hidden
+_hidden.next = _hidden.previous = &_hidden
+
+
+cdef inline void _link(node_t *node) noexcept:
+    if FREE_THREADED:                    # the ring would need a lock
+        PyObject_GC_Track(node.object)
+        return
+    node.next = _hidden.next
+    node.previous = &_hidden
+    node.next.previous = node
+    _hidden.next = node
+
+
+cdef inline void _unlink(node_t *node) noexcept:
+    node.previous.next = node.next
+    node.next.previous = node.previous
+    node.next = NULL
+
+
+cdef void hide(node_t *node) noexcept:
+    _link(node)
+
+
+cdef void take_out(node_t *node) noexcept:
+    if node.next != NULL:
+        _unlink(node)
+    else:
+        PyObject_GC_UnTrack(node.object)
+
+
+cdef void show(node_t *node) noexcept:
+    if node.next != NULL:
+        _unlink(node)
+    if not PyObject_GC_IsTracked(node.object):
+        PyObject_GC_Track(node.object)
+
+
+cdef void show_all() noexcept:
+    while _hidden.next != &_hidden:
+        show(_hidden.next)
+
+
+cdef void (*_cython_dealloc)(PyObject *) noexcept      # what Cython made for plain nodes
+
+
+cdef void _plain_dealloc(PyObject *self) noexcept:
+    """The end of a node that has nothing but its block: it waits to be another one."""
+    global _n_free
+    cdef node_t *c = (<Node>self).c
+    if (c == NULL or _n_free == FREE_NODES or FREE_THREADED or (<Node>self).hooks is not None
+            or (<Node>self).notes is not None or (<Node>self).payload is not None or (<Node>self).packed is not None
+            or has_weak_references(self)):
+        _cython_dealloc(self)
+        return
+    take_out(c)
+    (<Node>self).c = NULL
+    _free_block(c)
+    if _n_free == FREE_NODES:                # others have died meanwhile
+        _cython_dealloc(self)
+        return
+    _free[_n_free] = self
+    _n_free += 1
+
+
+cdef void free_parked(PyObject *node) noexcept:
+    """An AccumulateGrad node that nobody holds, whose leaf has died."""
+    (<_Type *>Node).tp_dealloc(node)
+
+
 cdef int (*_node_traverse)(PyObject *, visitproc, void *) noexcept
 cdef int (*_node_clear)(PyObject *) noexcept
 
@@ -407,11 +543,15 @@ def _refuse(cls, *arguments, **options):
                     "called or subclassed.")
 
 
-cdef void install_collector(type cls) noexcept:
+cdef void install_collector(type cls, bint plain) noexcept:
     """
     Let the collector see the edges of this class (it must add no object attributes to Node's), and close the ways
     by which Python code would get a node without its C block.
     """
+    global _cython_dealloc
+    if plain:
+        _cython_dealloc = (<_Type *>cls).tp_dealloc
+        (<_Type *>cls).tp_dealloc = _plain_dealloc
     (<_Type *>cls).tp_traverse = _traverse
     (<_Type *>cls).tp_clear = _clear
     (<_Type *>cls).tp_flags &= ~Py_TPFLAGS_BASETYPE
@@ -421,7 +561,7 @@ cdef void install_collector(type cls) noexcept:
 
 _node_traverse = (<_Type *>Node).tp_traverse
 _node_clear = (<_Type *>Node).tp_clear
-install_collector(Node)
+install_collector(Node, False)
 
 
 # -------------------------------------------------------------------------------------------------------- named types

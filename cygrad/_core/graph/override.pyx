@@ -10,7 +10,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cygrad._core.table.operator cimport TENSORS, Operator, operator_t
 from cygrad._core.graph.meta cimport is_meta
-from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.tensor cimport Tensor, borrowed_type, protocol
 from cygrad._core.graph.tensor_identity cimport held_array, replace_array
 from cygrad._core.table.operator import functions
 
@@ -33,19 +33,19 @@ def disabled_torch_function(func, types, args=(), kwargs=None):
     return NotImplemented
 
 
-cdef object _kept = None           # holds the reference that `plain_subclass` borrows
+cdef object _kept = None           # holds the reference that the protocol borrows
 
 
 def set_plain_subclass(cls):
     """Say which subclass, whose results are plain Tensors, is so common that no attribute shall be looked up for it."""
-    global plain_subclass, _kept
+    global _kept
     _kept = cls
-    plain_subclass = <PyObject *>cls
+    protocol.plain_subclass = <PyObject *>cls
 
 
 cdef bint overrides(object value) except -1:
     """Does its class want to be asked?"""
-    if borrowed_type(value) == plain_subclass or overrides_disabled:
+    if borrowed_type(value) == protocol.plain_subclass or overrides_disabled:
         return False
     found = getattr(type(value), "__torch_function__", None)
     return found is not None and found is not disabled_torch_function

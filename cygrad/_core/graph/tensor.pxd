@@ -89,7 +89,27 @@ cdef struct protocol_t:
     int (*refresh_view)(Tensor view) except -1          # cygrad._core.graph.inplace
     void (*forget_tangent)(Tensor dual) noexcept        # cygrad._core.dispatch.tangents
     int (*attach_tangents)(object value, object tangents) except -1
+    PyObject *plain_subclass                            # cygrad._core.graph.override
 cdef protocol_t protocol
+
+cdef extern from *:
+    """
+    #define borrowed_type(value) ((PyObject *)Py_TYPE(value))
+    """
+    PyObject *borrowed_type(object value)
+
+cdef inline bint is_plain(object value) noexcept:
+    """Is it a Tensor whose class need not even be looked up?"""
+    return type(value) is Tensor or borrowed_type(value) == protocol.plain_subclass
+
+cdef inline bint _is_bare(Tensor tensor) noexcept:
+    return (tensor.attributes == NULL and tensor.leaf_hooks is None and tensor.base is None and is_plain(tensor))
+
+# Is there nothing of Python's on the leaf, or on its gradient, by which a cycle could close?
+cdef inline bint is_bare(Tensor leaf) noexcept:
+    return _is_bare(leaf) and (leaf.grad_tensor is None or (
+        _is_bare(leaf.grad_tensor) and leaf.grad_tensor.node is None and leaf.grad_tensor.grad_tensor is None))
+
 
 cdef Hooks hooks_of(Tensor tensor)
 # "float32 tensor of shape (2, 3)", for messages.

@@ -7,7 +7,7 @@ is made of functions in other modules, which `install` puts into the type.
 
 cimport cython
 from cpython.buffer cimport PyObject_GetBuffer
-from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject
+from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t, array_view, release, same_shape, shape_text
@@ -17,7 +17,7 @@ from cygrad._core.graph.accumulate cimport accumulator_of, known_accumulator
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
 from cygrad._core.graph.gradients cimport gradient_of, set_gradient, slot_of
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
-from cygrad._core.graph.node cimport Hooks, Node, gradient_release
+from cygrad._core.graph.node cimport Hooks, Node, gradient_release, show_all
 from cygrad._core.graph.tensor_identity cimport adopt, replace_array
 from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, TAKEN_OUT
 from cygrad._core.memory.atomic cimport atomic_increment
@@ -30,18 +30,19 @@ cdef extern from "Python.h":
         PyObject *tp_dict
 
 
-cdef inline void _acquaint(Tensor tensor, array_t *array) noexcept:
-    """Tensor and array are new, and get to know each other."""
-    tensor.array = array
-    array.tensor = <void *>tensor
-    make_lendable(<PyObject *>tensor)
-
-
-cdef Tensor wrap(array_t *array):
+cdef inline Tensor _made(array_t *array):
+    """A Tensor for a new array; they get to know each other."""
     if array == NULL:
         check(MEMORY_ERROR)
     cdef Tensor tensor = Tensor.__new__(Tensor)
-    _acquaint(tensor, array)
+    tensor.array = array
+    array.tensor = <void *>tensor
+    make_lendable(<PyObject *>tensor)
+    return tensor
+
+
+cdef Tensor wrap(array_t *array):
+    cdef Tensor tensor = _made(array)
     tensor.view_kind = -thread_state().grad_disabled         # UNTRACKED, if so
     if thread_state().inference:
         array.version = NULL
@@ -52,10 +53,7 @@ cdef Tensor wrap(array_t *array):
 
 
 cdef Tensor wrap_view(array_t *array, Tensor base):
-    if array == NULL:
-        check(MEMORY_ERROR)
-    cdef Tensor tensor = Tensor.__new__(Tensor)
-    _acquaint(tensor, array)
+    cdef Tensor tensor = _made(array)
     # A view of an inference tensor is nothing but memory, nor is one of the bits of floating point numbers as integers.
     if array.version == NULL or (not is_differentiable(array.dtype) and is_differentiable(base.array.dtype)):
         return tensor
@@ -98,6 +96,8 @@ cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
     cdef Node _replaced                      # may be the last to know it, so it goes when the lock is free again
     lock_lending(<void *>tensor)
     _replaced = tensor.node
+    if _replaced is None:                    # others know it as a leaf, as one of another's gradient
+        show_all()
     tensor.node = node
     tensor.output_nr = output_nr
     unlock_lending(<void *>tensor)
@@ -136,7 +136,7 @@ cdef Node gradient_edge(Tensor tensor, int64_t *input_nr):
     if not tensor.leaf_requires_grad:
         return None
     input_nr[0] = 0
-    node = accumulator_of(tensor, slot_of(tensor, b"backward"), tensor.array)
+    node = accumulator_of(tensor, slot_of(tensor, b"backward"), tensor.array, is_bare(tensor))
     if tensor.leaf_hooks is not None:
         _share_hooks(tensor, node)
     return node
@@ -171,6 +171,7 @@ cdef Hooks hooks_of(Tensor tensor):
     with cython.critical_section(tensor):            # first hooks from two threads: both in the same dicts
         if tensor.leaf_hooks is None:
             tensor.leaf_hooks = Hooks()
+            show_all()
     node = None if tensor.gradient == NULL else known_accumulator(tensor.gradient)
     if node is not None:
         _share_hooks(tensor, node)
@@ -179,8 +180,7 @@ cdef Hooks hooks_of(Tensor tensor):
 
 cdef str describe(Tensor tensor):
     """"float32 tensor of shape (2, 3)", for messages."""
-    return (f"{dtype_name(tensor.array.dtype).decode()} tensor of shape "
-            f"{shape_text(tensor.array).decode()}")
+    return f"{dtype_name(tensor.array.dtype).decode()} tensor of shape {shape_text(tensor.array).decode()}"
 
 
 @cython.binding(False)      # methods check what they are called on
@@ -219,6 +219,12 @@ cdef class Tensor:
         self.gradient = NULL
         Py_XDECREF(self.attributes)
         self.attributes = NULL
+
+    def __setattr__(self, name, value):
+        cdef bint bare = self.attributes == NULL
+        PyObject_GenericSetAttr(self, name, value)
+        if bare and self.attributes != NULL:         # what is set may lead to the tensor, by way of the graph
+            show_all()
 
     # ------------------------------------------------------------------------------------------------------ metadata
 
@@ -565,13 +571,7 @@ cdef dict _slot_functions = dict.fromkeys((
     "__init__", "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__",
     "__buffer__"))
 
-cdef int[6] _comparisons
-_comparisons[Py_EQ] = SLOT_EQ
-_comparisons[Py_NE] = SLOT_NE
-_comparisons[Py_LT] = SLOT_LT
-_comparisons[Py_LE] = SLOT_LE
-_comparisons[Py_GT] = SLOT_GT
-_comparisons[Py_GE] = SLOT_GE
+cdef int[6] _comparisons = [SLOT_LT, SLOT_LE, SLOT_EQ, SLOT_NE, SLOT_GT, SLOT_GE]      # in the order of Py_LT ... Py_GE
 
 
 cdef Tensor as_tensor(object value, str operation):

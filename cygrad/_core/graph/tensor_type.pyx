@@ -10,6 +10,7 @@ from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_empty, array_t
 from cygrad._core.arrays.dtype cimport default_float
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
+from cygrad._core.graph.node cimport show_all
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.graph.tensor_identity cimport adopt
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -61,6 +62,7 @@ def attributes_of(Tensor tensor):
             made = {}
             Py_INCREF(made)
             tensor.attributes = <PyObject *>made
+            show_all()
     return <dict>tensor.attributes
 
 

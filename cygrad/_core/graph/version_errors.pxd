@@ -1,5 +1,6 @@
 """Where memory was last changed in place, for the message that says so."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.node cimport node_t
@@ -7,6 +8,8 @@ from cygrad._core.memory.storage cimport version_t
 
 # The Python code that is running changes the memory behind this counter. Needs the GIL.
 cdef void remember_place(version_t *version) noexcept
+# The same for the code that `running_code` has given, where it changes many.
+cdef void remember_code(version_t *version, PyObject *code, int offset) noexcept
 # The memory was changed by no particular line: a gradient was accumulated, for example.
 cdef inline void forget_place(version_t *version) noexcept nogil:
     version.offset = -1

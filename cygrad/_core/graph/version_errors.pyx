@@ -7,6 +7,7 @@ be in a thread without the GIL; a lock then keeps the code object alive while it
 """
 
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_XINCREF
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport strrchr
@@ -30,12 +31,17 @@ cdef int32_t _lock = 0             # guards every version_t.code against being d
 
 cdef void remember_place(version_t *version) noexcept:
     cdef int offset = 0
-    cdef void *replaced
     cdef PyObject *code = running_code(&offset)
+    remember_code(version, code, offset)
+    drop_reference(code)
+
+
+cdef void remember_code(version_t *version, PyObject *code, int offset) noexcept:
+    cdef void *replaced
     if <void *>code == version.code:
         version.offset = offset
-        drop_reference(code)
         return
+    Py_XINCREF(code)
     lock_inner(&_lock)
     replaced = version.code
     version.code = code

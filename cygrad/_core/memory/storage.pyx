@@ -8,7 +8,7 @@ The header of a storage stands *behind* its small data, at the end of the same b
 aligned to 64 bytes and up to 56 bytes of them fit with the header into 128.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -73,8 +73,8 @@ cdef enum:
 
 ctypedef struct cache_t:
     block_t *first[CLASSES]
-    int32_t n[CLASSES]
-    int64_t in_use            # bytes allocated minus bytes freed by this thread (may be negative)
+    int32_t room[CLASSES]     # how many more it takes
+    int64_t taken             # bytes taken from the slabs minus bytes given back (may be negative)
     cache_t *next             # all caches, for the statistics
     cache_t *previous
 
@@ -89,12 +89,29 @@ cdef inline int32_t capacity(int size_class) noexcept nogil:
     return CACHED_BYTES // (size_class * UNIT)
 
 
+cdef inline int64_t idle_bytes(cache_t *cache, int size_class) noexcept nogil:
+    """Bytes of the free blocks of a class."""
+    return <int64_t>(capacity(size_class) - cache.room[size_class]) * size_class * UNIT
+
+
+cdef int64_t in_use(cache_t *cache) noexcept nogil:
+    """Bytes allocated minus bytes freed by a thread (may be negative)."""
+    cdef int64_t found = cache.taken
+    cdef int size_class
+    for size_class in range(1, CLASSES):
+        found -= idle_bytes(cache, size_class)
+    return found
+
+
 cdef cache_t *new_cache() noexcept nogil:
     """The cache of a thread that comes here for the first time; NULL if memory is exhausted."""
     global caches, thread_cache
     cdef cache_t *cache = <cache_t *>calloc(1, sizeof(cache_t))
+    cdef int size_class
     if cache == NULL:
         return NULL
+    for size_class in range(1, CLASSES):
+        cache.room[size_class] = capacity(size_class)
     threads_lock()
     cache.next = caches
     if caches != NULL:
@@ -112,7 +129,8 @@ cdef void flush(cache_t *cache) noexcept nogil:
     for size_class in range(1, CLASSES):
         give_blocks(cache.first[size_class])
         cache.first[size_class] = NULL
-        cache.n[size_class] = 0
+        cache.taken -= idle_bytes(cache, size_class)
+        cache.room[size_class] = capacity(size_class)
 
 
 cdef void end_of_thread(void *pointer) noexcept nogil:
@@ -122,7 +140,7 @@ cdef void end_of_thread(void *pointer) noexcept nogil:
     thread_cache = NULL
     flush(cache)
     threads_lock()
-    ended_in_use += cache.in_use
+    ended_in_use += in_use(cache)
     if cache.previous != NULL:
         cache.previous.next = cache.next
     else:
@@ -146,8 +164,8 @@ cdef void *refill(int size_class) noexcept nogil:
     if taken == 0:
         return NULL
     cache.first[size_class] = block.next
-    cache.n[size_class] = taken - 1
-    cache.in_use += size_class * UNIT
+    cache.taken += <int64_t>taken * size_class * UNIT
+    cache.room[size_class] = capacity(size_class) - (taken - 1)
     return block
 
 
@@ -159,7 +177,8 @@ cdef void spill(cache_t *cache, int size_class) noexcept nogil:
         last = last.next
     give_blocks(last.next)
     last.next = NULL
-    cache.n[size_class] = keep
+    cache.taken -= idle_bytes(cache, size_class) - <int64_t>keep * size_class * UNIT
+    cache.room[size_class] = capacity(size_class) - keep
 
 
 cdef void *allocate_apart(int size_class, int64_t nbytes) noexcept nogil:
@@ -167,7 +186,7 @@ cdef void *allocate_apart(int size_class, int64_t nbytes) noexcept nogil:
     cdef cache_t *cache = <cache_t *>thread_cache if thread_cache != NULL else new_cache()
     cdef void *block = block_apart(nbytes) if cache != NULL and not fails_now() else NULL
     if block != NULL:
-        cache.in_use += size_class * UNIT
+        cache.taken += size_class * UNIT
     return block
 
 
@@ -181,8 +200,7 @@ cdef inline void *allocate_class(int size_class, int64_t nbytes) noexcept nogil:
         return refill(size_class)
     block = cache.first[size_class]
     cache.first[size_class] = block.next
-    cache.n[size_class] -= 1
-    cache.in_use += size_class * UNIT
+    cache.room[size_class] += 1
     return block
 
 
@@ -201,20 +219,24 @@ cdef inline void deallocate_class(void *pointer, int size_class) noexcept nogil:
             return
     if EACH_APART:
         free(pointer)
-        cache.in_use -= size_class * UNIT
+        cache.taken -= size_class * UNIT
         return
-    if cache.n[size_class] >= capacity(size_class):
+    if cache.room[size_class] == 0:
         spill(cache, size_class)
     block.next = cache.first[size_class]
     cache.first[size_class] = block
-    cache.n[size_class] += 1
-    cache.in_use -= size_class * UNIT
+    cache.room[size_class] -= 1
+
+
+cdef inline int class_of(int64_t nbytes) noexcept nogil:
+    """The class of blocks for so many bytes, one at least."""
+    return <int>(<uint64_t>(nbytes + UNIT - 1) // UNIT)
 
 
 cdef void *allocate(int64_t nbytes) noexcept nogil:
     """A block of plain memory, uninitialized."""
-    if <unsigned long long>nbytes - 1 < LARGEST_SMALL:
-        return allocate_class(<int>((nbytes + UNIT - 1) // UNIT), nbytes)
+    if <uint64_t>nbytes - 1 < LARGEST_SMALL:
+        return allocate_class(class_of(nbytes), nbytes)
     if nbytes == 0:
         return allocate_class(1, nbytes)
     return take_exact(nbytes)      # very long lists
@@ -227,7 +249,7 @@ cdef void deallocate(void *block, int64_t nbytes) noexcept nogil:
     if nbytes > LARGEST_SMALL:
         give_exact(block, nbytes)
     else:
-        deallocate_class(block, <int>((nbytes + UNIT - 1) // UNIT) if nbytes > 0 else 1)
+        deallocate_class(block, class_of(nbytes) if nbytes > 0 else 1)
 
 
 # ---- storages
@@ -256,15 +278,14 @@ def generation_of(size_t storage):
 
 cdef inline void initialize(storage_t *storage, int64_t nbytes, char *data, int size_class) noexcept nogil:
     """Fill in the header."""
-    storage.count = 1
+    storage.count = storage.version.count = storage.version.embedded = 1
     storage.nbytes = nbytes
     storage.data = data
-    storage.owner = NULL
+    storage.owner = storage.version.code = NULL
     storage.size_class = size_class
     storage.writable = generation
-    memset(&storage.version, 0, sizeof(version_t))
-    storage.version.embedded = True
-    storage.version.count = 1
+    storage.version.value = 0
+    storage.version.offset = 0
 
 
 cdef storage_t *no_memory(int64_t nbytes) noexcept nogil:
@@ -280,7 +301,7 @@ cdef storage_t *storage_new(int64_t nbytes) noexcept nogil:
     cdef char *data
     cdef storage_t *storage
     if 0 <= nbytes <= LARGEST_SMALL - <int64_t>sizeof(storage_t):
-        size_class = <int>((nbytes + <int64_t>sizeof(storage_t) + UNIT - 1) // UNIT)
+        size_class = class_of(nbytes + <int64_t>sizeof(storage_t))
         data = <char *>allocate_class(size_class, nbytes)
         if data == NULL:
             return no_memory(nbytes)
@@ -413,18 +434,18 @@ def memory_stats():
     ['fresh', 'large_cached']
     """
     cdef large_stats_t large = large_stats()
-    cdef int64_t mapped = 0, idle = 0, in_use
+    cdef int64_t mapped = 0, idle = 0, small_in_use
     cdef cache_t *cache
     slab_bytes(&mapped, &idle)
     threads_lock()
-    in_use = ended_in_use
+    small_in_use = ended_in_use
     cache = caches
     while cache != NULL:
-        in_use += cache.in_use
+        small_in_use += in_use(cache)
         cache = cache.next
     threads_unlock()
     return {
-        "small_in_use": in_use,
+        "small_in_use": small_in_use,
         "small_mapped": mapped,
         "large_in_use": large.in_use,
         "large_peak": large.peak,

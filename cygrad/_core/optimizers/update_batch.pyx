@@ -9,6 +9,7 @@ Every array is held while the step runs, so any number of threads may step, or r
 at the same time. They race on values then, as Hogwild training intends: an update may be lost, memory stays sound.
 """
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
@@ -21,10 +22,12 @@ from cygrad._core.dispatch.tangents cimport RECORDING
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
 from cygrad._core.graph.inplace cimport check_inplace
 from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.source_location cimport running_code
 from cygrad._core.graph.tensor cimport Tensor, describe, wrap
-from cygrad._core.graph.version_errors cimport remember_place
+from cygrad._core.graph.version_errors cimport remember_code
 from cygrad._core.memory.atomic cimport atomic_increment, lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
+from cygrad._core.memory.references cimport drop_reference
 from cygrad._core.primitives.cast cimport number_to_cell
 from cygrad._core.threads.parallel cimport parallel_for
 
@@ -94,8 +97,9 @@ cdef class Batch:
 
     cdef int run(self) except -1:
         """Do all updates."""
-        cdef int i, status
+        cdef int i, status, offset = 0
         cdef int64_t total = 0
+        cdef PyObject *code
         for i in range(self.n):
             total += self.updates[i].given[0].size
         if total < LARGE:
@@ -104,9 +108,11 @@ cdef class Batch:
             with nogil:
                 status = run_updates(self.updates, self.n, &self.rule)
         check(status)
+        code = running_code(&offset)             # for the message to those who need the old values
         for i in range(self.n):
             if self.updates[i].given[0].version != NULL:
-                remember_place(self.updates[i].given[0].version)     # for the message to those who need the old values
+                remember_code(self.updates[i].given[0].version, code, offset)
+        drop_reference(code)
         return 0
 
 

@@ -1,6 +1,5 @@
 """What the docstrings of many functions say alike is written once: parameters that mean the same in all of them."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -17,7 +16,6 @@ COMMON = {
     "layout, device, pin_memory": "optional\n    Only their defaults.",
     "requires_grad": "bool, default False\n    Record operations on the result.",
 }
-_ENTRY = re.compile(r"\n *([\w*, ]+) : ")
 # In the order of numpydoc.
 _SECTIONS = ("Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples")
 
@@ -55,13 +53,19 @@ def completed(doc, code, meanings, returns):
     names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount + 2]      # and perhaps *args and **options
     margin = doc[doc.rfind("\n") + 1:] if "\n" in doc else "    "                 # where its closing quotes stand
     start = f"\n{margin}"
-    cut = next((place for place in (doc.find(f"{start}{name}\n") for name in _SECTIONS) if place >= 0),
-               len(doc.rstrip()) + 1)
+    for name in _SECTIONS:
+        cut = doc.find(f"{start}{name}\n")
+        if cut >= 0:
+            break
+    else:
+        cut = len(doc.rstrip()) + 1
     head, tail = doc[:cut].rstrip(" "), doc[cut:]
     title = f"{start}Parameters{start}----------\n"
     described = set()
     if title in head:
-        described = {name.lstrip("*") for group in _ENTRY.findall(head) for name in group.split(", ")}
+        for entry in head.split(" : ")[:-1]:
+            described.update(name.lstrip("*") for name in entry[entry.rfind("
+") + 1:].lstrip(" ").split(", "))
     first = last = ""
     for name in names:
         if name in meanings and name not in described:

@@ -2,8 +2,8 @@
 Kernels run on dtypes that are stored and not computed in: float16, bfloat16, complex32, uint16, uint32 and uint64.
 
 No kernel has loops for these. It gets its arguments in the dtype that they are computed in, and what it makes is
-rounded once. Element-wise programs need none of this, as they cast tile by tile; nor do kernels that only move
-elements.
+rounded once. Element-wise programs need none of this, as they cast tile by tile; nor do reductions, which cast block by
+block, and kernels that only move elements.
 """
 
 from libc.stdint cimport int64_t
@@ -15,6 +15,7 @@ from cygrad._core.arrays.dtype cimport (
 from cygrad._core.arrays.promotion cimport DIMENSIONED, ZERO_DIM, common_dtype
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, DTYPE, NOTHING, clear, copy_value, set_array, set_arrays
 from cygrad._core.elementwise.copying cimport as_dtype, copy_into
+from cygrad._core.kernels.reduction.reduce_kernels cimport casts_itself
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, message
 from cygrad._core.table.operator cimport DTYPE_, MAX_ARGUMENTS, MIXED, MOVES, VIEW
 
@@ -86,15 +87,20 @@ cdef inline int _target(int dtype, bint apart) noexcept nogil:
     return FLOAT64 if apart and dtype == FLOAT32 else INT64 if dtype == UINT64 else computed_in(dtype)
 
 
-cdef int _computed(const value_t *values, int n, bint apart, value_t *made) noexcept nogil:
-    """`apart`: what is float32 already becomes float64, so that the kernel sees that it is another dtype."""
+cdef int _computed(const value_t *values, int n, bint apart, bint short_stay, value_t *made) noexcept nogil:
+    """
+    `apart`: what is float32 already becomes float64, so that the kernel sees that it is another dtype. `short_stay`:
+    the kernel casts short floats itself.
+    """
     cdef array_t *array
     cdef int i, k, status = OK
     for i in range(n):
         made[i].kind = NOTHING
     for i in range(n):
         if values[i].kind == ARRAY:
-            array = _cast(values[i].of.array, _target(values[i].of.array.dtype, apart))
+            array = values[i].of.array
+            array = (retain(array) if short_stay and is_short(array.dtype)
+                     else _cast(array, _target(array.dtype, apart)))
             if array == NULL:
                 status = MEMORY_ERROR
             else:
@@ -123,7 +129,7 @@ cdef int become_computed(value_t *values, int n) noexcept nogil:
     cdef value_t made
     cdef int i, status
     for i in range(n):
-        status = _computed(&values[i], 1, False, &made)
+        status = _computed(&values[i], 1, False, False, &made)
         if status != OK:
             return status
         clear(&values[i])
@@ -222,7 +228,7 @@ cdef int run_computed(const operator_t *op, kernel_t kernel, const value_t *argu
     if op.flags & (MOVES | VIEW):
         return kernel(arguments, results)
     meeting = _meeting(op, arguments)
-    status = _computed(arguments, op.n_arguments, meeting.mixed, made)
+    status = _computed(arguments, op.n_arguments, meeting.mixed, casts_itself(kernel), made)
     if status != OK:
         return status
     status = _check_range(op, arguments, made) or kernel(made, results)
@@ -259,7 +265,7 @@ cdef int run_computed_into(const operator_t *op, kernel_t kernel, const value_t 
     cdef int i, status
     if op.flags & MOVES:
         return kernel(arguments, results)
-    status = _computed(arguments, op.n_arguments, False, made)
+    status = _computed(arguments, op.n_arguments, False, False, made)
     if status != OK:
         return status
     status = _check_range(op, arguments, made) or kernel(made, results)

@@ -7,7 +7,8 @@ from cygrad._core.arrays.value cimport INTEGER, NOTHING, register_kernel, set_ar
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport new_array
 from cygrad._core.kernels.reduction.reduce_engine cimport ARGMAX, ARGMIN, MAXIMUM, MINIMUM, reduce_array
-from cygrad._core.kernels.reduction.reduce_kernels cimport read_reduction, reduced_result, reduction_t
+from cygrad._core.kernels.reduction.reduce_kernels cimport (
+    read_reduction, reduced_result, reduction_t, register_reduction)
 from cygrad._core.kernels.shape.shape cimport reshaped
 from cygrad._core.memory.errors cimport (
     INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, TYPE_ERROR, message,
@@ -47,7 +48,7 @@ cdef int _extremum(const char *name, int operation, const value_t *arguments,
         status = _check_extremum(name, &reduction, NOT_IMPLEMENTED, RUNTIME_ERROR)
     if status != OK:
         return status
-    return reduced_result(name, operation, 0, reduction.self.dtype, reduction.self.dtype, &reduction, results)
+    return reduced_result(name, operation, 0, reduction.dtype, reduction.dtype, &reduction, results)
 
 
 cdef int amax_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -146,8 +147,8 @@ cdef int argmin_kernel(const value_t *arguments, value_t *results) noexcept nogi
     return _position(b"argmin", ARGMIN, arguments, results)
 
 
-register_kernel("amax", amax_kernel)
-register_kernel("amin", amin_kernel)
+register_reduction("amax", amax_kernel)
+register_reduction("amin", amin_kernel)
 register_kernel("max_dim", max_dim_kernel)
 register_kernel("min_dim", min_dim_kernel)
 register_kernel("argmax", argmax_kernel)

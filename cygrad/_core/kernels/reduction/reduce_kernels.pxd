@@ -2,11 +2,12 @@
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.value cimport value_t
+from cygrad._core.arrays.value cimport kernel_t, value_t
 
 # Which dimensions a kernel's `dims` argument names (NOTHING or empty: all), and the shape of the result.
 ctypedef struct reduction_t:
-    array_t *self
+    array_t *self            # of any dtype
+    int dtype                # that it is computed in
     bint reduced[64]
     int all                  # no dimension was named
     int ndim                 # of the result
@@ -19,6 +20,9 @@ cdef int read_reduction(const char *operation, const value_t *self, const value_
 # The reduction of self, first cast to `dtype`, as a new array of `result_dtype` (that of the loops' results).
 cdef int reduced_result(const char *name, int operation, double parameter, int dtype, int result_dtype,
                         reduction_t *reduction, value_t *result) noexcept nogil
+# A kernel that takes short floats (see `is_short`) as they are, and casts them a block at a time.
+cdef int register_reduction(str name, kernel_t kernel) except -1
+cdef bint casts_itself(kernel_t kernel) noexcept nogil
 # The dimensions that summing to `shape` sums; 0 if there are none, -1 if it does not broadcast to the shape of self.
 cdef int dimensions_summed(const array_t *self, int ndim, const int64_t *shape, bint *reduced) noexcept nogil
 # The array summed to `shape`, which broadcasts to the array's shape (retained if nothing is to be summed).

@@ -5,18 +5,22 @@ from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, retain, shape_text
 from cygrad._core.arrays.dtype cimport (
-    BOOL, INT64, UINT8, default_float, dtype_name, is_complex, is_differentiable, real_of,
+    BOOL, INT64, UINT8, computed_in, default_float, dtype_name, is_complex, is_differentiable, is_short, itemsize,
+    real_of,
 )
-from cygrad._core.arrays.value cimport NOTHING, as_real, is_number, is_true, register_kernel, set_array, value_t
+from cygrad._core.arrays.value cimport (
+    NOTHING, as_real, is_number, is_true, kernel_t, register_kernel, set_array, value_t)
 from cygrad._core.elementwise.copying cimport as_dtype
 from cygrad._core.kernels.arguments cimport array_argument, integers_argument, new_array, wrap_dims
 from cygrad._core.kernels.reduction.reduce_engine cimport (
     ALL, ANY, DEVIATION, LOGSUMEXP, MEAN, NORM_0, NORM_1, NORM_2, NORM_MAX, NORM_MIN, NORM_P, PROD, SUM,
-    VARIANCE, reduce_array,
+    VARIANCE, can_reduce_computed, reduce_array, reduce_computed, source_t,
 )
 from cygrad._core.memory.errors cimport (
     MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, TYPE_ERROR, message, sizes_text,
 )
+from cygrad._core.primitives.cast cimport cast_loops
+from cygrad._core.primitives.primitive_table cimport loop_t
 
 
 cdef int read_reduction(const char *operation, const value_t *self, const value_t *dims,
@@ -32,6 +36,7 @@ cdef int read_reduction(const char *operation, const value_t *self, const value_
         status = wrap_dims(operation, count, given, array.ndim, wrapped)
     if status != OK:
         return status
+    reduction.dtype = computed_in(array.dtype) if is_short(array.dtype) else array.dtype
     reduction.all = count == 0
     for i in range(array.ndim):
         reduction.reduced[i] = reduction.all
@@ -49,21 +54,56 @@ cdef int read_reduction(const char *operation, const value_t *self, const value_
     return OK
 
 
+cdef struct cast_t:
+    const char *data
+    loop_t loop
+    int64_t[2] steps
+
+
+cdef void _cast_block(void *context, int64_t start, int64_t n, char *to) noexcept nogil:
+    """Elements of an array in the dtype that the reduction computes in."""
+    cdef cast_t *cast = <cast_t *>context
+    cdef char *pointers[2]
+    pointers[0] = <char *>cast.data + start * cast.steps[0]
+    pointers[1] = to
+    cast.loop(pointers, &n, cast.steps, NULL)
+
+
+cdef int _reduce_as(int operation, double parameter, int dtype, reduction_t *reduction, array_t *out) noexcept nogil:
+    """The array is cast while it is reduced, if that can be: no copy of it is ever in memory."""
+    cdef array_t *self = reduction.self
+    cdef array_t *source
+    cdef array_t like
+    cdef cast_t cast
+    cdef source_t blocks
+    cdef int status
+    if self.dtype == dtype:
+        return reduce_array(operation, parameter, self, reduction.reduced, out, NULL)
+    if self.contiguous and can_reduce_computed(operation, dtype):
+        cast.data, cast.loop = self.data, cast_loops[self.dtype][dtype]
+        cast.steps[0], cast.steps[1] = itemsize(self.dtype), itemsize(dtype)
+        blocks.produce, blocks.context = _cast_block, &cast
+        like = self[0]
+        like.dtype = dtype
+        return reduce_computed(operation, parameter, &like, reduction.reduced, out, &blocks)
+    source = as_dtype(self, dtype)
+    if source == NULL:
+        return MEMORY_ERROR
+    status = reduce_array(operation, parameter, source, reduction.reduced, out, NULL)
+    release(source)
+    return status
+
+
 cdef int reduced_result(const char *name, int operation, double parameter, int dtype, int result_dtype,
                         reduction_t *reduction, value_t *result) noexcept nogil:
     cdef array_t *out
-    cdef array_t *source = as_dtype(reduction.self, dtype)
-    cdef int status
-    if source == NULL:
-        return MEMORY_ERROR
-    status = new_array(name, result_dtype, reduction.ndim, reduction.shape, &out)
+    cdef int status = new_array(name, result_dtype, reduction.ndim, reduction.shape, &out)
     if status == OK:
-        status = reduce_array(operation, parameter, source, reduction.reduced, out, NULL)
+        status = _reduce_as(operation, parameter, dtype, reduction, out)
         if status == OK:
             set_array(result, out)
         else:
             release(out)
-    release(source)
     return status
 
 
@@ -77,7 +117,7 @@ cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments,
                                                     &reduction)
     if status != OK:
         return status
-    dtype = reduction.self.dtype
+    dtype = reduction.dtype
     wanted = dtype if is_differentiable(dtype) else INT64
     if arguments[3].kind != NOTHING:
         wanted = <int>arguments[3].of.integer
@@ -119,7 +159,7 @@ cdef int mean_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     cdef int dtype, status = read_reduction(b"mean", &arguments[0], &arguments[1], &arguments[2], &reduction)
     if status != OK:
         return status
-    dtype = <int>arguments[3].of.integer if arguments[3].kind != NOTHING else reduction.self.dtype
+    dtype = <int>arguments[3].of.integer if arguments[3].kind != NOTHING else reduction.dtype
     if not is_differentiable(dtype):
         snprintf(message(), MESSAGE, b"mean: needs a floating or complex dtype (got %s). Convert self or "
                  b"pass "
@@ -140,12 +180,12 @@ cdef int _spread(const char *name, int operation, const value_t *arguments, valu
             snprintf(message(), MESSAGE, b"%s: correction must be a number.", name)
             return TYPE_ERROR
         correction = as_real(&arguments[2])
-    if not is_differentiable(reduction.self.dtype):
+    if not is_differentiable(reduction.dtype):
         snprintf(message(), MESSAGE, b"%s: only supports floating point and complex dtypes (got %s). "
                  b"Convert self "
-                 b"first.", name, dtype_name(reduction.self.dtype))
+                 b"first.", name, dtype_name(reduction.dtype))
         return RUNTIME_ERROR
-    return reduced_result(name, operation, correction, reduction.self.dtype, real_of(reduction.self.dtype),
+    return reduced_result(name, operation, correction, reduction.dtype, real_of(reduction.dtype),
                           &reduction, results)
 
 
@@ -171,7 +211,7 @@ cdef int _truth(const char *name, int operation, const value_t *arguments, value
         for i in range(reduction.ndim):
             reduction.reduced[i] = False
             reduction.shape[i] = reduction.self.shape[i]
-    dtype = reduction.self.dtype
+    dtype = reduction.dtype
     return reduced_result(name, operation, 0, dtype, UINT8 if dtype == UINT8 else BOOL, &reduction, results)
 
 
@@ -212,7 +252,7 @@ cdef int norm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     cdef int operation = NORM_P
     cdef int dtype, status = read_reduction(b"norm", &arguments[0], &arguments[2], &arguments[3], &reduction)
     if status == OK:
-        status = _norm_dtype(&arguments[4], reduction.self.dtype, &dtype)
+        status = _norm_dtype(&arguments[4], reduction.dtype, &dtype)
     if status != OK:
         return status
     if reduction.count == 0 and (p < 0 or p == INFINITY):
@@ -241,7 +281,7 @@ cdef int logsumexp_kernel(const value_t *arguments, value_t *results) noexcept n
                                             &reduction)
     if status != OK:
         return status
-    dtype = reduction.self.dtype
+    dtype = reduction.dtype
     if is_complex(dtype):
         snprintf(message(), MESSAGE, b"logsumexp: complex numbers are not supported (got %s). Use "
                  b"x.exp().sum(dim).log().", dtype_name(dtype))
@@ -309,13 +349,32 @@ cdef int sum_to_kernel(const value_t *arguments, value_t *results) noexcept nogi
     return status
 
 
-register_kernel("sum", sum_kernel)
-register_kernel("prod", prod_kernel)
-register_kernel("mean", mean_kernel)
-register_kernel("var", var_kernel)
-register_kernel("std", std_kernel)
-register_kernel("all", all_kernel)
-register_kernel("any", any_kernel)
-register_kernel("norm", norm_kernel)
-register_kernel("logsumexp", logsumexp_kernel)
+cdef kernel_t[16] _casting
+cdef int _n_casting = 0
+
+
+cdef int register_reduction(str name, kernel_t kernel) except -1:
+    global _n_casting
+    _casting[_n_casting] = kernel
+    _n_casting += 1
+    return register_kernel(name, kernel)
+
+
+cdef bint casts_itself(kernel_t kernel) noexcept nogil:
+    cdef int i
+    for i in range(_n_casting):
+        if _casting[i] == kernel:
+            return True
+    return False
+
+
+register_reduction("sum", sum_kernel)
+register_reduction("prod", prod_kernel)
+register_reduction("mean", mean_kernel)
+register_reduction("var", var_kernel)
+register_reduction("std", std_kernel)
+register_reduction("all", all_kernel)
+register_reduction("any", any_kernel)
+register_reduction("norm", norm_kernel)
+register_reduction("logsumexp", logsumexp_kernel)
 register_kernel("sum_to", sum_to_kernel)

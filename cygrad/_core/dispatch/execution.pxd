@@ -1,0 +1,37 @@
+"""What an operation does once its arguments are boxed."""
+
+from libc.stdint cimport int64_t, uint32_t
+from cygrad._core.arrays.value cimport kernel_t, value_t
+from cygrad._core.elementwise.elementwise cimport program_t
+from cygrad._core.graph.boxing cimport frame_t
+from cygrad._core.graph.native cimport NativeNode
+from cygrad._core.graph.tensor cimport Tensor, grad_fn_of, requires_grad
+from cygrad._core.graph.view_requirement cimport takes_part
+from cygrad._core.table.operator cimport Operator, operator_t
+
+cdef enum:
+    LARGE = 16384               # elements from which any kernel runs without the GIL
+
+cdef inline bint wants_gradient(Tensor tensor) except -1:
+    if tensor.base is not None:        # it may have another history now, by an in-place change of its base
+        grad_fn_of(tensor)
+        return takes_part(tensor)
+    return requires_grad(tensor)
+
+# Bit i: argument i has a derivative formula and requires grad.
+cdef uint32_t needed_by(const operator_t *op, frame_t *frame) except? 0xffffffff
+# A node with its edges and what it saves of the arguments; `keep_results` saves results, `keep` one value.
+cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n_outputs)
+cdef int keep_results(NativeNode node, value_t *results) except -1
+cdef int keep(NativeNode node, int position, const value_t *value, bint meta) except -1
+
+# The program of an element-wise operator; running it, or a kernel, without recording.
+cdef program_t *program_of(Operator operator) except NULL
+cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) except -1
+cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1
+# Tensors for results, which are taken over.
+cdef object wrap_results(Operator operator, frame_t *frame, value_t *results, NativeNode node)
+# All of it; unboxes the frame. `given`: None, or results that were computed before (cygrad._core.graph.profiling).
+cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given)
+# The same for a tensor, whose class has been asked, and integers.
+cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers)
