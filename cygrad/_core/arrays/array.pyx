@@ -14,14 +14,14 @@ from cygrad._core.memory.storage cimport (
     allocate, deallocate, storage_new, storage_release, storage_t, version_release)
 
 
-cdef inline int64_t block_bytes(int ndim) noexcept nogil:
+cdef inline int64_t _block_bytes(int ndim) noexcept nogil:
     """The struct with its shape and strides."""
     return sizeof(array_t) + 2 * ndim * sizeof(int64_t)
 
 
-cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil:
+cdef inline array_t *_new_array(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil:
     """An array without storage, row-major if there are no strides; NULL and a message on failure."""
-    cdef array_t *array = <array_t *>allocate(block_bytes(ndim))
+    cdef array_t *array = <array_t *>allocate(_block_bytes(ndim))
     cdef int64_t size = 1
     cdef bint fits
     if array == NULL:
@@ -37,11 +37,11 @@ cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape, const 
     array.tensor = NULL
     array.shape = <int64_t *>(array + 1)
     array.strides = array.shape + ndim
-    fits = set_contiguous(array, shape, &size) if strides == NULL else set_strided(array, shape, strides, &size)
+    fits = _set_contiguous(array, shape, &size) if strides == NULL else _set_strided(array, shape, strides, &size)
     if not fits or size > MOST_ELEMENTS:
         size = elements_of_huge(ndim, shape)
         if size < 0:
-            deallocate(array, block_bytes(ndim))
+            deallocate(array, _block_bytes(ndim))
             return NULL
     array.size = size
     if size == 0:
@@ -49,12 +49,12 @@ cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape, const 
     return array
 
 
-cdef inline int64_t times(int64_t step, int64_t size) noexcept nogil:
+cdef inline int64_t _times(int64_t step, int64_t size) noexcept nogil:
     """The next step of strides, which wraps around where an array without elements has other huge sizes."""
     return <int64_t>(<uint64_t>step * <uint64_t>size)
 
 
-cdef inline bint set_contiguous(array_t *array, const int64_t *shape, int64_t *size) noexcept nogil:
+cdef inline bint _set_contiguous(array_t *array, const int64_t *shape, int64_t *size) noexcept nogil:
     """Shape, row-major strides, and the size if it fits. A size of 0 counts as 1 in the strides, as everywhere."""
     cdef int64_t step = 1
     cdef bint too_large = False
@@ -64,12 +64,12 @@ cdef inline bint set_contiguous(array_t *array, const int64_t *shape, int64_t *s
         array.strides[i] = step
         too_large |= product_overflows(size[0], shape[i], size)
         if shape[i] > 1:
-            step = times(step, shape[i])
+            step = _times(step, shape[i])
     array.contiguous = True
     return not too_large
 
 
-cdef inline bint set_strided(
+cdef inline bint _set_strided(
         array_t *array, const int64_t *shape, const int64_t *strides, int64_t *size) noexcept nogil:
     """Shape, strides, whether that is row-major without gaps, and the size if it fits."""
     cdef int64_t expected = 1
@@ -83,19 +83,19 @@ cdef inline bint set_strided(
         if shape[i] != 1:
             if strides[i] != expected:
                 contiguous = False
-            expected = times(expected, shape[i])
+            expected = _times(expected, shape[i])
     array.contiguous = contiguous
     return not too_large
 
 
 cdef array_t *array_empty(int dtype, int ndim, const int64_t *shape) noexcept nogil:
     """A new contiguous array, uninitialized."""
-    cdef array_t *array = new_array(dtype, ndim, shape, NULL)
+    cdef array_t *array = _new_array(dtype, ndim, shape, NULL)
     if array == NULL:
         return NULL
     array.storage = storage_new(array.size * itemsize(dtype))
     if array.storage == NULL:
-        deallocate(array, block_bytes(ndim))
+        deallocate(array, _block_bytes(ndim))
         return NULL
     array.data = array.storage.data
     array.version = &array.storage.version
@@ -110,7 +110,7 @@ cdef array_t *array_empty_like(const array_t *like, int dtype) noexcept nogil:
 cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil:
     """An array that shares storage and version with `base`."""
-    cdef array_t *array = new_array(dtype, ndim, shape, strides)
+    cdef array_t *array = _new_array(dtype, ndim, shape, strides)
     if array == NULL:
         return NULL
     array.storage = base.storage
@@ -126,7 +126,7 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
 
 cdef array_t *array_meta(const array_t *base) noexcept nogil:
     """Shape, strides and dtype of an array without its memory; `data` is the offset in bytes from NULL."""
-    cdef array_t *array = new_array(base.dtype, base.ndim, base.shape, base.strides)
+    cdef array_t *array = _new_array(base.dtype, base.ndim, base.shape, base.strides)
     if array == NULL:
         return NULL
     array.data = <char *>(base.data - (base.storage.data if base.storage != NULL else NULL))
@@ -136,7 +136,7 @@ cdef array_t *array_meta(const array_t *base) noexcept nogil:
 cdef array_t *array_over(storage_t *storage, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil:
     """An array over a storage that the caller hands over; on failure the caller still has it."""
-    cdef array_t *array = new_array(dtype, ndim, shape, strides)
+    cdef array_t *array = _new_array(dtype, ndim, shape, strides)
     if array == NULL:
         return NULL
     array.storage = storage
@@ -150,7 +150,7 @@ cdef void array_free(array_t *array) noexcept nogil:
     if array.external:
         version_release(array.version)
     storage_release(array.storage)
-    deallocate(array, block_bytes(array.ndim))
+    deallocate(array, _block_bytes(array.ndim))
 
 
 cdef void release(array_t *array) noexcept nogil:
@@ -196,7 +196,7 @@ cdef bint overlaps_itself(const array_t *array) noexcept nogil:
     return False
 
 
-cdef void byte_range(const array_t *array, char **begin, char **end) noexcept nogil:
+cdef void _byte_range(const array_t *array, char **begin, char **end) noexcept nogil:
     """The first byte of the array and the one behind its last."""
     cdef int64_t low = 0, high = 0, reach
     cdef int i
@@ -218,6 +218,6 @@ cdef bint share_memory(const array_t *a, const array_t *b) noexcept nogil:
     cdef char *b_end
     if a.storage == NULL or b.storage == NULL or a.size == 0 or b.size == 0:
         return False
-    byte_range(a, &a_begin, &a_end)
-    byte_range(b, &b_begin, &b_end)
+    _byte_range(a, &a_begin, &a_end)
+    _byte_range(b, &b_begin, &b_end)
     return a_begin < b_end and b_begin < a_end
