@@ -13,6 +13,7 @@ from pathlib import Path
 from textwrap import indent
 
 from build_tools.files import write_if_changed
+from build_tools.operator_docs import completed
 
 TENSORS = (0, 2)        # kinds of arguments that are one tensor: Tensor and Tensor|number
 TABLE = Path(__file__).resolve().parent.parent / "cygrad" / "_core" / "table"
@@ -170,7 +171,8 @@ def row_text(row: dict) -> str:
     described = "".join(f"    {key!r}: {literal(row[key])},\n" for key in keys)
     text = [f"cdef Operator _{row['name']} = register_operator({{\n{described}}})\n"]
     out = ", out" if row["out"] else ", None"
-    text.append(function_text(name, row, row["row"].get("doc", default_doc(row)), row["out"], out, "call"))
+    text.append(function_text(name, row, completed(row, table_module("signature").KINDS), row["out"], out,
+                              "call"))
     if row["inplace"]:
         text.append(function_text(f"{name}_", row, f"In-place version of `{name}`.", False, "", "call_inplace"))
     return "\n".join(text)
@@ -272,10 +274,6 @@ def parameters(row: dict, with_out: bool, names: list[str]) -> str:
             parts.append("*")
         parts.append("out=None")
     return ", ".join(parts)
-
-
-def default_doc(row: dict) -> str:
-    return f"Operator `{row['call']}`."
 
 
 def docstring(doc: str) -> str:

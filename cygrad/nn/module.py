@@ -411,8 +411,8 @@ class Module(Stateful, Attributes):
 
     def _register_backward(self, hook, full, prepend):
         if self._is_full_backward_hook is (not full):
-            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
-                               "Please use only one of them.")
+            raise RuntimeError("a module has backward hooks of the old kind or full ones (got both). "
+                               "Use full ones.")
         return register(self._ensure_hooks().backward_after, (hook, full), prepend)
 
     @property

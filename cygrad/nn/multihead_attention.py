@@ -55,10 +55,10 @@ class MultiheadAttention(Module):
                  vdim=None, batch_first=False, device=None, dtype=None):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError(f"MultiheadAttention: embed_dim and num_heads must be greater than 0, got "
-                             f"embed_dim={embed_dim} and num_heads={num_heads} instead")
+            raise ValueError(f"MultiheadAttention: embed_dim and num_heads must be positive (got "
+                             f"{embed_dim} and {num_heads}).")
         if embed_dim % num_heads:
-            raise AssertionError(f"MultiheadAttention: embed_dim must be divisible by num_heads (got {embed_dim} and "
+            raise AssertionError(f"MultiheadAttention: num_heads must divide embed_dim (got {embed_dim} and "
                                  f"{num_heads})")
         self.embed_dim = embed_dim
         self.kdim = embed_dim if kdim is None else kdim

@@ -125,7 +125,7 @@ class _Uninitialized:
     @property
     def shape(self):
         """An error: there is none yet."""
-        raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. Call the module once to "
+        raise RuntimeError("a lazy parameter or buffer has no shape yet. Call the module once to "
                            "initialize it, or load a state_dict that has it.")
 
     def __repr__(self):

@@ -80,8 +80,8 @@ class ParameterList(Module):
     def extend(self, values):
         """Add all values of an iterable at the end; -> self."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError("ParameterList.extend should be called with an iterable, but got "
-                            f"{type(values).__name__}")
+            raise TypeError("ParameterList.extend: expected an iterable (got "
+                            f"{type(values).__name__}).")
         for value in list(values):
             self.append(value)
         return self
@@ -124,7 +124,7 @@ class ParameterDict(Module):
     @staticmethod
     def _attribute(name):
         if not isinstance(name, str):
-            raise TypeError("ParameterDict: Index given to ParameterDict cannot be used as a key as it is not a string "
+            raise TypeError("ParameterDict: keys are strings "
                             f"(got {type(name).__name__}).")
         return name
 
@@ -214,8 +214,8 @@ class ParameterDict(Module):
     def update(self, parameters):
         """Add all values of a mapping, a plain one sorted by name, or of pairs (name, value); -> self."""
         if not isinstance(parameters, Iterable):
-            raise TypeError("ParametersDict.update should be called with an iterable of key/value pairs, but got "
-                            f"{type(parameters).__name__}")
+            raise TypeError("ParameterDict.update: expected a mapping or pairs of names and values (got "
+                            f"{type(parameters).__name__}).")
         if isinstance(parameters, (OrderedDict, ParameterDict)):
             pairs = parameters.items()
         else:

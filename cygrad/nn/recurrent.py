@@ -35,7 +35,7 @@ def check_integer(operation, **arguments):
 
 def _check_no_projection(proj_size):
     if proj_size:
-        raise ValueError(f"proj_size argument is only supported for LSTM, not RNN or GRU (got {proj_size}).")
+        raise ValueError(f"proj_size is an option of LSTM alone (got {proj_size}).")
 
 
 class RNNBase(Module):
@@ -74,18 +74,18 @@ class RNNBase(Module):
         if mode not in GATES:
             raise ValueError(f"Unrecognized RNN mode: {mode}")
         if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
-            raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element "
-                             f"being zeroed (got {dropout!r})")
+            raise ValueError("dropout must be a number from 0 to 1 "
+                             f"(got {dropout!r}).")
         if dropout > 0 and num_layers == 1:
-            warn_user("dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                      f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}")
+            warn_user("dropout acts between layers, of which there is only one "
+                      f"(got dropout={dropout} and num_layers={num_layers}).")
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if size <= 0:
                 raise ValueError(f"{name} must be greater than zero")
         if proj_size < 0:
-            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+            raise ValueError("proj_size must not be negative; 0 means no projection.")
         if proj_size >= hidden_size:
-            raise ValueError("proj_size has to be smaller than hidden_size")
+            raise ValueError("proj_size must be less than hidden_size.")
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -144,8 +144,8 @@ class RNNBase(Module):
         elif input.ndim not in (2, 3):
             raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.ndim}D instead")
         if input.shape[-1] != self.input_size:
-            raise RuntimeError(f"{name}: input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
-                               f"{input.shape[-1]}")
+            raise RuntimeError(f"{name}: the input must have input_size features (expected {self.input_size}, got "
+                               f"{input.shape[-1]}).")
         if input.dtype != self.weight_ih_l0.dtype:
             raise ValueError(f"{name}: RNN input dtype ({input.dtype}) does not match weight dtype "
                              f"({self.weight_ih_l0.dtype}). Convert input: input.to({self.weight_ih_l0.dtype}), or "
@@ -200,7 +200,7 @@ class RNNBase(Module):
             elif self.batch_first:
                 input = input.transpose(0, 1)
             if input.shape[0] == 0:
-                raise RuntimeError(f"{type(self).__name__}: Expected sequence length to be larger than 0 in RNN")
+                raise RuntimeError(f"{type(self).__name__}: the sequence has no steps.")
         batch = sizes[0] if packed is not None else input.shape[1]
         initial = [part.unbind(0) for part in self._initial(hx, batch, unbatched, order, input)]
         suffixes, final = ("", "_reverse")[:1 + bool(self.bidirectional)], []

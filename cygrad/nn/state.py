@@ -105,8 +105,8 @@ def _load_tree(root, state_dict, versions, assign, missing, unexpected, errors):
         if loaded:
             for hook in list(hooks.loaded.values()):
                 if hook(module, IncompatibleKeys(missing, unexpected)) is not None:
-                    raise RuntimeError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
-                                       "to return new values. Change the lists in place.")
+                    raise RuntimeError("load_state_dict: a hook after it returns None (got something else). "
+                                       "Change the lists in place.")
             continue
         metadata = {**versions.get(prefix[:-1], {}), **({"assign_to_params_buffers": True} if assign else {})}
         for hook in list(hooks.before_load.values()) if hooks is not None else ():

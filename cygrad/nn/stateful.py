@@ -96,13 +96,13 @@ class Stateful:
 
     def get_extra_state(self):
         """What else `state_dict` is to keep of this module; goes together with `set_extra_state`."""
-        raise RuntimeError("get_extra_state: reached a code path in Module.get_extra_state() that should never be "
-                           f"called ({type(self).__name__} does not define it).")
+        raise RuntimeError("get_extra_state: the state has more than parameters and buffers, but "
+                           f"{type(self).__name__} does not define this method.")
 
     def set_extra_state(self, state):
         """Take back what `get_extra_state` returned."""
-        raise RuntimeError("set_extra_state: reached a code path in Module.set_extra_state() that should never be "
-                           f"called ({type(self).__name__} does not define it).")
+        raise RuntimeError("set_extra_state: the state has more than parameters and buffers, but "
+                           f"{type(self).__name__} does not define this method.")
 
     # ---- hooks
 

@@ -350,10 +350,10 @@ class Transformer(Module):
         """
         batch = 0 if self.batch_first else 1
         if src.ndim == 3 and src.shape[batch] != tgt.shape[batch]:
-            raise RuntimeError("Transformer: the batch number of src and tgt must be equal (got "
+            raise RuntimeError("Transformer: src and tgt must have as many entries in the batch (got "
                                f"{src.shape[batch]} and {tgt.shape[batch]})")
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
-            raise RuntimeError("Transformer: the feature number of src and tgt must be equal to d_model (got "
+            raise RuntimeError("Transformer: src and tgt must have d_model features (got "
                                f"{src.shape[-1]} and {tgt.shape[-1]}, expected {self.d_model})")
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,

@@ -236,8 +236,8 @@ X = cygrad.ones(4, 2, 6)
 
 
 @pytest.mark.parametrize(("error", "match", "run"), [
-    (AssertionError, "divisible by num_heads", lambda: nn.MultiheadAttention(6, 4)),
-    (ValueError, "greater than 0", lambda: nn.MultiheadAttention(0, 4)),
+    (AssertionError, "num_heads must divide", lambda: nn.MultiheadAttention(6, 4)),
+    (ValueError, "must be positive", lambda: nn.MultiheadAttention(0, 4)),
     (AssertionError, "two dimensions, or three", lambda: nn.MultiheadAttention(6, 2)(X[0, 0], X, X)),
     (AssertionError, "as many dimensions", lambda: nn.MultiheadAttention(6, 2)(X, X[0], X[0])),
     (AssertionError, "must have one shape", lambda: nn.MultiheadAttention(6, 2)(X, X, X[:2])),

@@ -113,9 +113,9 @@ def test_dropout_in_training_only():
 
 def test_errors():
     model = nn.Transformer(4, 2, 1, 1, 8)
-    with pytest.raises(RuntimeError, match="batch number of src and tgt"):
+    with pytest.raises(RuntimeError, match="as many entries in the batch"):
         model(cygrad.ones(3, 2, 4), cygrad.ones(3, 1, 4))
-    with pytest.raises(RuntimeError, match="equal to d_model"):
+    with pytest.raises(RuntimeError, match="d_model features"):
         model(cygrad.ones(3, 2, 5), cygrad.ones(3, 2, 5))
     with pytest.raises(RuntimeError, match="relu/gelu, not sine"):
         nn.TransformerEncoderLayer(4, 2, activation="sine")

@@ -14,7 +14,7 @@ from cygrad._core.memory.storage cimport (
     allocate, deallocate, storage_new, storage_release, storage_t, version_release)
 
 
-cdef inline int64_t block_bytes(int ndim) noexcept nogil:
+cdef inline int64_t _block_bytes(int ndim) noexcept nogil:
     """The struct with its shape and strides."""
     return sizeof(array_t) + 2 * ndim * sizeof(int64_t)
 
@@ -49,7 +49,7 @@ cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape, const 
     if not fits or size > MOST_ELEMENTS:
         size = elements_of_huge(ndim, shape)
         if size < 0:
-            deallocate(array, block_bytes(ndim))
+            deallocate(array, _block_bytes(ndim))
             return NULL
     array.size = size
     if size == 0:
@@ -57,12 +57,12 @@ cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape, const 
     return array
 
 
-cdef inline int64_t times(int64_t step, int64_t size) noexcept nogil:
+cdef inline int64_t _times(int64_t step, int64_t size) noexcept nogil:
     """The next step of strides, which wraps around where an array without elements has other huge sizes."""
     return <int64_t>(<uint64_t>step * <uint64_t>size)
 
 
-cdef inline bint set_contiguous(array_t *array, const int64_t *shape, int64_t *size) noexcept nogil:
+cdef inline bint _set_contiguous(array_t *array, const int64_t *shape, int64_t *size) noexcept nogil:
     """Shape, row-major strides, and the size if it fits. A size of 0 counts as 1 in the strides, as everywhere."""
     cdef int64_t step = 1
     cdef bint too_large = False
@@ -72,12 +72,12 @@ cdef inline bint set_contiguous(array_t *array, const int64_t *shape, int64_t *s
         array.strides[i] = step
         too_large |= product_overflows(size[0], shape[i], size)
         if shape[i] > 1:
-            step = times(step, shape[i])
+            step = _times(step, shape[i])
     array.contiguous = True
     return not too_large
 
 
-cdef inline bint set_strided(
+cdef inline bint _set_strided(
         array_t *array, const int64_t *shape, const int64_t *strides, int64_t *size) noexcept nogil:
     """Shape, strides, whether that is row-major without gaps, and the size if it fits."""
     cdef int64_t expected = 1
@@ -91,7 +91,7 @@ cdef inline bint set_strided(
         if shape[i] != 1:
             if strides[i] != expected:
                 contiguous = False
-            expected = times(expected, shape[i])
+            expected = _times(expected, shape[i])
     array.contiguous = contiguous
     return not too_large
 
@@ -140,7 +140,7 @@ cdef array_t *array_empty_like(const array_t *like, int dtype) noexcept nogil:
 cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil:
     """An array that shares storage and version with `base`."""
-    cdef array_t *array = new_array(dtype, ndim, shape, strides)
+    cdef array_t *array = _new_array(dtype, ndim, shape, strides)
     if array == NULL:
         return NULL
     array.storage = base.storage
@@ -166,7 +166,7 @@ cdef array_t *array_meta(const array_t *base) noexcept nogil:
 cdef array_t *array_over(storage_t *storage, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil:
     """An array over a storage that the caller hands over; on failure the caller still has it."""
-    cdef array_t *array = new_array(dtype, ndim, shape, strides)
+    cdef array_t *array = _new_array(dtype, ndim, shape, strides)
     if array == NULL:
         return NULL
     array.storage = storage
@@ -180,7 +180,7 @@ cdef void array_free(array_t *array) noexcept nogil:
     if array.external:
         version_release(array.version)
     storage_release(array.storage)
-    deallocate(array, block_bytes(array.ndim))
+    deallocate(array, _block_bytes(array.ndim))
 
 
 cdef void release(array_t *array) noexcept nogil:
@@ -226,7 +226,7 @@ cdef bint overlaps_itself(const array_t *array) noexcept nogil:
     return False
 
 
-cdef void byte_range(const array_t *array, char **begin, char **end) noexcept nogil:
+cdef void _byte_range(const array_t *array, char **begin, char **end) noexcept nogil:
     """The first byte of the array and the one behind its last."""
     cdef int64_t low = 0, high = 0, reach
     cdef int i
@@ -248,6 +248,6 @@ cdef bint share_memory(const array_t *a, const array_t *b) noexcept nogil:
     cdef char *b_end
     if a.storage == NULL or b.storage == NULL or a.size == 0 or b.size == 0:
         return False
-    byte_range(a, &a_begin, &a_end)
-    byte_range(b, &b_begin, &b_end)
+    _byte_range(a, &a_begin, &a_end)
+    _byte_range(b, &b_begin, &b_end)
     return a_begin < b_end and b_begin < a_end

@@ -46,7 +46,7 @@ cdef extern from "Python.h":
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step)
 
 # The geometry of the view while a key is read from left to right.
-cdef struct geometry_t:
+cdef struct view_geometry_t:
     int ndim
     int64_t offset
     int64_t[MAX_DIMS] shape
@@ -207,7 +207,7 @@ cdef int check_mask(Tensor mask, Tensor self, int dim) except -1:
     return 0
 
 
-cdef inline void keep_dimension(geometry_t *view, int64_t size, int64_t stride) noexcept:
+cdef inline void keep_dimension(view_geometry_t *view, int64_t size, int64_t stride) noexcept:
     view.shape[view.ndim] = size
     view.strides[view.ndim] = stride
     view.ndim += 1
@@ -235,7 +235,7 @@ cdef Tensor basic_view(Tensor self, tuple key, list indices):
     taken, a tensor of integers, or a mask for as many as it has. The result is `self` itself if the
     basic part changes nothing.
     """
-    cdef geometry_t view
+    cdef view_geometry_t view
     cdef Tensor current = self
     cdef bint recorded = is_recorded(self)
     cdef bint changed = False, ellipsis = False

@@ -433,7 +433,7 @@ cdef class NativeNode(Node):
                 self.packed = None
             for i in range(c.op.n_saved):
                 if unpacked[i] is not None:
-                    box_saved(&saved[i], unpacked[i])
+                    _box_saved(&saved[i], unpacked[i])
             for i in range(c.n_outputs):
                 if grads[i] is not None:
                     set_array(&arrays[i], retain((<Tensor>grads[i]).array))
@@ -523,7 +523,7 @@ cdef class NativeNode(Node):
             pack_saved(self, position, &own, True, pack, unpack)
         finally:
             clear(&own)
-        release_packed(self.c, position)
+        _release_packed(self.c, position)
 
     def __dir__(self):
         cdef int i
@@ -575,7 +575,7 @@ cdef PackedTensor _pack_array(NativeNode node, str name, array_t *array, bint de
     return pack_tensor(node, name, alias(array) if tensor is None else tensor, pack, unpack)
 
 
-cdef int release_packed(node_t *node, int position) noexcept nogil:
+cdef int _release_packed(node_t *node, int position) noexcept nogil:
     """The value of its own that a node kept, now that it is packed."""
     lock(&node.lock)
     clear(&node.saved[position].value)
@@ -583,7 +583,7 @@ cdef int release_packed(node_t *node, int position) noexcept nogil:
     return 0
 
 
-cdef int box_saved(value_t *value, object unpacked) except -1:
+cdef int _box_saved(value_t *value, object unpacked) except -1:
     cdef int i
     if isinstance(unpacked, Tensor):
         set_array(value, retain((<Tensor>unpacked).array))

@@ -84,11 +84,12 @@ cdef int64_t ended_in_use = 0     # the sum of `in_use` of threads that ended
 
 # ---- small blocks
 
-cdef inline int32_t capacity(int size_class) noexcept nogil:
+cdef inline int32_t _capacity(int size_class) noexcept nogil:
     """How many blocks of a class a thread keeps."""
     return CACHED_BYTES // (size_class * UNIT)
 
 
+<<<<<<< HEAD
 cdef inline int64_t idle_bytes(cache_t *cache, int size_class) noexcept nogil:
     """Bytes of the free blocks of a class."""
     return <int64_t>(capacity(size_class) - cache.room[size_class]) * size_class * UNIT
@@ -104,6 +105,9 @@ cdef int64_t in_use(cache_t *cache) noexcept nogil:
 
 
 cdef cache_t *new_cache() noexcept nogil:
+=======
+cdef cache_t *_new_cache() noexcept nogil:
+>>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
     """The cache of a thread that comes here for the first time; NULL if memory is exhausted."""
     global caches, thread_cache
     cdef cache_t *cache = <cache_t *>calloc(1, sizeof(cache_t))
@@ -123,7 +127,7 @@ cdef cache_t *new_cache() noexcept nogil:
     return cache
 
 
-cdef void flush(cache_t *cache) noexcept nogil:
+cdef void _flush(cache_t *cache) noexcept nogil:
     """Give all blocks of a cache back to the slabs."""
     cdef int size_class
     for size_class in range(1, CLASSES):
@@ -133,12 +137,12 @@ cdef void flush(cache_t *cache) noexcept nogil:
         cache.room[size_class] = capacity(size_class)
 
 
-cdef void end_of_thread(void *pointer) noexcept nogil:
+cdef void _end_of_thread(void *pointer) noexcept nogil:
     """Called by the system when a thread that has a cache ends."""
     global caches, ended_in_use, thread_cache
     cdef cache_t *cache = <cache_t *>pointer
     thread_cache = NULL
-    flush(cache)
+    _flush(cache)
     threads_lock()
     ended_in_use += in_use(cache)
     if cache.previous != NULL:
@@ -151,16 +155,16 @@ cdef void end_of_thread(void *pointer) noexcept nogil:
     free(cache)
 
 
-cdef void *refill(int size_class) noexcept nogil:
+cdef void *_refill(int size_class) noexcept nogil:
     """allocate() when the thread has no block of this class, or no cache yet."""
     cdef cache_t *cache = <cache_t *>thread_cache
     cdef block_t *block
     cdef int32_t taken = 0
     if cache == NULL:
-        cache = new_cache()
+        cache = _new_cache()
         if cache == NULL:
             return NULL
-    block = take_blocks(size_class, capacity(size_class) // 2, &taken)
+    block = take_blocks(size_class, _capacity(size_class) // 2, &taken)
     if taken == 0:
         return NULL
     cache.first[size_class] = block.next
@@ -169,9 +173,9 @@ cdef void *refill(int size_class) noexcept nogil:
     return block
 
 
-cdef void spill(cache_t *cache, int size_class) noexcept nogil:
+cdef void _spill(cache_t *cache, int size_class) noexcept nogil:
     """Give the older half of a full class back to the slabs."""
-    cdef int32_t keep = capacity(size_class) // 2, i
+    cdef int32_t keep = _capacity(size_class) // 2, i
     cdef block_t *last = cache.first[size_class]
     for i in range(keep - 1):
         last = last.next
@@ -181,35 +185,35 @@ cdef void spill(cache_t *cache, int size_class) noexcept nogil:
     cache.room[size_class] = capacity(size_class) - keep
 
 
-cdef void *allocate_apart(int size_class, int64_t nbytes) noexcept nogil:
+cdef void *_allocate_apart(int size_class, int64_t nbytes) noexcept nogil:
     """Counted as a block of its class, but of the very length."""
-    cdef cache_t *cache = <cache_t *>thread_cache if thread_cache != NULL else new_cache()
+    cdef cache_t *cache = <cache_t *>thread_cache if thread_cache != NULL else _new_cache()
     cdef void *block = block_apart(nbytes) if cache != NULL and not fails_now() else NULL
     if block != NULL:
         cache.taken += size_class * UNIT
     return block
 
 
-cdef inline void *allocate_class(int size_class, int64_t nbytes) noexcept nogil:
+cdef inline void *_allocate_class(int size_class, int64_t nbytes) noexcept nogil:
     """A small block of class 1 ... CLASSES - 1, for `nbytes`."""
     cdef cache_t *cache = <cache_t *>thread_cache
     cdef block_t *block
     if EACH_APART:
-        return allocate_apart(size_class, nbytes)
+        return _allocate_apart(size_class, nbytes)
     if cache == NULL or cache.first[size_class] == NULL:
-        return refill(size_class)
+        return _refill(size_class)
     block = cache.first[size_class]
     cache.first[size_class] = block.next
     cache.room[size_class] += 1
     return block
 
 
-cdef inline void deallocate_class(void *pointer, int size_class) noexcept nogil:
+cdef inline void _deallocate_class(void *pointer, int size_class) noexcept nogil:
     """Back to the cache of this thread, whichever thread allocated it."""
     cdef cache_t *cache = <cache_t *>thread_cache
     cdef block_t *block = <block_t *>pointer
     if cache == NULL:
-        cache = new_cache()
+        cache = _new_cache()
         if cache == NULL:
             if EACH_APART:
                 free(pointer)
@@ -221,8 +225,13 @@ cdef inline void deallocate_class(void *pointer, int size_class) noexcept nogil:
         free(pointer)
         cache.taken -= size_class * UNIT
         return
+<<<<<<< HEAD
     if cache.room[size_class] == 0:
         spill(cache, size_class)
+=======
+    if cache.n[size_class] >= _capacity(size_class):
+        _spill(cache, size_class)
+>>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
     block.next = cache.first[size_class]
     cache.first[size_class] = block
     cache.room[size_class] -= 1
@@ -235,10 +244,15 @@ cdef inline int class_of(int64_t nbytes) noexcept nogil:
 
 cdef void *allocate(int64_t nbytes) noexcept nogil:
     """A block of plain memory, uninitialized."""
+<<<<<<< HEAD
     if <uint64_t>nbytes - 1 < LARGEST_SMALL:
         return allocate_class(class_of(nbytes), nbytes)
+=======
+    if <unsigned long long>nbytes - 1 < LARGEST_SMALL:
+        return _allocate_class(<int>((nbytes + UNIT - 1) // UNIT), nbytes)
+>>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
     if nbytes == 0:
-        return allocate_class(1, nbytes)
+        return _allocate_class(1, nbytes)
     return take_exact(nbytes)      # very long lists
 
 
@@ -249,7 +263,11 @@ cdef void deallocate(void *block, int64_t nbytes) noexcept nogil:
     if nbytes > LARGEST_SMALL:
         give_exact(block, nbytes)
     else:
+<<<<<<< HEAD
         deallocate_class(block, class_of(nbytes) if nbytes > 0 else 1)
+=======
+        _deallocate_class(block, <int>((nbytes + UNIT - 1) // UNIT) if nbytes > 0 else 1)
+>>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
 
 
 # ---- storages
@@ -276,7 +294,7 @@ def generation_of(size_t storage):
     return (<storage_t *>storage).writable
 
 
-cdef inline void initialize(storage_t *storage, int64_t nbytes, char *data, int size_class) noexcept nogil:
+cdef inline void _initialize(storage_t *storage, int64_t nbytes, char *data, int size_class) noexcept nogil:
     """Fill in the header."""
     storage.count = storage.version.count = storage.version.embedded = 1
     storage.nbytes = nbytes
@@ -288,7 +306,7 @@ cdef inline void initialize(storage_t *storage, int64_t nbytes, char *data, int 
     storage.version.offset = 0
 
 
-cdef storage_t *no_memory(int64_t nbytes) noexcept nogil:
+cdef storage_t *_no_memory(int64_t nbytes) noexcept nogil:
     """NULL, with a message."""
     snprintf(message(), MESSAGE, b"out of memory: cannot allocate %lld bytes. Free tensors, or use "
              b"smaller batches or checkpointing.", <long long>nbytes)
@@ -301,26 +319,31 @@ cdef storage_t *storage_new(int64_t nbytes) noexcept nogil:
     cdef char *data
     cdef storage_t *storage
     if 0 <= nbytes <= LARGEST_SMALL - <int64_t>sizeof(storage_t):
+<<<<<<< HEAD
         size_class = class_of(nbytes + <int64_t>sizeof(storage_t))
         data = <char *>allocate_class(size_class, nbytes)
+=======
+        size_class = <int>((nbytes + <int64_t>sizeof(storage_t) + UNIT - 1) // UNIT)
+        data = <char *>_allocate_class(size_class, nbytes)
+>>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
         if data == NULL:
-            return no_memory(nbytes)
+            return _no_memory(nbytes)
         storage = <storage_t *>(data + size_class * UNIT - sizeof(storage_t))
         if EACH_APART:
             storage = <storage_t *>block_apart(sizeof(storage_t))
             if storage == NULL:
-                deallocate_class(data, size_class)
-                return no_memory(nbytes)
-        initialize(storage, nbytes, data, size_class)
+                _deallocate_class(data, size_class)
+                return _no_memory(nbytes)
+        _initialize(storage, nbytes, data, size_class)
         return storage
     data = take_large(nbytes, &size_class) if nbytes > 0 and not fails_now() else NULL
     if data == NULL:
-        return no_memory(nbytes)
+        return _no_memory(nbytes)
     storage = <storage_t *>allocate(sizeof(storage_t))
     if storage == NULL:
         give_large(data, size_class)
-        return no_memory(nbytes)
-    initialize(storage, nbytes, data, FIRST_LARGE + size_class)
+        return _no_memory(nbytes)
+    _initialize(storage, nbytes, data, FIRST_LARGE + size_class)
     return storage
 
 
@@ -330,21 +353,21 @@ cdef storage_t *storage_foreign(void *data, int64_t nbytes, object owner, bint w
     release_pending()
     storage = <storage_t *>allocate(sizeof(storage_t))
     if storage == NULL:
-        return no_memory(nbytes)
-    initialize(storage, nbytes, <char *>data, FOREIGN)
+        return _no_memory(nbytes)
+    _initialize(storage, nbytes, <char *>data, FOREIGN)
     storage.writable = generation if writable else False
     storage.owner = take_reference(owner)
     return storage
 
 
-cdef inline void free_storage(storage_t *storage) noexcept nogil:
+cdef inline void _free_storage(storage_t *storage) noexcept nogil:
     """Free the struct, and small memory with it."""
     if storage.version.code != NULL:
         drop_reference(storage.version.code)
     if storage.size_class >= FIRST_LARGE or storage.size_class == FOREIGN:
         deallocate(storage, sizeof(storage_t))
     else:
-        deallocate_class(storage.data, storage.size_class)
+        _deallocate_class(storage.data, storage.size_class)
         if EACH_APART:
             free(storage)
 
@@ -358,7 +381,7 @@ cdef void storage_release(storage_t *storage) noexcept nogil:
     if storage.size_class >= FIRST_LARGE:
         give_large(storage.data, storage.size_class - FIRST_LARGE)
     if atomic_is_last(&storage.version.count):       # else others count with it, and the last of them frees
-        free_storage(storage)
+        _free_storage(storage)
     if owner != NULL:
         drop_reference(owner)
 
@@ -379,7 +402,7 @@ cdef void version_release(version_t *version) noexcept nogil:
     if version == NULL or not atomic_is_last(&version.count):
         return
     if version.embedded:
-        free_storage(<storage_t *>(<char *>version - (sizeof(storage_t) - sizeof(version_t))))   # it is the last member
+        _free_storage(<storage_t *>(<char *>version - (sizeof(storage_t) - sizeof(version_t))))  # it is the last member
         return
     if version.code != NULL:
         drop_reference(version.code)
@@ -505,7 +528,7 @@ def empty_cache():
     """
     release_pending()
     if thread_cache != NULL:
-        flush(<cache_t *>thread_cache)
+        _flush(<cache_t *>thread_cache)
     return trim_slabs() + trim_large()
 
 
@@ -539,5 +562,5 @@ def set_cache_limit(nbytes):
     set_large_limit(nbytes)
 
 
-if watch_threads(end_of_thread) != 0:
+if watch_threads(_end_of_thread) != 0:
     raise ImportError("cygrad: the system has no room for one more thread-local key")

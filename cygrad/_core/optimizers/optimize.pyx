@@ -16,7 +16,7 @@ from cygrad._core.optimizers.update_batch cimport (ADAM_RULE, ADAMAX_RULE, NADAM
 
 # ---- gradient descent
 
-cdef int prepare_sgd(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+cdef int _prepare_sgd(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
     """The velocity, which is not there before the first step."""
     cdef bint made
     update.given[2] = state_array(state, "momentum_buffer", parameter, 0, &made)
@@ -46,13 +46,13 @@ def sgd(list parameters, object state, double lr, double momentum, double dampen
     rule.momentum, rule.dampening, rule.nesterov = momentum, dampening, nesterov
     cdef prepare_t prepare = NULL            # there is no state without momentum
     if momentum != 0:
-        prepare = prepare_sgd
+        prepare = _prepare_sgd
     run_step(parameters, state, &rule, prepare, "SGD.step")
 
 
 # ---- the family of Adam: running means of the gradient and of its square
 
-cdef double prepare_moments(update_t *update, dict state, Tensor parameter, str second) except -1:
+cdef double _prepare_moments(update_t *update, dict state, Tensor parameter, str second) except -1:
     """Both means; -> the number of the step."""
     cdef double step = count_step(state)
     update.given[2] = state_array(state, "exp_avg", parameter, 0, NULL)
@@ -60,9 +60,9 @@ cdef double prepare_moments(update_t *update, dict state, Tensor parameter, str 
     return step
 
 
-cdef int prepare_adam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+cdef int _prepare_adam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
     """Means are divided by what their weights sum to."""
-    cdef double step = prepare_moments(update, state, parameter, "exp_avg_sq")
+    cdef double step = _prepare_moments(update, state, parameter, "exp_avg_sq")
     if rule.amsgrad:
         update.given[4] = state_array(state, "max_exp_avg_sq", parameter, 0, NULL)
     adam_factors(update, rule, step)
@@ -96,21 +96,21 @@ def adam(list parameters, object state, double lr, double beta1, double beta2, d
     """
     cdef rule_t rule = rule_of(ADAM_RULE, lr, weight_decay, maximize)
     rule.beta1, rule.beta2, rule.eps, rule.amsgrad, rule.decoupled = beta1, beta2, eps, amsgrad, decoupled
-    run_step(parameters, state, &rule, prepare_adam, "AdamW.step" if decoupled else "Adam.step")
+    run_step(parameters, state, &rule, _prepare_adam, "AdamW.step" if decoupled else "Adam.step")
 
 
-cdef double rounded(Tensor number, double value) noexcept:
+cdef double _rounded(Tensor number, double value) noexcept:
     """The value in the precision of what `state_number` gave."""
     return <float>value if number.array.dtype == FLOAT32 else value
 
 
-cdef int prepare_nadam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+cdef int _prepare_nadam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
     """The momentum of each step follows a schedule; the means are divided by its product."""
-    cdef double step = prepare_moments(update, state, parameter, "exp_avg_sq")
+    cdef double step = _prepare_moments(update, state, parameter, "exp_avg_sq")
     cdef Tensor product = state_number(state, "mu_product", 1)
     cdef double momentum = rule.beta1 * (1 - 0.5 * pow(0.96, step * rule.schedule[0]))
     cdef double following = rule.beta1 * (1 - 0.5 * pow(0.96, (step + 1) * rule.schedule[0]))
-    write_number(product, read_number(product) * rounded(product, momentum))
+    write_number(product, read_number(product) * _rounded(product, momentum))
     update.range.factor[0] = -rule.rate * (1 - momentum) / (1 - read_number(product))
     update.range.factor[1] = -rule.rate * following / (1 - read_number(product) * following)
     update.range.factor[2] = 1 - pow(rule.beta2, step)
@@ -133,12 +133,12 @@ def nadam(list parameters, object state, double lr, double beta1, double beta2, 
     cdef rule_t rule = rule_of(NADAM_RULE, lr, weight_decay, maximize)
     rule.beta1, rule.beta2, rule.eps, rule.decoupled = beta1, beta2, eps, decoupled
     rule.schedule[0] = momentum_decay
-    run_step(parameters, state, &rule, prepare_nadam, "NAdam.step")
+    run_step(parameters, state, &rule, _prepare_nadam, "NAdam.step")
 
 
-cdef int prepare_radam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+cdef int _prepare_radam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
     """Rectification, once the variance of the scale is finite: more than 5 effective steps."""
-    cdef double step = prepare_moments(update, state, parameter, "exp_avg_sq")
+    cdef double step = _prepare_moments(update, state, parameter, "exp_avg_sq")
     cdef double power = pow(rule.beta2, step)
     cdef double longest = 2 / (1 - rule.beta2) - 1
     cdef double length = longest - 2 * step * power / (1 - power)
@@ -165,12 +165,12 @@ def radam(list parameters, object state, double lr, double beta1, double beta2, 
     """
     cdef rule_t rule = rule_of(RADAM_RULE, lr, weight_decay, maximize)
     rule.beta1, rule.beta2, rule.eps, rule.decoupled = beta1, beta2, eps, decoupled
-    run_step(parameters, state, &rule, prepare_radam, "RAdam.step")
+    run_step(parameters, state, &rule, _prepare_radam, "RAdam.step")
 
 
-cdef int prepare_adamax(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+cdef int _prepare_adamax(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
     """The largest gradient takes the place of the mean square."""
-    cdef double step = prepare_moments(update, state, parameter, "exp_inf")
+    cdef double step = _prepare_moments(update, state, parameter, "exp_inf")
     update.range.factor[0] = rule.rate / (1 - pow(rule.beta1, step))
     return 0
 
@@ -190,7 +190,7 @@ def adamax(list parameters, object state, double lr, double beta1, double beta2,
     """
     cdef rule_t rule = rule_of(ADAMAX_RULE, lr, weight_decay, maximize)
     rule.beta1, rule.beta2, rule.eps = beta1, beta2, eps
-    run_step(parameters, state, &rule, prepare_adamax, "Adamax.step")
+    run_step(parameters, state, &rule, _prepare_adamax, "Adamax.step")
 
 
 # ---- emptying gradients

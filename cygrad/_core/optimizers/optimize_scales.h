@@ -1,5 +1,5 @@
-/* Optimizers that scale each element by its own history, for one type and one instruction set; see optimize_loops.h,
-   which comes before. */
+/* Optimizers that scale each element by its own history, for one type and one instruction set; part of
+   optimize_loops.h. */
 
 #define SCALE_OPTIONS \
     REAL *p = (REAL *)range->memory[0]; \

@@ -7,7 +7,7 @@ from cygrad._core.optimizers.update_batch cimport (
     read_number, rule_of, rule_t, run_step, state_array, state_number, update_t, write_number)
 
 
-cdef int prepare_adagrad(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+cdef int _prepare_adagrad(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
     """schedule: decay of the rate, and what sums start at."""
     cdef double step = count_step(state)
     update.given[2] = state_array(state, "sum", parameter, rule.schedule[1], NULL)
@@ -35,10 +35,10 @@ def adagrad(list parameters, object state, double lr, double lr_decay, double we
     """
     cdef rule_t rule = rule_of(ADAGRAD_RULE, lr, weight_decay, maximize)
     rule.eps, rule.schedule[0], rule.schedule[1] = eps, lr_decay, initial
-    run_step(parameters, state, &rule, prepare_adagrad, "Adagrad.step")
+    run_step(parameters, state, &rule, _prepare_adagrad, "Adagrad.step")
 
 
-cdef int prepare_adadelta(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+cdef int _prepare_adadelta(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
     """Mean squares of gradients and of changes."""
     count_step(state)
     update.given[2] = state_array(state, "square_avg", parameter, 0, NULL)
@@ -60,10 +60,10 @@ def adadelta(list parameters, object state, double lr, double rho, double eps, d
     """
     cdef rule_t rule = rule_of(ADADELTA_RULE, lr, weight_decay, maximize)
     rule.beta1, rule.eps = rho, eps
-    run_step(parameters, state, &rule, prepare_adadelta, "Adadelta.step")
+    run_step(parameters, state, &rule, _prepare_adadelta, "Adadelta.step")
 
 
-cdef int prepare_rmsprop(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+cdef int _prepare_rmsprop(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
     """The mean square; velocity and mean if they are wanted."""
     count_step(state)
     update.given[2] = state_array(state, "square_avg", parameter, 0, NULL)
@@ -89,10 +89,10 @@ def rmsprop(list parameters, object state, double lr, double alpha, double eps, 
     """
     cdef rule_t rule = rule_of(RMSPROP_RULE, lr, weight_decay, maximize)
     rule.beta1, rule.eps, rule.momentum, rule.centered = alpha, eps, momentum, centered
-    run_step(parameters, state, &rule, prepare_rmsprop, "RMSprop.step")
+    run_step(parameters, state, &rule, _prepare_rmsprop, "RMSprop.step")
 
 
-cdef int prepare_rprop(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+cdef int _prepare_rprop(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
     """The gradient before, and a step for each element."""
     count_step(state)
     update.given[2] = state_array(state, "prev", parameter, 0, NULL)
@@ -120,10 +120,10 @@ def rprop(list parameters, object state, double lr, double shrink, double grow, 
     """
     cdef rule_t rule = rule_of(RPROP_RULE, lr, 0, maximize)
     rule.beta1, rule.beta2, rule.dampening, rule.momentum = shrink, grow, least, most
-    run_step(parameters, state, &rule, prepare_rprop, "Rprop.step")
+    run_step(parameters, state, &rule, _prepare_rprop, "Rprop.step")
 
 
-cdef int prepare_asgd(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
+cdef int _prepare_asgd(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
     """schedule: decay term, power of the rate's decay, and the step at which averaging starts."""
     cdef double step = count_step(state)
     cdef double decay = rule.schedule[0]
@@ -153,4 +153,4 @@ def asgd(list parameters, object state, double lr, double lambd, double alpha, d
     """
     cdef rule_t rule = rule_of(ASGD_RULE, lr, weight_decay, maximize)
     rule.schedule[0], rule.schedule[1], rule.schedule[2] = lambd, alpha, t0
-    run_step(parameters, state, &rule, prepare_asgd, "ASGD.step")
+    run_step(parameters, state, &rule, _prepare_asgd, "ASGD.step")

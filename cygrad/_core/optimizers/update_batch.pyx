@@ -118,7 +118,7 @@ cdef class Batch:
 
 # ---- the arithmetic, without the GIL
 
-cdef struct run_t:
+cdef struct update_run_t:
     update_t *updates
     int n
     const rule_t *rule
@@ -126,17 +126,17 @@ cdef struct run_t:
 
 cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogil:
     """Contiguous arrays first, then the rule over all elements, then what has to be copied back or counted."""
-    cdef run_t run
+    cdef update_run_t run
     cdef int i, role, status
     cdef int64_t total = 0
     for i in range(n):
-        status = prepare(&updates[i])
+        status = _prepare(&updates[i])
         if status != OK:
             return status
         total += updates[i].range.n
         updates[i].end = total
     run.updates, run.n, run.rule = updates, n, rule
-    parallel_for(run_piece, &run, total, STEP_GRAIN)
+    parallel_for(_run_piece, &run, total, STEP_GRAIN)
     for i in range(n):
         for role in range(ROLES):
             if role != 1 and updates[i].work[role] != updates[i].given[role]:
@@ -156,7 +156,7 @@ cdef void release_work(update_t *updates, int n) noexcept nogil:
             updates[i].work[role] = NULL
 
 
-cdef int prepare(update_t *update) noexcept nogil:
+cdef int _prepare(update_t *update) noexcept nogil:
     """Make every array contiguous and of the parameter's dtype, or the one that it is computed in; complex ones are
     twice as many reals."""
     cdef int role, dtype = computed_in(update.given[0].dtype)
@@ -177,9 +177,9 @@ cdef int prepare(update_t *update) noexcept nogil:
     return OK
 
 
-cdef void run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
     """The rule on elements begin..end of all parameters laid end to end."""
-    cdef run_t *run = <run_t *>context
+    cdef update_run_t *run = <update_run_t *>context
     cdef int low = 0, high = run.n - 1, middle, role
     cdef int64_t start, size
     cdef update_range_t range_

@@ -17,7 +17,7 @@ MAX_ARGUMENTS, MAX_RESULTS = 12, 4
 
 # What a row may say about itself; every other key is a derivative formula of the argument of that name.
 KEYS = {
-    "call": str, "forward": str, "kernel": str, "inplace": bool, "out": bool, "alias": list, "doc": str,
+    "call": str, "forward": str, "kernel": str, "inplace": bool, "out": bool, "alias": list, "doc": str, "returns": str,
     "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
     "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
     "dtypes": str, "into": str, "inplace_method": bool, "internal": bool, "moves": bool, "mixed": bool,

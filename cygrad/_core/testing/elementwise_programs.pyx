@@ -7,7 +7,7 @@ from cygrad._core.arrays.dtype cimport dtype_object
 from cygrad._core.arrays.interop cimport array_from_numpy, numpy_from_array
 from cygrad._core.arrays.value cimport BOOLEAN, COMPLEX, INTEGER, REAL, clear, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_copy, copy_into, fill
-from cygrad._core.elementwise.elementwise cimport evaluate, forget, primitive, primitive_arity, result_dtype, accumulate
+from cygrad._core.elementwise.elementwise cimport accumulate, evaluate, forget, primitive, primitive_arity, result_dtype
 from cygrad._core.elementwise.program cimport MAX_INPUTS, MAX_REGISTERS, instruction_t, program_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 
@@ -22,14 +22,14 @@ cdef class Holder:
         release(self.array)
 
 
-cdef object wrapped(array_t *array):
+cdef object _wrapped(array_t *array):
     """An ndarray over the array, which is taken over."""
     cdef Holder holder = Holder()
     holder.array = array
     return numpy_from_array(array, holder)
 
 
-cdef int set_number(value_t *value, object number) except -1:
+cdef int _set_number(value_t *value, object number) except -1:
     value.count = 1
     value.imag = 0
     if isinstance(number, bool):
@@ -89,7 +89,7 @@ cdef class Program:
             raise MemoryError("Program: out of memory")
         known = set(range(n_inputs + len(constants)))
         for i, number in enumerate(constants):
-            set_number(&self.program.constants[i], number)
+            _set_number(&self.program.constants[i], number)
         for i, (name, out, *inputs) in enumerate(code):
             self.program.code[i].primitive = primitive(name)
             if primitive_arity(self.program.code[i].primitive) != len(inputs):
@@ -125,7 +125,7 @@ cdef class Program:
                             f"expected {self.program.n_inputs})")
         for i, operand in enumerate(operands):
             if not isinstance(operand, numpy.ndarray):
-                set_number(&values[i], operand)
+                _set_number(&values[i], operand)
                 continue
             array = array_from_numpy(operand, False)
             if (reuse >> i) & 1:
@@ -154,7 +154,7 @@ cdef class Program:
             with nogil:
                 status = evaluate(&self.program, values, bits, target, &result)
             check(status)
-            return into if into is not None else wrapped(result)
+            return into if into is not None else _wrapped(result)
         finally:
             if target != NULL:
                 release(target)
@@ -213,7 +213,7 @@ def add_into(to, source):
 def fill_with(to, number):
     """``to[...] = number`` of an ndarray, with fill()."""
     cdef value_t value
-    set_number(&value, number)
+    _set_number(&value, number)
     cdef array_t *a = array_from_numpy(to, True)
     try:
         check(fill(a, &value))

@@ -184,12 +184,12 @@ ctypedef struct pieces_t:
     unsigned long *threads
 
 
-cdef void note_inner(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _note_inner(void *context, int64_t begin, int64_t end) noexcept nogil:
     """A piece of a loop inside a loop."""
     atomic_increment(&(<pieces_t *>context).inner)
 
 
-cdef void note_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _note_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Note which piece this is and who runs it; open a loop inside."""
     cdef pieces_t *pieces = <pieces_t *>context
     cdef int64_t i = atomic_increment(&pieces.n) - 1
@@ -200,15 +200,15 @@ cdef void note_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
         seen = atomic_load(&pieces.inner_limit)
     if pieces.sleep:
         sleep_briefly()
-    parallel_for(note_inner, context, 10, 3)
+    parallel_for(_note_inner, context, 10, 3)
 
 
-cdef void member(void *context, int rank, int size) noexcept nogil:
+cdef void _member(void *context, int rank, int size) noexcept nogil:
     """Rank 0 runs a loop; the others help until it is done."""
     cdef pieces_t *pieces = <pieces_t *>context
     atomic_store(&pieces.members, size)
     if rank == 0:
-        parallel_for(note_piece, context, 1000, 10)
+        parallel_for(_note_piece, context, 1000, 10)
         atomic_add(&pieces.left, -1)
     else:
         while atomic_load(&pieces.left) > 0:
@@ -233,9 +233,9 @@ def loop_pieces(int64_t n, int64_t grain, team=0, sleep=False):
     noted.threads = <unsigned long *>allocate(most * sizeof(unsigned long))
     with nogil:
         if size:
-            run_team(member, &noted, size)
+            run_team(_member, &noted, size)
         else:
-            parallel_for(note_piece, &noted, n, grain)
+            parallel_for(_note_piece, &noted, n, grain)
     answer = {
         "pieces": sorted([(noted.begins[i], noted.ends[i]) for i in range(noted.n)]),
         "threads": {noted.threads[i] for i in range(noted.n)},
@@ -307,7 +307,7 @@ def hand_over_the_gil(int64_t n):
             pass
 
 
-cdef void nothing_to_do(void *context, int rank, int size) noexcept nogil:
+cdef void _nothing_to_do(void *context, int rank, int size) noexcept nogil:
     """A member that has no work."""
 
 
@@ -316,10 +316,10 @@ def start_and_end_teams(int64_t n, int size):
     cdef int64_t i
     with nogil:
         for i in range(n):
-            run_team(nothing_to_do, NULL, size)
+            run_team(_nothing_to_do, NULL, size)
 
 
-cdef void wait_for_company(void *context, int rank, int size) noexcept nogil:
+cdef void _wait_for_company(void *context, int rank, int size) noexcept nogil:
     """Count as arrived, and stay until all have."""
     cdef int64_t *arrived = <int64_t *>context
     cdef int round = 0
@@ -335,7 +335,7 @@ def assemble_teams(int64_t n, int size):
     with nogil:
         for i in range(n):
             arrived = 0
-            run_team(wait_for_company, &arrived, size)
+            run_team(_wait_for_company, &arrived, size)
             complete += arrived >= size
     return complete
 

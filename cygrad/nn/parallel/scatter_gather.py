@@ -87,8 +87,8 @@ def gather(outputs, dim=0):
     first = outputs[0]
     if isinstance(first, Tensor):
         if all(output.ndim == 0 for output in outputs) and dim == 0:
-            warn_user("Was asked to gather along dimension 0, but all input tensors were scalars; will instead "
-                      "unsqueeze and return a vector.")
+            warn_user("gather: numbers have no dimension to be joined along; they become a "
+                      "vector.")
             return cygrad.stack(outputs)
         return cygrad.cat(outputs, dim)
     if first is None:

@@ -109,7 +109,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     generated = isinstance(parameters, GeneratorType)
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if generated and not parameters:
-        warn_user("`parameters` is an empty generator, no gradient clipping will occur.")
+        warn_user("clip_grad_norm_: there are no parameters to clip the gradients of.")
     with cygrad.no_grad():
         total = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None], norm_type,
                                error_if_nonfinite)

@@ -32,7 +32,7 @@ def skip_init(module_cls, *args, **kwargs):
         raise RuntimeError(f"skip_init: expected a Module (got {module_cls}).")
     parameters = inspect.signature(module_cls).parameters
     if "device" not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        raise RuntimeError(f"skip_init: {module_cls.__name__} must support a 'device' arg to skip initialization.")
+        raise RuntimeError(f"skip_init: {module_cls.__name__} takes no device, which leaves its initialization out.")
     device = kwargs.pop("device", "cpu")
     with fork_rng():                         # nor does it cost numbers of the generator
         module = module_cls(*args, device="meta", **kwargs)

@@ -53,7 +53,7 @@ class Orthogonal(Module):
     def __init__(self, weight, orthogonal_map, *, use_trivialization=True):
         super().__init__()
         if weight.is_complex() and orthogonal_map == "householder":
-            raise ValueError("The householder parametrization does not support complex tensors. Use matrix_exp.")
+            raise ValueError("orthogonal: the map householder is for real matrices (got complex ones). Use matrix_exp.")
         self.shape = tuple(weight.shape)
         self.orthogonal_map = orthogonal_map
         self.with_base = use_trivialization
@@ -107,8 +107,8 @@ class Orthogonal(Module):
                 _diagonal(origin).fill_(-1.0)  # where the skew matrix is zero, and no reflection is a reflection
                 return origin
             if self.orthogonal_map != "householder":
-                raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley "
-                                          "parametrizations when use_trivialization=False.")
+                raise NotImplementedError("orthogonal: without use_trivialization only the map householder can be "
+                                          "assigned to (got another).")
             reflections, scales = cygrad.linalg.geqrf(matrix)
             signs = _diagonal(reflections).sign()
             signs = cygrad.where(scales == 0, -signs, signs)

@@ -78,13 +78,13 @@ class ParametrizationList(ModuleList):
                     with suppress(NotImplementedError):      # as if it did not have one
                         new = module.right_inverse(new)
         if not isinstance(new, (Tensor, Sequence)):
-            raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...) "
+            raise ValueError("right_inverse must give a Tensor or several "
                              f"(got {type(new).__name__}).")
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
             if new.dtype != dtype:
-                raise ValueError("When `right_inverse` outputs one tensor, it may not change the dtype "
+                raise ValueError("right_inverse must keep the dtype of the tensor "
                                  f"(got {new.dtype}, expected {dtype}).")
             if new is not original:                  # the parameter stays the one that the optimizer knows
                 original.data = new.detach()
@@ -92,7 +92,7 @@ class ParametrizationList(ModuleList):
         else:
             for number, part in enumerate(new):
                 if not isinstance(part, Tensor):
-                    raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (got element "
+                    raise ValueError("right_inverse must give a Tensor or several (got element "
                                      f"{number} of type {type(part).__name__}).")
                 if isinstance(original, Parameter):
                     part = Parameter(part, original.requires_grad)
@@ -148,7 +148,7 @@ def _parametrized_class(module):
     base = type(module)
 
     def refuse(self):
-        raise RuntimeError("Serialization of parametrized modules is only supported through state_dict().")
+        raise RuntimeError("a module with parametrizations cannot be pickled. Save its state_dict().")
 
     def deepcopy(self, memo):
         twin = memo.get(id(self))
@@ -318,8 +318,8 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         else:
             original = Parameter(value, original.requires_grad) if isinstance(original, Parameter) else value
     elif not chain.is_tensor:
-        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in "
-                         "terms of a sequence of tensors.")
+        raise ValueError("leave_parametrized=False: the tensor is made of several, of which none can take its "
+                         "place.")
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
     _keep(module, tensor_name, original)

@@ -96,10 +96,10 @@ def _lengths(lengths, n, operation):
     """The lengths as a list of integers."""
     values = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
     if len(values) != n:
-        raise RuntimeError(f"{operation}: Expected `len(lengths)` to be equal to batch_size (got {len(values)} "
+        raise RuntimeError(f"{operation}: there must be a length for each sequence (got {len(values)} "
                            f"lengths and a batch of {n}).")
     if any(value != int(value) or value <= 0 for value in values):
-        raise RuntimeError(f"{operation}: Length of all samples has to be greater than 0 (got {values}).")
+        raise RuntimeError(f"{operation}: lengths must be positive (got {values}).")
     return [int(value) for value in tuple(values)]
 
 
@@ -146,8 +146,8 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         sizes = [sizes[position] for position in positions]
         input = input.index_select(1, order)
     elif sizes != sorted(sizes, reverse=True):
-        raise RuntimeError("pack_padded_sequence: `lengths` array must be sorted in decreasing order when "
-                           f"`enforce_sorted` is True (got {sizes}). Pass enforce_sorted=False.")
+        raise RuntimeError("pack_padded_sequence: the longest sequence comes first with "
+                           f"enforce_sorted=True (got {sizes}). Pass enforce_sorted=False.")
     if sizes[0] > input.shape[0]:
         raise RuntimeError("pack_padded_sequence: Expected `len(lengths)` not to exceed the padded length (got "
                            f"{sizes[0]}, expected at most {input.shape[0]}).")
@@ -186,8 +186,8 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     sizes = sequence.batch_sizes.tolist()
     steps, n = len(sizes), sizes[0]
     if total_length is not None and total_length < steps:
-        raise ValueError("pad_packed_sequence: Expected total_length to be at least the length of the longest "
-                         f"sequence in input (got {total_length} and {steps}).")
+        raise ValueError("pad_packed_sequence: total_length must not be less than the longest "
+                         f"sequence (got {total_length} and {steps}).")
     # Where each element of the padded sequences lies in the packed ones; padding is behind them.
     starts = [0]
     for size in sizes:

@@ -71,7 +71,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
         `module`, with parameter ``<name>_orig`` and buffers ``<name>_u`` and ``<name>_v``.
     """
     if hooks_of(module, SpectralNorm, name):
-        raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+        raise RuntimeError(f"spectral_norm: the parameter {name} has it already.")
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
     weight, hook = getattr(module, name), SpectralNorm(name, n_power_iterations, dim, eps)

@@ -47,7 +47,7 @@ def weight_norm(module, name="weight", dim=0):
     warn_user("`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
               FutureWarning)
     if hooks_of(module, WeightNorm, name):
-        raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+        raise RuntimeError(f"weight_norm: the parameter {name} has it already.")
     weight, hook = getattr(module, name), WeightNorm(name, dim)
     delattr(module, name)
     module.register_parameter(name + "_g", Parameter(norm_except(weight.detach(), dim)))
