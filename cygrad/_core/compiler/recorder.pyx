@@ -84,6 +84,11 @@ cdef class Held:
         return bool(lent(self).contiguous)
 
     @property
+    def numel(self):
+        """How many elements it has."""
+        return lent(self).size
+
+    @property
     def dtype(self):
         """Its type of elements."""
         return dtype_object(lent(self).dtype)
@@ -446,9 +451,7 @@ cdef class Recorder:
         return False
 
     def alive(self, outputs):
-        """
-        What the graphs of these tensors end in: the leaves, or None if a graph still keeps elements.
-        """
+        """What the graphs of these tensors end in: the leaves, or None if a graph still keeps elements."""
         cdef Tensor tensor
         cdef Node node
         cdef int i
@@ -571,7 +574,7 @@ cdef int stepping(list parameters, object state, const rule_t *rule, str operati
 
 
 cdef class Capture:
-    """What an optimizer would do to a group now."""
+    pass
 
 
 cdef int read_rule(object optimizer, object group, rule_t *rule) except -1:
