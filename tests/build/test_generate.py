@@ -167,11 +167,7 @@ def test_types(ops):
 
 def test_documentation(ops):
     text = table_documents.documentation(ops)
-<<<<<<< HEAD
-    assert "`multiply` | `mul(Tensor\\|number self, Tensor\\|number other)` | `self`, `other` " in text
-=======
     assert "| [`mul`](functions/mul.md), `multiply` | `mul(Tensor\\|number self, " in text
->>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
     assert "none \\| nowhere |" in text
     assert "unreduce(" not in text
 

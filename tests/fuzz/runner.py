@@ -90,6 +90,8 @@ def judge(error, name, case):
         return None  # the line itself: `None.sum()`
     if "1 / 0" in "".join(case.lines) and isinstance(error, ZeroDivisionError):
         return None  # raised by a hook of the case
+    if case.lines[0] == "m = t.nn.Linear(2, 2)" and isinstance(error, (AttributeError, KeyError)):
+        return None  # who writes to a module's own records finds them as they are then
     if PYTHON_ALONE.search(last) and as_in_torch(error):
         return None
     if isinstance(error, RecursionError) or not isinstance(error, DOCUMENTED):

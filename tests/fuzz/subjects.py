@@ -3,9 +3,9 @@
 import cygrad as t
 from tests.fuzz.words import METHODS, names, words
 
-# Every public function and class of these is called.
+# Every public function and class of these is called; what writes their docstrings is nobody's.
 NAMESPACES = {
-    name: names(owner) for name, owner in {
+    name: [part for part in names(owner) if part != "documented"] for name, owner in {
         "t.func": t.func, "t.sparse": t.sparse, "t.distributions": t.distributions, "t.array_api": t.array_api,
         "t.distributions.transforms": t.distributions.transforms, "t.special": t.special, "t.fft": t.fft,
         "t.linalg": t.linalg, "t.nn.init": t.nn.init, "t.nn.utils": t.nn.utils, "t.nn.utils.rnn": t.nn.utils.rnn,

@@ -19,9 +19,9 @@ cdef inline int64_t _block_bytes(int ndim) noexcept nogil:
     return sizeof(array_t) + 2 * ndim * sizeof(int64_t)
 
 
-cdef inline array_t *allocate_array(int dtype, int ndim) noexcept nogil:
+cdef inline array_t *_allocate_array(int dtype, int ndim) noexcept nogil:
     """An array without storage, shape and strides to be filled in; NULL and a message on failure."""
-    cdef array_t *array = <array_t *>allocate(block_bytes(ndim))
+    cdef array_t *array = <array_t *>allocate(_block_bytes(ndim))
     if array == NULL:
         snprintf(message(), MESSAGE, b"out of memory for the shape of an array of %d dimensions", ndim)
         return NULL
@@ -38,14 +38,14 @@ cdef inline array_t *allocate_array(int dtype, int ndim) noexcept nogil:
     return array
 
 
-cdef inline array_t *new_array(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil:
+cdef inline array_t *_new_array(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil:
     """An array without storage, row-major if there are no strides; NULL and a message on failure."""
-    cdef array_t *array = allocate_array(dtype, ndim)
+    cdef array_t *array = _allocate_array(dtype, ndim)
     cdef int64_t size = 1
     cdef bint fits
     if array == NULL:
         return NULL
-    fits = set_contiguous(array, shape, &size) if strides == NULL else set_strided(array, shape, strides, &size)
+    fits = _set_contiguous(array, shape, &size) if strides == NULL else _set_strided(array, shape, strides, &size)
     if not fits or size > MOST_ELEMENTS:
         size = elements_of_huge(ndim, shape)
         if size < 0:
@@ -96,9 +96,9 @@ cdef inline bint _set_strided(
     return not too_large
 
 
-cdef inline array_t *shaped_like(const array_t *like, int dtype) noexcept nogil:
+cdef inline array_t *_shaped_like(const array_t *like, int dtype) noexcept nogil:
     """An array without storage of the shape and strides of another, whose sizes need no check."""
-    cdef array_t *array = allocate_array(dtype, like.ndim)
+    cdef array_t *array = _allocate_array(dtype, like.ndim)
     cdef int i
     if array == NULL:
         return NULL
@@ -110,13 +110,13 @@ cdef inline array_t *shaped_like(const array_t *like, int dtype) noexcept nogil:
     return array
 
 
-cdef inline array_t *with_storage(array_t *array) noexcept nogil:
+cdef inline array_t *_with_storage(array_t *array) noexcept nogil:
     """Memory of its own for a new array; NULL if there is none."""
     if array == NULL:
         return NULL
     array.storage = storage_new(array.size * itemsize(array.dtype))
     if array.storage == NULL:
-        deallocate(array, block_bytes(array.ndim))
+        deallocate(array, _block_bytes(array.ndim))
         return NULL
     array.data = array.storage.data
     array.version = &array.storage.version
@@ -125,7 +125,7 @@ cdef inline array_t *with_storage(array_t *array) noexcept nogil:
 
 cdef array_t *array_empty(int dtype, int ndim, const int64_t *shape) noexcept nogil:
     """A new contiguous array, uninitialized."""
-    return with_storage(new_array(dtype, ndim, shape, NULL))
+    return _with_storage(_new_array(dtype, ndim, shape, NULL))
 
 
 cdef array_t *array_empty_like(const array_t *like, int dtype) noexcept nogil:
@@ -133,7 +133,7 @@ cdef array_t *array_empty_like(const array_t *like, int dtype) noexcept nogil:
     if dtype < 0:
         dtype = like.dtype
     if like.ndim == 0 or like.ndim == 1 and like.strides[0] == 1 and like.size:
-        return with_storage(shaped_like(like, dtype))
+        return _with_storage(_shaped_like(like, dtype))
     return array_empty(dtype, like.ndim, like.shape)
 
 
@@ -156,7 +156,7 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
 
 cdef array_t *array_meta(const array_t *base) noexcept nogil:
     """Shape, strides and dtype of an array without its memory; `data` is the offset in bytes from NULL."""
-    cdef array_t *array = shaped_like(base, base.dtype)
+    cdef array_t *array = _shaped_like(base, base.dtype)
     if array == NULL:
         return NULL
     array.data = <char *>(base.data - (base.storage.data if base.storage != NULL else NULL))

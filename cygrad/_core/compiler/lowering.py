@@ -6,8 +6,6 @@ are none, and element-wise operations whose result only one other reads become p
 registers. Each value goes through the operations that it went through before, so every bit is the same.
 """
 
-from math import prod
-
 from cygrad._core.compiler.program import Program
 from cygrad._core.compiler.regions import forward_program, number_everywhere, primitive_name
 from cygrad._core.compiler.sweeps import swept
@@ -329,7 +327,7 @@ class Lowering:
         """Is it faster to compute it again, where it is read, than to keep it in memory?"""
         return (operation.region is not None and len(operation.region.code) == 1
                 and primitive_name(operation.region.code[0][0]) in CHEAP
-                and prod(self.arrays[operation.results[0]].shape) >= LARGE)
+                and self.arrays[operation.results[0]].numel >= LARGE)
 
     def key(self, operation):
         """What makes two operations equal."""

@@ -84,6 +84,11 @@ cdef class Held:
         return bool(lent(self).contiguous)
 
     @property
+    def numel(self):
+        """How many elements it has."""
+        return lent(self).size
+
+    @property
     def dtype(self):
         """Its type of elements."""
         return dtype_object(lent(self).dtype)

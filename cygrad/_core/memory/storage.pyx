@@ -89,25 +89,21 @@ cdef inline int32_t _capacity(int size_class) noexcept nogil:
     return CACHED_BYTES // (size_class * UNIT)
 
 
-<<<<<<< HEAD
-cdef inline int64_t idle_bytes(cache_t *cache, int size_class) noexcept nogil:
+cdef inline int64_t _idle_bytes(cache_t *cache, int size_class) noexcept nogil:
     """Bytes of the free blocks of a class."""
-    return <int64_t>(capacity(size_class) - cache.room[size_class]) * size_class * UNIT
+    return <int64_t>(_capacity(size_class) - cache.room[size_class]) * size_class * UNIT
 
 
-cdef int64_t in_use(cache_t *cache) noexcept nogil:
+cdef int64_t _in_use(cache_t *cache) noexcept nogil:
     """Bytes allocated minus bytes freed by a thread (may be negative)."""
     cdef int64_t found = cache.taken
     cdef int size_class
     for size_class in range(1, CLASSES):
-        found -= idle_bytes(cache, size_class)
+        found -= _idle_bytes(cache, size_class)
     return found
 
 
-cdef cache_t *new_cache() noexcept nogil:
-=======
 cdef cache_t *_new_cache() noexcept nogil:
->>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
     """The cache of a thread that comes here for the first time; NULL if memory is exhausted."""
     global caches, thread_cache
     cdef cache_t *cache = <cache_t *>calloc(1, sizeof(cache_t))
@@ -115,7 +111,7 @@ cdef cache_t *_new_cache() noexcept nogil:
     if cache == NULL:
         return NULL
     for size_class in range(1, CLASSES):
-        cache.room[size_class] = capacity(size_class)
+        cache.room[size_class] = _capacity(size_class)
     threads_lock()
     cache.next = caches
     if caches != NULL:
@@ -133,8 +129,8 @@ cdef void _flush(cache_t *cache) noexcept nogil:
     for size_class in range(1, CLASSES):
         give_blocks(cache.first[size_class])
         cache.first[size_class] = NULL
-        cache.taken -= idle_bytes(cache, size_class)
-        cache.room[size_class] = capacity(size_class)
+        cache.taken -= _idle_bytes(cache, size_class)
+        cache.room[size_class] = _capacity(size_class)
 
 
 cdef void _end_of_thread(void *pointer) noexcept nogil:
@@ -144,7 +140,7 @@ cdef void _end_of_thread(void *pointer) noexcept nogil:
     thread_cache = NULL
     _flush(cache)
     threads_lock()
-    ended_in_use += in_use(cache)
+    ended_in_use += _in_use(cache)
     if cache.previous != NULL:
         cache.previous.next = cache.next
     else:
@@ -169,7 +165,7 @@ cdef void *_refill(int size_class) noexcept nogil:
         return NULL
     cache.first[size_class] = block.next
     cache.taken += <int64_t>taken * size_class * UNIT
-    cache.room[size_class] = capacity(size_class) - (taken - 1)
+    cache.room[size_class] = _capacity(size_class) - (taken - 1)
     return block
 
 
@@ -181,8 +177,8 @@ cdef void _spill(cache_t *cache, int size_class) noexcept nogil:
         last = last.next
     give_blocks(last.next)
     last.next = NULL
-    cache.taken -= idle_bytes(cache, size_class) - <int64_t>keep * size_class * UNIT
-    cache.room[size_class] = capacity(size_class) - keep
+    cache.taken -= _idle_bytes(cache, size_class) - <int64_t>keep * size_class * UNIT
+    cache.room[size_class] = _capacity(size_class) - keep
 
 
 cdef void *_allocate_apart(int size_class, int64_t nbytes) noexcept nogil:
@@ -225,32 +221,22 @@ cdef inline void _deallocate_class(void *pointer, int size_class) noexcept nogil
         free(pointer)
         cache.taken -= size_class * UNIT
         return
-<<<<<<< HEAD
     if cache.room[size_class] == 0:
-        spill(cache, size_class)
-=======
-    if cache.n[size_class] >= _capacity(size_class):
         _spill(cache, size_class)
->>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
     block.next = cache.first[size_class]
     cache.first[size_class] = block
     cache.room[size_class] -= 1
 
 
-cdef inline int class_of(int64_t nbytes) noexcept nogil:
+cdef inline int _class_of(int64_t nbytes) noexcept nogil:
     """The class of blocks for so many bytes, one at least."""
     return <int>(<uint64_t>(nbytes + UNIT - 1) // UNIT)
 
 
 cdef void *allocate(int64_t nbytes) noexcept nogil:
     """A block of plain memory, uninitialized."""
-<<<<<<< HEAD
     if <uint64_t>nbytes - 1 < LARGEST_SMALL:
-        return allocate_class(class_of(nbytes), nbytes)
-=======
-    if <unsigned long long>nbytes - 1 < LARGEST_SMALL:
-        return _allocate_class(<int>((nbytes + UNIT - 1) // UNIT), nbytes)
->>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
+        return _allocate_class(_class_of(nbytes), nbytes)
     if nbytes == 0:
         return _allocate_class(1, nbytes)
     return take_exact(nbytes)      # very long lists
@@ -263,11 +249,7 @@ cdef void deallocate(void *block, int64_t nbytes) noexcept nogil:
     if nbytes > LARGEST_SMALL:
         give_exact(block, nbytes)
     else:
-<<<<<<< HEAD
-        deallocate_class(block, class_of(nbytes) if nbytes > 0 else 1)
-=======
-        _deallocate_class(block, <int>((nbytes + UNIT - 1) // UNIT) if nbytes > 0 else 1)
->>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
+        _deallocate_class(block, _class_of(nbytes) if nbytes > 0 else 1)
 
 
 # ---- storages
@@ -319,13 +301,8 @@ cdef storage_t *storage_new(int64_t nbytes) noexcept nogil:
     cdef char *data
     cdef storage_t *storage
     if 0 <= nbytes <= LARGEST_SMALL - <int64_t>sizeof(storage_t):
-<<<<<<< HEAD
-        size_class = class_of(nbytes + <int64_t>sizeof(storage_t))
-        data = <char *>allocate_class(size_class, nbytes)
-=======
-        size_class = <int>((nbytes + <int64_t>sizeof(storage_t) + UNIT - 1) // UNIT)
+        size_class = _class_of(nbytes + <int64_t>sizeof(storage_t))
         data = <char *>_allocate_class(size_class, nbytes)
->>>>>>> 98490177b6cffe98461455dc74fdd0a74029ca30
         if data == NULL:
             return _no_memory(nbytes)
         storage = <storage_t *>(data + size_class * UNIT - sizeof(storage_t))
@@ -464,7 +441,7 @@ def memory_stats():
     small_in_use = ended_in_use
     cache = caches
     while cache != NULL:
-        small_in_use += in_use(cache)
+        small_in_use += _in_use(cache)
         cache = cache.next
     threads_unlock()
     return {
