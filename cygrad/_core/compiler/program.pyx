@@ -125,9 +125,9 @@ cdef class Program:
                 operation.sweep = &(<Sweep>sweep).sweep
             if given.get("meta") is not None:
                 self.keep.append(given["meta"])
-                operation.meta = (<Held>given["meta"]).array
+                operation.meta = (<Held?>given["meta"]).array
             if operation.kind == DRAW:
-                operation.listed = (<Step>given["step"]).draw
+                operation.listed = (<Step?>given["step"]).draw
             if operation.kind == OPTIMIZE:
                 step = given["step"]
                 operation.rule = step.rule
@@ -158,7 +158,7 @@ cdef class Program:
         if self.layouts == NULL:
             raise MemoryError("compile: no memory for a program")
         for k in range(self.n_slots):
-            self.layouts[k] = (<Held>held[k]).array
+            self.layouts[k] = (<Held?>held[k]).array
             self.work += self.layouts[k].size
 
     def __dealloc__(self):
