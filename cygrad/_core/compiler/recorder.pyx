@@ -164,8 +164,6 @@ cdef class Recorder:
                 if tensor.gradient != NULL and tensor.gradient.value != NULL:
                     self.gradients[id(tensor)] = self.meet(tensor.gradient.value, "gradient", tensor, -1)
 
-    # ------------------------------------------------------------------------------------------------------- begin, end
-
     def begin(self):
         """Record from now on what this thread does."""
         self.generation = begin_generation()
@@ -284,8 +282,6 @@ cdef class Recorder:
     def read(self, Tensor tensor not None):
         """The number of the array of a result."""
         return self.ref(tensor.array)
-
-    # ------------------------------------------------------------------------------------------------------ operations
 
     cdef int note(self, Step step) except -1:
         self.stepping.clear()
@@ -493,8 +489,6 @@ cdef bint holds_memory(const value_t *value) noexcept:
                 return True
     return False
 
-
-# ------------------------------------------------------------------------------------------------------- what is called
 
 cdef Recorder here():
     cdef object found = _recorders.get(get_ident())
