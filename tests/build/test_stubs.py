@@ -108,6 +108,7 @@ def test_stubs_of_modules(name):
 
 def test_stub_of_a_module_class():
     text = module_stubs.stub_text(importlib.import_module("cygrad.nn"))
-    assert "class Linear(Module):\n    def __init__(self, in_features: _int, out_features: _int, bias: _bool = True," in text
+    assert ("class Linear(Module):\n"
+            "    def __init__(self, in_features: _int, out_features: _int, bias: _bool = True,") in text
     assert "    def train(self, mode: _bool = True) -> Self: ..." in text
     assert "class Parameter(Tensor):" in text
