@@ -49,7 +49,8 @@ def test_every_function_has_a_page():
     assert set(homes) == functions
     assert homes["sin_"] == homes["sin"] == "sin" and homes["arctan2"] == "atan2" and homes["clip_"] == homes["clip"]
     page = function_pages.page("sin", table["sin"], ["sin_"], set())
-    assert ".. autofunction:: cygrad.sin\n" in page and r"g_{x} = g \cdot \overline{\cos x}" in page and "`sin_`" in page
+    assert ".. autofunction:: cygrad.sin\n" in page and "`sin_`" in page
+    assert r"g_{x} = g \cdot \overline{\cos x}" in page
     assert ":no-index:" in function_pages.page("where", table["where"], [], {"cygrad.where"})
 
 

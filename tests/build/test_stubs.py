@@ -45,8 +45,10 @@ def tensor(tree):
 
 
 def test_stub_names_every_public_name(tree):
+    # Names of PyTorch alone, which are there once somebody has asked for them, are in no stub.
     public = {name for name, value in vars(cygrad).items()
-              if not name.startswith("_") and not (inspect.ismodule(value) and value.__name__ != f"cygrad.{name}")}
+              if not name.startswith("_") and not (inspect.ismodule(value) and value.__name__ != f"cygrad.{name}")
+              and not str(getattr(value, "__module__", "")).startswith("cygrad.compatibility")}
     assert not public - names(tree.body)
 
 
@@ -106,6 +108,7 @@ def test_stubs_of_modules(name):
 
 def test_stub_of_a_module_class():
     text = module_stubs.stub_text(importlib.import_module("cygrad.nn"))
-    assert "class Linear(Module):\n    def __init__(self, in_features: _int, out_features: _int, bias: _bool = True," in text
+    assert ("class Linear(Module):\n"
+            "    def __init__(self, in_features: _int, out_features: _int, bias: _bool = True,") in text
     assert "    def train(self, mode: _bool = True) -> Self: ..." in text
     assert "class Parameter(Tensor):" in text
