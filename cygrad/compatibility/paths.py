@@ -57,7 +57,8 @@ GATHERED = {
         "rnn", "sparse", "transformer", "upsampling", "utils")},
     "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
     "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",),
-    "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal", _LIBRARIES),
+    "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal", f"{_HERE}.engine", _LIBRARIES),
+    "torch._C._autograd": (f"{_HERE}.engine",),
     "torch.jit.annotations": ("typing", _LIBRARIES), "torch.jit._script": (f"{_HERE}.jit",),
     **dict.fromkeys(("torch._C._functorch", "torch.nn._reduction", "torch.utils._contextlib", "torch.utils.weak",
                      "torch.utils._foreach_utils", "torch.utils.data._utils.worker",
@@ -87,6 +88,7 @@ GATHERED = {
 FURTHER = {
     "torch.nn.modules": _NN, **dict.fromkeys(("torch.distributed", "torch.profiler"), (f"{_HERE}.private",)),
     "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms", _LIBRARIES),
+    **dict.fromkeys(("torch.autograd", "torch.autograd.grad_mode"), (f"{_HERE}.engine",)),
     **dict.fromkeys((
         "torch.nn", "torch.nn.modules.module", "torch.optim.lr_scheduler", "torch.optim.optimizer",
         "torch.distributions.utils", "torch.distributions.transforms", "torch.distributions.constraints",

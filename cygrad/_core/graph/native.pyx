@@ -495,6 +495,8 @@ cdef class NativeNode(Node):
             for i in range(self.c.op.n_saved):
                 if self.c.op.saved[i].name == wanted:
                     return saved_tensor(self, i) if raw else self.unpack(i)
+        if name == "_saved_self_sym_sizes" and self.c.metas != NULL and self.c.metas[0] != NULL:
+            return tuple([self.c.metas[0].shape[i] for i in range(self.c.metas[0].ndim)])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _operator(self):

@@ -59,13 +59,15 @@ def completed(doc, code, meanings, returns):
                len(doc.rstrip()) + 1)
     head, tail = doc[:cut].rstrip(" "), doc[cut:]
     title = f"{start}Parameters{start}----------\n"
-    described = {name for group in _ENTRY.findall(head) for name in group.split(", ")} if title in head else set()
+    described = set()
+    if title in head:
+        described = {name.lstrip("*") for group in _ENTRY.findall(head) for name in group.split(", ")}
     first = last = ""
     for name in names:
         if name in meanings and name not in described:
             group, meaning = meanings[name]
-            kept = [other for other in group if other.lstrip("*") in names and other not in described]
-            described.update(kept)
+            kept = [other for other in group if other.lstrip("*") in names and other.lstrip("*") not in described]
+            described.update(other.lstrip("*") for other in kept)
             entry = f"{margin}{', '.join(kept)} : " + meaning.replace("\n", start) + "\n"
             if kept[0] in (names[0], "*args") or names[:2] == ("self", kept[0]):
                 first += entry
