@@ -2,7 +2,8 @@
 What threads gain in this tree and in another one that is built, in turns: ``python -m benchmarks.against FOLDER``.
 
 Each tree has a process of its own, which waits while the other one measures. ``--load 3`` keeps as many processes busy
-meanwhile. Rates are medians; ratios are medians of those in each round.
+meanwhile. Rates are medians; ratios are medians of those in each round. Two processes on the same work, at the same
+time, say what two cores of this machine can give.
 """
 
 import argparse
@@ -107,9 +108,22 @@ class Tree:
         self.process = subprocess.Popen([sys.executable, "-P", "-c", SERVE, str(folder), str(HERE)], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def sample(self, title):
+    def ask(self, title):
         print(title, file=self.process.stdin, flush=True)
+
+    def answer(self):
         return float(self.process.stdout.readline())
+
+    def sample(self, title):
+        self.ask(title)
+        return self.answer()
+
+
+def together(trees, title):
+    """The sum of what several processes reach at the same time."""
+    for tree in trees:
+        tree.ask(title)
+    return sum(tree.answer() for tree in trees)
 
 
 def main():
@@ -131,14 +145,18 @@ def main():
                 pairs = found[title] = [[tree.sample(title) for tree in trees] for _ in range(options.rounds)]
                 now, other = (median(side) for side in zip(*pairs, strict=True))
                 print(f"| {title} | {now:,.1f} | {other:,.1f} | {median(a / b for a, b in pairs):.3f} |", flush=True)
+        for title, pairs in found.items():
+            alone = found.get(title.replace(" 2 Python", " 1 Python"))
+            if " 2 Python" in title and alone:
+                gains = [median(pair[side] for pair in pairs) / median(pair[side] for pair in alone) for side in (0, 1)]
+                title = title.replace(" 2 Python", " 1 Python")
+                trees += [] if len(trees) > 2 else [Tree(HERE)]
+                apart = [together(trees[::2], title) / trees[0].sample(title) for _ in range(options.rounds + 1)][1:]
+                print(f"{title.rpartition(',')[0]}: 2 Python threads / 1 {gains[0]:.2f}, other tree {gains[1]:.2f}; "
+                      f"two processes / one {median(apart):.2f}", flush=True)
     finally:
         for process in (*busy, *(tree.process for tree in trees)):
             process.kill()
-    for title, pairs in found.items():
-        alone = found.get(title.replace(" 2 Python", " 1 Python"))
-        if " 2 Python" in title and alone:
-            gains = [median(pair[side] for pair in pairs) / median(pair[side] for pair in alone) for side in (0, 1)]
-            print(f"{title} / 1: {gains[0]:.2f}, other {gains[1]:.2f}")
 
 
 if __name__ == "__main__":

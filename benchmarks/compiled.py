@@ -108,7 +108,7 @@ def main():
     if not options.only:
         for optimizer in ("SGD", "Adam"):
             ratio = threads_ratio(5, optimizer)
-            print(f"\nMLP 10-16-4, {optimizer}: steps per second of two Python threads / one: {ratio:.2f} (≥ 1.8 wanted)")
+            print(f"\nMLP 10-16-4, {optimizer}: steps/s of two Python threads / one: {ratio:.2f} (≥ 1.8 wanted)")
         print(f"Recording and lowering of a transformer block: {recording_ratio(5):.1f} eager steps (≤ 20 wanted)")
     print(f"\nA busy loop gets {share_of_a_core():.2f} of a core.")
 

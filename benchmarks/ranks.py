@@ -27,7 +27,8 @@ MODELS = {"MLP 784-256-128-10, batch 64": ((784, 256, 128, 10), 64),
 SIZES = [2 ** power for power in (10, 13, 16, 18, 20, 22, 24, 26)]      # bytes
 STEPS, TURNS = 10, 15
 GIVEN = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1",
-         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "MASTER_ADDR": "127.0.0.1"}
+         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+         "MASTER_ADDR": "127.0.0.1"}
 
 
 def stepper(lib, wrap, sizes, batch):

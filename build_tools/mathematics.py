@@ -89,8 +89,8 @@ def name(written: str) -> str:
     return f"{sign}_{{{number}}}" if number else sign
 
 
-def word(text: str) -> str:
-    return r"\mathit{" + text.replace("_", r"\_") + "}"
+def word(text: str, face: str = "mathit") -> str:
+    return rf"\{face}{{" + text.replace("_", r"\_") + "}"
 
 
 def strong(tree: ast.expr, least: int = CHOICE) -> str:
@@ -123,10 +123,8 @@ def expression(tree: ast.expr) -> tuple[str, int]:
             return choice(tree)
         case ast.Call():
             return call(tree)
-        case ast.Attribute(attr="numel"):
-            return rf"\operatorname{{numel}}\left({strong(tree.value)}\right)", ATOM
         case ast.Attribute():
-            return rf"\operatorname{{{tree.attr.replace('_', chr(92) + '_')}}}\left({strong(tree.value)}\right)", ATOM
+            return rf"{word(tree.attr, 'mathrm')}\left({strong(tree.value)}\right)", ATOM
         case ast.Subscript():
             return f"{strong(tree.value, ATOM)}_{{{strong(tree.slice)}}}", ATOM
         case ast.Slice():
@@ -139,7 +137,7 @@ def expression(tree: ast.expr) -> tuple[str, int]:
 
 def constant(value) -> tuple[str, int]:
     if isinstance(value, bool) or value is None or isinstance(value, str):
-        return r"\text{" + re.sub(r"([_#%&$])", r"\\\1", str(value)) + "}", ATOM
+        return r"\text{" + re.sub(r"([#%&$])", r"\\\1", str(value)) + "}", ATOM
     if value in CONSTANTS:
         return CONSTANTS[value], ATOM
     digits, _, exponent = repr(value).partition("e")
@@ -223,8 +221,8 @@ def call(tree: ast.Call) -> tuple[str, int]:
     if function in ("unknown_gradient", "refuse_gradient"):
         return r"\text{not known}" if function.startswith("unknown") else r"\text{refused}", ATOM
     texts = [strong(argument) for argument in arguments]
-    texts += [rf"\mathit{{{word.arg}}}{{=}}{strong(word.value)}".replace("_", r"\_") for word in tree.keywords]
-    sign = FUNCTIONS.get(function) or rf"\operatorname{{{function.replace('_', chr(92) + '_')}}}"
+    texts += [f"{word(keyword.arg)}{{=}}{strong(keyword.value)}" for keyword in tree.keywords]
+    sign = FUNCTIONS.get(function) or word(function, "mathrm")
     if function in FUNCTIONS and len(arguments) == 1 and isinstance(arguments[0], (ast.Name, ast.Constant)):
         return f"{sign} {texts[0]}", PRODUCT
     return rf"{sign}\left({', '.join(texts)}\right)", ATOM

@@ -56,6 +56,8 @@ install({
     **{name: getattr(factories, name) for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")},
     **{name: _late(name, module) for module, names in LATE.items() for name in names},
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
+    "_grad_fn": property(lambda self: self.grad_fn, doc="The node."),
+    "name": property(lambda self: None, doc="None: tensors have no names."),
     "__init__": creation.construct, "__init_subclass__": classmethod(_made_subclass),
     "__torch_function__": classmethod(override.torch_function),
     "backward": tensor_backward, "__repr__": printing.tensor_repr, "__format__": printing.tensor_format,

@@ -31,9 +31,9 @@ def in_threads(count, function):
         return list(pool.map(run, range(count)))
 
 
-def run_program(text, *options, **environment):
+def run_program(text, *options, timeout=300, **environment):
     """Run it in a process of its own, which must end well and say nothing on stderr; -> what it printed."""
-    result = subprocess.run([sys.executable, *options, "-c", text], timeout=300, capture_output=True, text=True,
+    result = subprocess.run([sys.executable, *options, "-c", text], timeout=timeout, capture_output=True, text=True,
                             env={**os.environ, **environment}, check=False)
     assert (result.returncode, result.stderr) == (0, ""), f"exit code {result.returncode}: {result.stderr}"
     return result.stdout.split()

@@ -21,13 +21,14 @@ def is_anomaly_enabled():
 
 def is_anomaly_check_nan_enabled():
     """
-    Whether anomaly mode is on in this thread and looks for nan.
+    Whether anomaly mode looks for nan in this thread, where it is on; as it will by default, where it is not.
 
     Returns
     -------
     bool
     """
-    return anomaly_state()[1]
+    enabled, check_nan = anomaly_state()
+    return check_nan or not enabled
 
 
 class _Anomaly:

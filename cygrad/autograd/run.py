@@ -3,6 +3,7 @@
 from cygrad._core.engine.engine import run_backward, set_backward
 from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 
 
 def _sequence(value):
@@ -24,7 +25,7 @@ def _gradients(operation, outputs, gradients):
     return gradients
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None, grad_variables=None):
     """
     Add the gradients of `tensors` with respect to the leaves of the graph to the leaves' ``.grad``.
 
@@ -40,6 +41,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         Record the computation of the gradients, so that they can be differentiated again.
     inputs : Tensor, GradientEdge or sequence of them, optional
         Accumulate into these only, and run only what leads to them. Default: all leaves.
+    grad_variables : optional
+        What `grad_tensors` was called once.
 
     Raises
     ------
@@ -54,6 +57,12 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     >>> x.grad
     tensor([2., 4.])
     """
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError("backward: grad_tensors and grad_variables are one argument (got both). Pass "
+                               "grad_tensors only.")
+        warn_user("backward: grad_variables is deprecated; use grad_tensors.", FutureWarning)
+        grad_tensors = grad_variables
     outputs = _sequence(tensors)
     gradients = _gradients("backward", outputs, grad_tensors)
     if inputs is not None:

@@ -96,6 +96,10 @@ def _adopted(path, module):
         for name, part in list(vars(module).items()):          # those that an attribute leads to without an import
             if isinstance(part, ModuleType) and part.__name__ == f"{module.__name__}.{name}":
                 _adopted(f"{path}.{name}", part)
+            # Python makes an imported module an attribute of what it is in: not where that has a function of the name.
+            hidden = sys.modules.get(f"{module.__name__}.{name}")
+            if hidden is not None and hidden is not part:
+                sys.modules[f"{path}.{name}"] = _adopted(f"{path}.{name}", hidden)
     return module
 
 

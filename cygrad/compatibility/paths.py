@@ -50,7 +50,8 @@ GATHERED = {
         "rnn", "sparse", "transformer", "upsampling", "utils")},
     "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
     "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",),
-    "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal"),
+    "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal", f"{_HERE}.engine"),
+    "torch._C._autograd": (f"{_HERE}.engine",),
 
     **{f"torch.optim.{name}": ("cygrad.optim",) for name in (
         "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop",
@@ -76,6 +77,7 @@ GATHERED = {
 FURTHER = {
     "torch.nn.modules": _NN, **dict.fromkeys(("torch.distributed", "torch.profiler"), (f"{_HERE}.private",)),
     "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms"),
+    **dict.fromkeys(("torch.autograd", "torch.autograd.grad_mode"), (f"{_HERE}.engine",)),
     **dict.fromkeys((
         "torch.nn", "torch.nn.modules.module", "torch.optim.lr_scheduler", "torch.optim.optimizer",
         "torch.distributions.utils", "torch.distributions.transforms", "torch.distributions.constraints",

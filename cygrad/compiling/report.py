@@ -138,6 +138,9 @@ def shown(operation):
     if operation["kind"] == "optimize":
         step = operation["step"]
         return f"{type(step.optimizer).__name__}.step({', '.join(f'%{roles[0]}' for _, roles in operation['updates'])})"
+    if operation["kind"] == "sweep":
+        names = [f"%{slot}" for slot in (*operation["arguments"], *operation["results"])]
+        return "; ".join(operation["text"](names))
     if operation["kind"] == "draw":
         return f"{results} = draw {operation['step'].draw}"
     if operation["region"] is not None:

@@ -20,7 +20,7 @@ class Attributes:
     """
 
     def __init__(self):
-        self.__dict__.update(_parameters={}, _buffers={}, _non_persistent_buffers_set=set(), _modules={})
+        self.__dict__.update(training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(), _modules={})
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

@@ -44,10 +44,6 @@ class Module(Stateful, Attributes):
     _hooks = None            # ModuleHooks once there are any, of this module or of all modules
     dump_patches = call_super_init = False         # switches of PyTorch's modules, which change nothing here
 
-    def __init__(self):
-        super().__init__()
-        self.__dict__["training"] = True
-
     def forward(self, *args, **kwargs):
         """What the module computes; every subclass defines it."""
         raise NotImplementedError(f"forward: {type(self).__name__} does not define it. "

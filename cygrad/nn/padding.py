@@ -8,11 +8,34 @@ __all__ = [f"{kind}Pad{n}d" for kind in ("Circular", "Constant", "Reflection", "
            for n in (1, 2, 3)]
 
 
+_PLACES = {1: ("at both ends of the last dimension", "two"), 2: ("around the last two dimensions", "four"),
+           3: ("around the last three dimensions", "six")}
+_DOC = """
+    {what} {place}.
+
+    Parameters
+    ----------
+    padding : int or tuple of {count}
+        How many, in pairs from the last dimension on.
+    {value}"""
+
+
 class _Pad(Module):
     """What all kinds share: numbers of elements, in pairs from the last dimension on."""
 
     dimensions = 0
     mode = "constant"
+    _more = ""                 # what the docstring says of other parameters
+
+    def __init_subclass__(cls, dimensions=None, mode=None, **options):
+        """Dimensions and mode of a kind, whose docstring says what is added; where, and how much, is added to that."""
+        super().__init_subclass__(**options)
+        cls.mode = mode or cls.mode
+        if dimensions:
+            cls.dimensions = dimensions
+            if cls.__doc__:                    # there is none under `python -OO`
+                place, count = _PLACES[dimensions]
+                cls.__doc__ = _DOC.format(what=cls.__doc__[:-1], place=place, count=count, value=cls._more)
 
     def __init__(self, padding):
         super().__init__()
@@ -30,6 +53,8 @@ class _Pad(Module):
 class _ConstantPad(_Pad):
     """A constant around the input."""
 
+    _more = "value : number\n    "
+
     def __init__(self, padding, value):
         super().__init__(padding)
         self.value = value
@@ -46,6 +71,8 @@ class _ConstantPad(_Pad):
 class _ZeroPad(_ConstantPad):
     """Zeros around the input."""
 
+    _more = ""
+
     def __init__(self, padding):
         super().__init__(padding, 0.0)
 
@@ -54,208 +81,61 @@ class _ZeroPad(_ConstantPad):
         return f"{self.padding}"
 
 
-class ConstantPad1d(_ConstantPad):
-    """
-    A constant at both ends of the last dimension.
-
-    Parameters
-    ----------
-    padding : int or tuple of two
-        How many, in pairs from the last dimension on.
-    value : number
-    """
-
-    dimensions = 1
+class ConstantPad1d(_ConstantPad, dimensions=1):
+    """A constant."""
 
 
-class ConstantPad2d(_ConstantPad):
-    """
-    A constant around the last two dimensions.
-
-    Parameters
-    ----------
-    padding : int or tuple of four
-        How many, in pairs from the last dimension on.
-    value : number
-    """
-
-    dimensions = 2
+class ConstantPad2d(_ConstantPad, dimensions=2):
+    """A constant."""
 
 
-class ConstantPad3d(_ConstantPad):
-    """
-    A constant around the last three dimensions.
-
-    Parameters
-    ----------
-    padding : int or tuple of six
-        How many, in pairs from the last dimension on.
-    value : number
-    """
-
-    dimensions = 3
+class ConstantPad3d(_ConstantPad, dimensions=3):
+    """A constant."""
 
 
-class ZeroPad1d(_ZeroPad):
-    """
-    Zeros at both ends of the last dimension.
-
-    Parameters
-    ----------
-    padding : int or tuple of two
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 1
+class ZeroPad1d(_ZeroPad, dimensions=1):
+    """Zeros."""
 
 
-class ZeroPad2d(_ZeroPad):
-    """
-    Zeros around the last two dimensions.
-
-    Parameters
-    ----------
-    padding : int or tuple of four
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 2
+class ZeroPad2d(_ZeroPad, dimensions=2):
+    """Zeros."""
 
 
-class ZeroPad3d(_ZeroPad):
-    """
-    Zeros around the last three dimensions.
-
-    Parameters
-    ----------
-    padding : int or tuple of six
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 3
+class ZeroPad3d(_ZeroPad, dimensions=3):
+    """Zeros."""
 
 
-class ReflectionPad1d(_Pad):
-    """
-    The input reflected at its ends, which are not repeated at both ends of the last dimension.
-
-    Parameters
-    ----------
-    padding : int or tuple of two
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 1
-    mode = "reflect"
+class ReflectionPad1d(_Pad, dimensions=1, mode="reflect"):
+    """The input reflected at its ends, which are not repeated."""
 
 
-class ReflectionPad2d(_Pad):
-    """
-    The input reflected at its ends, which are not repeated around the last two dimensions.
-
-    Parameters
-    ----------
-    padding : int or tuple of four
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 2
-    mode = "reflect"
+class ReflectionPad2d(_Pad, dimensions=2, mode="reflect"):
+    """The input reflected at its ends, which are not repeated."""
 
 
-class ReflectionPad3d(_Pad):
-    """
-    The input reflected at its ends, which are not repeated around the last three dimensions.
-
-    Parameters
-    ----------
-    padding : int or tuple of six
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 3
-    mode = "reflect"
+class ReflectionPad3d(_Pad, dimensions=3, mode="reflect"):
+    """The input reflected at its ends, which are not repeated."""
 
 
-class ReplicationPad1d(_Pad):
-    """
-    The outermost elements, repeated, at both ends of the last dimension.
-
-    Parameters
-    ----------
-    padding : int or tuple of two
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 1
-    mode = "replicate"
+class ReplicationPad1d(_Pad, dimensions=1, mode="replicate"):
+    """The outermost elements, repeated,."""
 
 
-class ReplicationPad2d(_Pad):
-    """
-    The outermost elements, repeated, around the last two dimensions.
-
-    Parameters
-    ----------
-    padding : int or tuple of four
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 2
-    mode = "replicate"
+class ReplicationPad2d(_Pad, dimensions=2, mode="replicate"):
+    """The outermost elements, repeated,."""
 
 
-class ReplicationPad3d(_Pad):
-    """
-    The outermost elements, repeated, around the last three dimensions.
-
-    Parameters
-    ----------
-    padding : int or tuple of six
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 3
-    mode = "replicate"
+class ReplicationPad3d(_Pad, dimensions=3, mode="replicate"):
+    """The outermost elements, repeated,."""
 
 
-class CircularPad1d(_Pad):
-    """
-    The elements of the other end at both ends of the last dimension.
-
-    Parameters
-    ----------
-    padding : int or tuple of two
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 1
-    mode = "circular"
+class CircularPad1d(_Pad, dimensions=1, mode="circular"):
+    """The elements of the other end."""
 
 
-class CircularPad2d(_Pad):
-    """
-    The elements of the other end around the last two dimensions.
-
-    Parameters
-    ----------
-    padding : int or tuple of four
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 2
-    mode = "circular"
+class CircularPad2d(_Pad, dimensions=2, mode="circular"):
+    """The elements of the other end."""
 
 
-class CircularPad3d(_Pad):
-    """
-    The elements of the other end around the last three dimensions.
-
-    Parameters
-    ----------
-    padding : int or tuple of six
-        How many, in pairs from the last dimension on.
-    """
-
-    dimensions = 3
-    mode = "circular"
+class CircularPad3d(_Pad, dimensions=3, mode="circular"):
+    """The elements of the other end."""

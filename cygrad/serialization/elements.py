@@ -1,12 +1,11 @@
 """How elements lie in files. Kinds have the names of the safetensors format; other formats' names are translated."""
 
-import ctypes
 import sys
 
 import numpy as np
 
 from cygrad._core.arrays import dtype as dtypes
-from cygrad._core.creation.access import seen_as
+from cygrad._core.creation.access import numpy_view, seen_as
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.creation.factories import empty
 
@@ -38,10 +37,12 @@ def element_size(kind):
 
 
 def memory(tensor):
-    """The bytes of a contiguous tensor, which has to outlive them."""
+    """The bytes of a contiguous tensor."""
     if tensor.numel() == 0:
         return memoryview(bytearray())
-    return memoryview((ctypes.c_ubyte * tensor.nbytes).from_address(tensor.data_ptr())).cast("B")
+    same = seen_as(tensor, {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64,
+                            16: dtypes.complex128}[tensor.element_size()])
+    return numpy_view(same).reshape(-1).view(np.uint8).data
 
 
 def fill(tensor, kind, read, swapped=False):

@@ -13,7 +13,7 @@ import weakref
 
 from cygrad._core.dispatch.autocast import Again
 from cygrad._core.engine.plan_inspection import restricted, running
-from cygrad._core.graph.modes import enable_grad, is_grad_enabled
+from cygrad._core.graph.modes import enable_grad, is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import PACKAGE, warn_user
 from cygrad.autograd.function import Function
@@ -187,7 +187,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
         raise ValueError("checkpoint: debug=True is incompatible with a context_fn of your own (got both). Leave one "
                          "of them out.")
     first, second = (OperatorLog(), OperatorLog()) if debug else (context_fn or noop_context_fn)()
-    if not is_grad_enabled():
+    if not is_grad_enabled() or is_inference_mode_enabled():
         with first:
             return function(*args, **kwargs)
     early_stop = early_stop if _choices.early_stop is None else _choices.early_stop

@@ -61,11 +61,11 @@ class Overload:
         return self._function()(*args, **kwargs)
 
     def _function(self):
-        for place in ("cygrad", "cygrad.nn.functional"):
-            found = getattr(importlib.import_module(place), self._name, None)
-            if found is not None:
-                return found
-        return getattr(Tensor, self._name, None) or functions[self._name]
+        package, functional = map(importlib.import_module, ("cygrad", "cygrad.nn.functional"))
+        for names in (vars(package), vars(functional), vars(Tensor), functions):
+            if self._name in names:
+                return names[self._name]
+        return getattr(package, self._name)               # what is loaded when it is asked for
 
     def __eq__(self, other):
         return isinstance(other, Overload) and other._name == self._name
@@ -125,7 +125,7 @@ class _Aten:
     def __getattr__(self, name):
         try:
             Overload(name)._function()
-        except KeyError:
+        except AttributeError:
             known = name in _NAMES.values() or name in _PRODUCTS.values()
             if not known:
                 raise AttributeError(f"ops.aten: there is no operator {name!r}.") from None

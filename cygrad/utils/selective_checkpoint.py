@@ -4,11 +4,11 @@ import enum
 from collections import defaultdict
 
 from cygrad import Tensor
-from cygrad.utils.operator_modes import OperatorMode, Overload, ops
+from cygrad.utils.operator_modes import OperatorMode, Overload
 
 __all__ = ["SAC_IGNORED_OPS", "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
 
-SAC_IGNORED_OPS = {ops.aten.detach.default}             # how many of them there are is the checkpoint's affair
+SAC_IGNORED_OPS = {Overload("detach")}             # how many of them there are is the checkpoint's affair
 _RECOMPUTE, _CONSUMED = "computed again", "handed out"
 _MISMATCH = "It must call the same operators each time, whatever else changes between forward and backward."
 

@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MARK = "CYGRAD_TEST_RUN"
 # Open MPI needs to be told that it may run as root, and more ranks than cores.
 SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMP_NUM_THREADS": "1",
+            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",         # of version 5
+            "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMP_NUM_THREADS": "1",  # of version 4
             "PYTHONUNBUFFERED": ""}           # a line is one write, which the launcher does not cut
 
 

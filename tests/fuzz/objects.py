@@ -1,15 +1,21 @@
 """The extension types, their methods taken from the type, and objects of theirs that nobody has initialized."""
 
+import importlib
+import pkgutil
 from functools import partial
 
 import cygrad as t
+import cygrad._core
 
 OF_ALL = set(dir(object)) - {"__init__", "__repr__", "__eq__", "__hash__", "__reduce__", "__dir__"}
 
 
 def extension_types():
-    """Name -> type, of all that the compiled modules have made so far, those of single operators' nodes among them."""
+    """Name -> type, of all that the compiled modules make, those of single operators' nodes among them."""
     (t.ones(2, requires_grad=True) * 2).sum().backward()
+    for module in pkgutil.walk_packages(cygrad._core.__path__, "cygrad._core."):
+        if ".testing" not in module.name and not module.name.startswith(("cygrad._core.compiled", "cygrad._core.lib")):
+            importlib.import_module(module.name)
     found, waiting = {}, [object]
     while waiting:
         for one in type.__subclasses__(waiting.pop()):

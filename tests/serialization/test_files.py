@@ -201,3 +201,11 @@ def test_equal_contents_make_equal_files(way, tmp_path):
     save(NEW, tmp_path / "f")
     save(NEW, tmp_path / "g")
     assert (tmp_path / "f").read_bytes() == (tmp_path / "g").read_bytes()
+
+
+def test_tensors_without_elements_are_refused(way, tmp_path):
+    save, _ = way
+    for shape in ((3,), (2000, 2000)):
+        with pytest.raises((NotImplementedError, TypeError, ValueError), match="meta"):
+            save({"x": cygrad.ones(shape, device="meta")}, tmp_path / "file")
+    assert os.listdir(tmp_path) == []

@@ -23,7 +23,7 @@ cdef int settled(int weak) noexcept nogil:
     return default_float() if weak == FLOAT64 else default_complex() if weak == COMPLEX128 else weak
 
 
-cdef int outranked(int higher, int lower) noexcept nogil:
+cdef int _outranked(int higher, int lower) noexcept nogil:
     """
     Dtype of an operand that decides and one of lower rank.
 
@@ -46,7 +46,7 @@ cdef int outranked(int higher, int lower) noexcept nogil:
 cdef int common_dtype(int dimensioned, int zero_dim, int weak) noexcept nogil:
     if dimensioned < 0 and zero_dim < 0:
         return weak
-    return outranked(dimensioned, outranked(zero_dim, settled(weak)))
+    return _outranked(dimensioned, _outranked(zero_dim, settled(weak)))
 
 
 cdef int result_type(const value_t *operands, int n) noexcept nogil:

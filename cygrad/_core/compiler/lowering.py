@@ -6,7 +6,9 @@ are none, and element-wise operations whose result only one other reads become p
 registers. Each value goes through the operations that it went through before, so every bit is the same.
 """
 
-from cygrad._core.compiler.program import Program, forward_program, primitive_name
+from cygrad._core.compiler.program import Program
+from cygrad._core.compiler.regions import forward_program, number_everywhere, primitive_name
+from cygrad._core.compiler.sweeps import swept
 
 # What an element-wise program has room for.
 MOST_INPUTS = 12
@@ -70,9 +72,10 @@ class Region:
             return space, index + (offset if space == "made" else len(other.constants))
 
         code = other.code + [(primitive, [moved(operand) for operand in operands]) for primitive, operands in self.code]
+        code, result = without_repetition(code, moved(self.result))
         if len(inputs) > MOST_INPUTS or len(inputs) + len(constants) + len(code) > MOST_REGISTERS:
             return None
-        return Region(inputs, constants, code, moved(self.result))
+        return Region(inputs, constants, code, result)
 
     def renamed(self, names):
         """The same on other arrays, of which some may be one."""
@@ -107,6 +110,18 @@ class Region:
         for primitive, operands in self.code:
             shown.append(f"{primitive_name(primitive)}({', '.join(map(operand, operands))})")
         return operand(self.result)
+
+
+def without_repetition(code, result):
+    """The same instructions, each of them once."""
+    known, places, made = {}, {}, []
+    for place, (primitive, operands) in enumerate(code):
+        operands = [places.get(operand, operand) for operand in operands]
+        first = known.setdefault((primitive, tuple(operands)), len(made))
+        places["made", place] = ("made", first)
+        if first == len(made):
+            made.append((primitive, operands))
+    return made, places.get(result, result)
 
 
 def renamed(value, names):
@@ -175,12 +190,16 @@ class Lowering:
             self.of_buffer.setdefault(held.buffer, []).append(number)
         self.sources = {}             # array of a constant -> where its elements are kept
         self.leaving = {self.arrays[number].buffer for number in self.outgoing}
+        self.folded = set()           # buffers that are the same each time
         self.copy_constants()
         self.remove_dead()
+        self.fold_constants()
+        self.remove_ones()
         self.merge_equal()
         self.remove_copies()
         self.remove_dead()
         self.fuse()
+        self.operations = swept(self)
 
     def operation(self, step):
         """What a step becomes if nothing is done about it."""
@@ -222,6 +241,51 @@ class Lowering:
                 live |= {self.arrays[number].buffer for own in operation.arguments for number in own
                          } if operation.kind == "optimize" else set()
         self.operations = kept[::-1]
+
+    def fold_constants(self):
+        """What is computed from constants alone is a constant: that of the recording."""
+        kept = []
+        for operation in self.operations:
+            places = [self.arrays[number].buffer for number in operation.results if number >= 0]
+            if operation.kind in ("evaluate", "kernel") and places and all(
+                    self.is_own(self.buffers[place]) and not self.buffers[place].writes and place not in self.leaving
+                    and self.arrays[self.buffers[place].first].numel <= LARGE for place in places) and all(
+                    map(self.is_constant, operation.reads())):
+                self.folded.update(places)
+            else:
+                kept.append(operation)
+        self.operations = kept
+
+    def is_constant(self, number):
+        """Are its elements the same each time?"""
+        place = self.arrays[number].buffer
+        return place in self.folded or (self.buffers[place].kind == "constant" and not self.buffers[place].writes)
+
+    def remove_ones(self):
+        """A product with one is the other factor."""
+        names, kept = {}, []
+        for operation in self.operations:
+            operation.rename(names)
+            found = self.other_factor(operation)
+            if found is None:
+                kept.append(operation)
+            else:
+                names[operation.results[0]] = found
+        self.operations = kept
+
+    def other_factor(self, operation):
+        """The number of the array that a product with one is; None for other operations."""
+        region = operation.region
+        if operation.kind != "evaluate" or len(region.code) != 1 or len(region.inputs) != 2 or region.constants or (
+                primitive_name(region.code[0][0]) != "mul" or not self.alone(operation.results[0])):
+            return None
+        result = self.arrays[operation.results[0]]
+        for one, number in (region.inputs, region.inputs[::-1]):
+            held = self.arrays[number]
+            if self.unchanging(number) and self.is_constant(one) and (held.shape, held.strides, held.dtype) == (
+                    result.shape, result.strides, result.dtype) and number_everywhere(self.arrays[one]) == 1:
+                return number
+        return None
 
     def is_own(self, buffer):
         """Is this memory made by the program?"""
@@ -375,9 +439,10 @@ class Lowering:
             if first not in slots:
                 buffer = self.buffers[self.arrays[number].buffer]
                 slots[first] = fresh(self.arrays[first])
-                if buffer.kind == "constant" and first not in self.sources:
+                constant = buffer.kind == "constant" or self.arrays[number].buffer in self.folded
+                if constant and first not in self.sources:
                     inputs.append((slots[first], 2, 0))
-                elif buffer.kind != "constant" and not self.is_own(buffer):
+                elif not constant and not self.is_own(buffer):
                     # A backward has what was in .grad as a saved tensor.
                     of_leaf = buffer.kind == "gradient" and self.start == 0
                     inputs.append((slots[first], int(of_leaf), places[first]))
@@ -406,6 +471,12 @@ class Lowering:
                 made["arguments"] = []
                 made["updates"] = [self.update(operation.step, own, slot) for own in operation.arguments]
                 touched = [number for own in operation.arguments for number in own]
+            elif operation.kind == "sweep":
+                made["arguments"] = [slot(number) for number in operation.arguments]
+                made["sweep"] = (operation.n_rooms, [(region.assembled(make_constant), inputs, out)
+                                                     for region, inputs, out in operation.parts])
+                made["text"] = operation.text
+                touched = list(operation.reads())
             elif operation.region is not None:
                 made["region"] = operation.region.assembled(make_constant)
                 made["arguments"] = [slot(number) for number in operation.region.inputs]

@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport kernel_t, value_t
+from cygrad._core.compiler.regions cimport sweep_t
 from cygrad._core.elementwise.program cimport program_t
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
@@ -18,6 +19,7 @@ ctypedef enum operation_kind_t:
     COPY                  # of a constant that is changed later, or goes out
     OPTIMIZE
     DRAW                  # random numbers that were drawn before the run
+    SWEEP                 # several element-wise programs in one pass
 
 # Where a view lies once its base is there.
 ctypedef struct patch_t:
@@ -37,6 +39,7 @@ ctypedef struct operation_t:
     int32_t updates, n_updates            # of an optimizer
     kernel_t kernel
     program_t *program
+    sweep_t *sweep
     array_t *meta
     const char *name
     rule_t rule

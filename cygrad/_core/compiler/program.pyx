@@ -16,10 +16,10 @@ from cygrad._core.arrays.array cimport (
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, INTEGERS, NOTHING, clear, find_kernel, kernel_t, value_t
 from cygrad._core.compiler.recorder cimport Constant, Held, Step
+from cygrad._core.compiler.regions cimport Region, Sweep, run_sweep
 from cygrad._core.compiler.turns cimport enter_interpreter, leave_interpreter
-from cygrad._core.elementwise.elementwise cimport copy_into, evaluate, forget, instruction_t, program_t
+from cygrad._core.elementwise.elementwise cimport copy_into, evaluate
 from cygrad._core.kernels.reduction.fused_reduction cimport evaluate_summed
-from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.graph.version_errors cimport forget_place
@@ -29,68 +29,12 @@ from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
 from cygrad._core.optimizers.optimize cimport adam_factors
 from cygrad._core.optimizers.update_batch cimport ADAM_RULE, ROLES, release_work, run_updates
 from cygrad._core.arrays.dtype cimport FLOAT32
-from cygrad._core.primitives.primitive_table cimport primitives
 from cygrad._core.table.operator cimport MAX_RESULTS, Operator
 
 cdef kernel_t _sum_to = find_kernel("sum_to")
 
-KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize", "draw")
-
-
-def forward_program(Operator operator not None):
-    """
-    The forward of an element-wise operator: number of inputs, constants, instructions, the register of the result.
-
-    Instructions are (primitive, register, registers of the operands).
-    """
-    cdef program_t *program
-    cdef int i, k
-    operator.ensure_program()
-    program = operator.descriptor.program
-    if program == NULL:
-        return None
-    constants = tuple([plain_object(&program.constants[i]) for i in range(program.n_constants)])
-    code = tuple([(program.code[i].primitive, program.code[i].out,
-                   tuple([program.code[i].inputs[k] for k in range(3) if program.code[i].inputs[k] >= 0]))
-                  for i in range(program.n_instructions)])
-    return program.n_inputs, constants, code, program.result
-
-
-def primitive_name(int number):
-    """What the instructions call it."""
-    return primitives[number].name.decode()
-
-
-@cython.final
-@cython.binding(False)
-cdef class _Region:
-    """Memory of an element-wise program."""
-    cdef program_t program
-    cdef list numbers
-
-    def __cinit__(self, int n_inputs, list constants, list code, int n_registers, int result):
-        cdef int i, k
-        cdef Constant constant
-        memset(&self.program, 0, sizeof(program_t))
-        self.numbers = constants
-        self.program.n_inputs, self.program.n_constants = n_inputs, len(constants)
-        self.program.n_instructions, self.program.n_registers = len(code), n_registers
-        self.program.result = result
-        self.program.constants = <value_t *>calloc(len(constants) + 1, sizeof(value_t))
-        self.program.code = <instruction_t *>calloc(len(code) + 1, sizeof(instruction_t))
-        if self.program.constants == NULL or self.program.code == NULL:
-            raise MemoryError("compile: no memory for an element-wise program")
-        for i, constant in enumerate(constants):
-            self.program.constants[i] = constant.value
-        for i, (primitive, out, inputs) in enumerate(code):
-            self.program.code[i].primitive, self.program.code[i].out = primitive, out
-            for k in range(3):
-                self.program.code[i].inputs[k] = inputs[k] if k < len(inputs) else -1
-
-    def __dealloc__(self):
-        forget(&self.program)
-        free(self.program.constants)
-        free(self.program.code)
+KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize", "draw",
+         "sweep")
 
 
 cdef int32_t *_numbers(list numbers) except NULL:
@@ -172,14 +116,18 @@ cdef class Program:
                 operation.kernel = (operator.descriptor.into if operation.kind == KERNEL_INTO
                                     else operator.descriptor.kernel)
             if given.get("region") is not None:
-                region = _Region(*given["region"])
+                region = Region(*given["region"])
                 self.keep.append(region)
-                operation.program = &(<_Region>region).program
+                operation.program = &(<Region>region).program
+            if operation.kind == SWEEP:
+                sweep = Sweep(operation.n_arguments, operation.n_results, *given["sweep"])
+                self.keep.append(sweep)
+                operation.sweep = &(<Sweep>sweep).sweep
             if given.get("meta") is not None:
                 self.keep.append(given["meta"])
-                operation.meta = (<Held>given["meta"]).array
+                operation.meta = (<Held?>given["meta"]).array
             if operation.kind == DRAW:
-                operation.listed = (<Step>given["step"]).draw
+                operation.listed = (<Step?>given["step"]).draw
             if operation.kind == OPTIMIZE:
                 step = given["step"]
                 operation.rule = step.rule
@@ -210,7 +158,7 @@ cdef class Program:
         if self.layouts == NULL:
             raise MemoryError("compile: no memory for a program")
         for k in range(self.n_slots):
-            self.layouts[k] = (<Held>held[k]).array
+            self.layouts[k] = (<Held?>held[k]).array
             self.work += self.layouts[k].size
 
     def __dealloc__(self):
@@ -412,6 +360,9 @@ cdef class Program:
             return _changed(target, status)
         if operation.kind == OPTIMIZE:
             return self.optimize(operation, frame)
+        if operation.kind == SWEEP:
+            return run_sweep(operation.sweep, arguments, self.layouts, self.result_slots + operation.results,
+                             frame.table)
         if operation.kind == DRAW:
             slot = self.result_slots[operation.results]
             frame.table[slot], frame.drawn[operation.listed] = frame.drawn[operation.listed], NULL

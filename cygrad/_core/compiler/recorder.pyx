@@ -71,6 +71,12 @@ cdef Constant boxed(const value_t *value):
     return made
 
 
+cdef array_t *_of(Held held) except NULL:
+    if held.array == NULL:
+        raise RuntimeError("Held: it holds no array. Only a recording makes one that does.")
+    return held.array
+
+
 @cython.binding(False)
 cdef class Held:
     """An array that the recording holds, so that its memory is nobody else's meanwhile."""
@@ -81,27 +87,27 @@ cdef class Held:
     @property
     def contiguous(self):
         """Is it row-major without gaps?"""
-        return bool(self.array.contiguous)
+        return bool(_of(self).contiguous)
 
     @property
     def numel(self):
         """How many elements it has."""
-        return self.array.size
+        return _of(self).size
 
     @property
     def dtype(self):
         """Its type of elements."""
-        return dtype_object(self.array.dtype)
+        return dtype_object(_of(self).dtype)
 
     @property
     def shape(self):
         """Its sizes."""
-        return tuple([self.array.shape[i] for i in range(self.array.ndim)])
+        return tuple([self.array.shape[i] for i in range(_of(self).ndim)])
 
     @property
     def strides(self):
         """Its steps, in elements."""
-        return tuple([self.array.strides[i] for i in range(self.array.ndim)])
+        return tuple([self.array.strides[i] for i in range(_of(self).ndim)])
 
 
 @cython.binding(False)
@@ -451,9 +457,7 @@ cdef class Recorder:
         return False
 
     def alive(self, outputs):
-        """
-        What the graphs of these tensors end in: the leaves, or None if a graph still keeps elements.
-        """
+        """What the graphs of these tensors end in: the leaves, or None if a graph still keeps elements."""
         cdef Tensor tensor
         cdef Node node
         cdef int i
@@ -576,7 +580,7 @@ cdef int stepping(list parameters, object state, const rule_t *rule, str operati
 
 
 cdef class Capture:
-    """What an optimizer would do to a group now."""
+    pass
 
 
 cdef int read_rule(object optimizer, object group, rule_t *rule) except -1:

@@ -129,7 +129,7 @@ cdef class Variant:
             layout.is_view, layout.normal = tensor.base is not None, tensor.array.version != NULL
             layout.gradient, layout.written, layout.same_as, layout.offset = gradient, written, same_as, offset
             if gradient == 1:
-                layout.gradient_array = retain((<Held>gradient_array).array)
+                layout.gradient_array = retain((<Held?>gradient_array).array)
             self.any_written = self.any_written or written
             self.sees_gradients = self.sees_gradients or gradient >= 0
         self.add_guards(guards)

@@ -1,11 +1,11 @@
 """The elements of a tensor for Python: one number, or a NumPy array over the same memory."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from cygrad._core.arrays.array cimport array_t, array_view, shape_text
+from cygrad._core.arrays.array cimport array_t, array_view, retain, shape_text
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_code, itemsize,
     numpy_typenum)
-from cygrad._core.arrays.interop cimport numpy_from_array, pass_door
+from cygrad._core.arrays.interop cimport owned_ndarray, pass_door
 from cygrad._core.creation.sequences cimport numpy_view as any_numpy_view
 from cygrad._core.graph.meta cimport check_elements
 from cygrad._core.graph.override cimport is_entry
@@ -62,11 +62,15 @@ def item(Tensor input not None):
 
 
 def numpy_view(Tensor input not None):
-    """A NumPy array over the memory of the tensor, which it keeps alive."""
+    """
+    A NumPy array over the memory of the tensor, which it keeps alive.
+
+    It holds the memory, not the tensor: that may be given other memory while the array is in use.
+    """
     if is_entry(input):
         return input.numpy()             # which refuses
     check_elements(input.array, "numpy")
-    return numpy_from_array(input.array, input)
+    return owned_ndarray(retain(input.array))
 
 
 def seen_as(Tensor input not None, dtype not None):

@@ -412,7 +412,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         if hasattr(obj, "__dlpack__"):
             obj = np.from_dlpack(obj)
         elif isinstance(obj, (bytes, bytearray, memoryview)):
-            obj = np.frombuffer(obj, dtype=dtype_object_of(code))
+            obj = np.frombuffer(obj, dtype=_dtype_object_of(code))
         elif hasattr(obj, "__array_interface__"):
             obj = np.asarray(obj)
     if isinstance(obj, np.ndarray) and not copy and _shareable(obj) and (
@@ -426,7 +426,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     return finish(result, bool(requires_grad), meta)
 
 
-cdef object dtype_object_of(int code):
+cdef object _dtype_object_of(int code):
     """The NumPy dtype for a code, -1 for the default floating one."""
     return np.dtype(dtype_name(default_float() if code < 0 else code).decode())
 
@@ -498,12 +498,12 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     return finish(result.clone() if copy and isinstance(ext_tensor, _Offer) else result, False, meta)
 
 
-cdef Tensor convert(object value, str operation):
+cdef Tensor _convert(object value, str operation):
     """What operators make of an argument that is no Tensor."""
     return tensor_from(value, -1, operation)
 
 
-protocol.convert = convert
+protocol.convert = _convert
 
 
 def constructed(dtype, tuple arguments not None, dict options not None, str operation not None):

@@ -14,10 +14,11 @@ from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
 from cygrad._core.graph.override import call_override
+from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import functions
 
 
-cdef object sizes_of(tuple args, object size, str operation):
+cdef object _sizes_of(tuple args, object size, str operation):
     """Sizes given by position or as the keyword `size`."""
     if size is None:
         if not args:
@@ -28,30 +29,40 @@ cdef object sizes_of(tuple args, object size, str operation):
     return size if isinstance(size, (tuple, list)) else tuple(size)
 
 
-cdef object place(object result, object out, object dtype, bint needs_grad, str operation):
+cdef object _place(object result, object out, object dtype, bint needs_grad, str operation):
     """The result itself, or written to `out`."""
     if out is None:
         return finish(<Tensor>result, needs_grad, False)
-    check_out(out, operation)
+    _check_out(out, operation)
     if dtype is not None and (<Tensor>out).array.dtype != (<Tensor>result).array.dtype:
         raise RuntimeError(f"{operation}: out has another dtype (got {out.dtype}, expected {result.dtype})")
     return functions["written"](result, out=out)
 
 
-cdef int check_out(object out, str operation) except -1:
+cdef int _check_out(object out, str operation) except -1:
     if not isinstance(out, Tensor):
         raise TypeError(f"{operation}: out must be a Tensor (got {type(out).__name__})")
     return 0
 
 
-cdef int out_or(object dtype, object out, int default, str operation) except -1:
+cdef int _out_or(object dtype, object out, int default, str operation) except -1:
     """The dtype asked for, else that of `out`, else the default."""
     if dtype is None and out is not None:
-        check_out(out, operation)
+        _check_out(out, operation)
         return (<Tensor>out).array.dtype
     return dtype_or(dtype, default, operation)
 
 
+# What parameters of these functions mean.
+_PARAMETERS = {
+    "*args, size": "int or tuple of int\n    The shape, as several integers or one tuple.",
+    "out": "Tensor, optional\n    Written to instead; of the same shape.",
+    "dtype": "dtype, optional\n    Default: that of this tensor.",
+    "memory_format": "memory_format, optional\n    Default: as the other one lies in memory, without its gaps.",
+}
+
+
+@documented(_PARAMETERS)
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
@@ -59,20 +70,8 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
 
     Parameters
     ----------
-    *args, size : int or tuple of int
-        The shape, as several integers or one tuple.
-    out : Tensor, optional
-        Written to instead; of the same shape.
     dtype : dtype, optional
         Default: the default floating dtype.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -82,11 +81,12 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
             [0., 0., 0.]])
     """
     cdef bint meta = check_place(device, layout, pin_memory, "zeros")
-    cdef object sizes = sizes_of(args, size, "zeros")
-    cdef int code = out_or(dtype, out, default_float(), "zeros")
-    return place(full_tensor(sizes, 0, code, meta, "zeros"), out, dtype, requires_grad, "zeros")
+    cdef object sizes = _sizes_of(args, size, "zeros")
+    cdef int code = _out_or(dtype, out, default_float(), "zeros")
+    return _place(full_tensor(sizes, 0, code, meta, "zeros"), out, dtype, requires_grad, "zeros")
 
 
+@documented(_PARAMETERS)
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
@@ -94,20 +94,8 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, bint 
 
     Parameters
     ----------
-    *args, size : int or tuple of int
-        The shape, as several integers or one tuple.
-    out : Tensor, optional
-        Written to instead; of the same shape.
     dtype : dtype, optional
         Default: the default floating dtype.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -116,11 +104,12 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, bint 
     tensor([1., 1.])
     """
     cdef bint meta = check_place(device, layout, pin_memory, "ones")
-    cdef object sizes = sizes_of(args, size, "ones")
-    cdef int code = out_or(dtype, out, default_float(), "ones")
-    return place(full_tensor(sizes, 1, code, meta, "ones"), out, dtype, requires_grad, "ones")
+    cdef object sizes = _sizes_of(args, size, "ones")
+    cdef int code = _out_or(dtype, out, default_float(), "ones")
+    return _place(full_tensor(sizes, 1, code, meta, "ones"), out, dtype, requires_grad, "ones")
 
 
+@documented(_PARAMETERS)
 def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False, memory_format=None):
     """
@@ -128,22 +117,10 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
 
     Parameters
     ----------
-    *args, size : int or tuple of int
-        The shape, as several integers or one tuple.
-    out : Tensor, optional
-        Written to instead; of the same shape.
     dtype : dtype, optional
         Default: the default floating dtype.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
     memory_format : memory_format, optional
         The order of dimensions in memory; default: row-major.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -152,14 +129,15 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
     (2, 3)
     """
     cdef bint meta = check_place(device, layout, pin_memory, "empty")
-    cdef object sizes = sizes_of(args, size, "empty")
-    cdef int code = out_or(dtype, out, default_float(), "empty")
+    cdef object sizes = _sizes_of(args, size, "empty")
+    cdef int code = _out_or(dtype, out, default_float(), "empty")
     cdef Tensor made = empty_tensor(sizes, code, meta, "empty")
     if memory_format is not None and memory_format != "contiguous_format" and not meta:
-        made = wrap(array_in(memory_format, made.array, code, "empty"))
-    return place(made, out, dtype, requires_grad, "empty")
+        made = wrap(_array_in(memory_format, made.array, code, "empty"))
+    return _place(made, out, dtype, requires_grad, "empty")
 
 
+@documented(_PARAMETERS)
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
          pin_memory=False):
     """
@@ -170,18 +148,8 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, bi
     size : tuple of int
         The shape.
     fill_value : number or 0-dim Tensor
-    out : Tensor, optional
-        Written to instead; of the same shape.
     dtype : dtype, optional
         Default: the dtype that the number has in `tensor`.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -192,12 +160,13 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, bi
     """
     cdef bint meta = check_place(device, layout, pin_memory, "full")
     cdef object value = plain_number(fill_value, "full")
-    cdef int code = out_or(dtype, out, number_dtype(value), "full")
+    cdef int code = _out_or(dtype, out, number_dtype(value), "full")
     if not isinstance(size, (tuple, list)) and not hasattr(size, "__len__"):
         raise TypeError(f"full: size must be a tuple of integers (got {size!r}). Write full(({size},), ...).")
-    return place(full_tensor(tuple(size), value, code, meta, "full"), out, dtype, requires_grad, "full")
+    return _place(full_tensor(tuple(size), value, code, meta, "full"), out, dtype, requires_grad, "full")
 
 
+@documented(_PARAMETERS)
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False):
     """
     A matrix with ones on the diagonal and zeros elsewhere.
@@ -208,18 +177,8 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, bint requi
         Number of rows.
     m : int, optional
         Number of columns; default `n`.
-    out : Tensor, optional
-        Written to instead; of the same shape.
     dtype : dtype, optional
         Default: the default floating dtype.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -234,34 +193,34 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, bint requi
     cdef Tensor result
     cdef bint meta = check_place(device, layout, pin_memory, "eye")
     m = n if m is None else m
-    result = full_tensor((n, m), 0, out_or(dtype, out, default_float(), "eye"), meta, "eye")
+    result = full_tensor((n, m), 0, _out_or(dtype, out, default_float(), "eye"), meta, "eye")
     read_element(1, result.array.dtype, one, "eye")
     if meta:
-        return place(result, out, dtype, requires_grad, "eye")
+        return _place(result, out, dtype, requires_grad, "eye")
     size = itemsize(result.array.dtype)
     for i in range(min(result.array.shape[0], result.array.shape[1])):
         element = result.array.data + i * (result.array.shape[1] + 1) * size
         memcpy(element, one, size)
-    return place(result, out, dtype, requires_grad, "eye")
+    return _place(result, out, dtype, requires_grad, "eye")
 
 
 # ---- like another tensor -------------------------------------------------------------------------
 
-cdef Tensor checked(object input, str operation):
+cdef Tensor _checked(object input, str operation):
     if not isinstance(input, Tensor):
         raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(input).__name__}). "
                         "Convert it with as_tensor() first.")
     return <Tensor>input
 
 
-cdef int place_of(object model, object device, object layout, object pin_memory, str operation) except -1:
+cdef int _place_of(object model, object device, object layout, object pin_memory, str operation) except -1:
     """Like `check_place`; without a device the result is where the tensor `model` is."""
     if device is None and layout is None and not pin_memory:
-        return is_meta(checked(model, operation).array)
-    return check_place(checked(model, operation).device if device is None else device, layout, pin_memory, operation)
+        return is_meta(_checked(model, operation).array)
+    return check_place(_checked(model, operation).device if device is None else device, layout, pin_memory, operation)
 
 
-cdef array_t *array_in(object memory_format, const array_t *model, int dtype, str operation) except NULL:
+cdef array_t *_array_in(object memory_format, const array_t *model, int dtype, str operation) except NULL:
     """A new array of the shape of another one, in that one's order of dimensions or in a given one."""
     cdef int64_t[MAX_DIMS] strides
     cdef array_t *array
@@ -283,11 +242,11 @@ cdef array_t *array_in(object memory_format, const array_t *model, int dtype, st
     return array
 
 
-cdef object filled_like(object input, object value, object dtype, bint needs_grad, bint meta, object memory_format,
-                        str operation):
+cdef object _filled_like(object input, object value, object dtype, bint needs_grad, bint meta, object memory_format,
+                         str operation):
     """A tensor of the shape of `input`; `value` None leaves it uninitialized."""
     cdef char[16] element
-    cdef Tensor model = checked(input, operation)
+    cdef Tensor model = _checked(input, operation)
     cdef int code = dtype_or(dtype, model.array.dtype, operation)
     cdef array_t *array
     if meta and is_entry(model):
@@ -297,13 +256,14 @@ cdef object filled_like(object input, object value, object dtype, bint needs_gra
         read_element(value, code, element, operation)
     if meta:
         return finish(wrap(meta_array(code, model.array.ndim, model.array.shape)), needs_grad, meta)
-    array = array_in(memory_format, model.array, code, operation)
+    array = _array_in(memory_format, model.array, code, operation)
     if value is not None:
         with nogil:
             fill_array(array, element)
     return finish(wrap(array), needs_grad, meta)
 
 
+@documented(_PARAMETERS)
 def zeros_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
           memory_format=None):
     """
@@ -311,19 +271,8 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
 
     Parameters
     ----------
-    input : Tensor
     dtype : dtype, optional
         Default: that of `input`.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-    memory_format : memory_format, optional
-        Default: as the other one lies in memory, without its gaps.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -331,10 +280,11 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
     >>> cygrad.zeros_like(cygrad.tensor([1, 2]))
     tensor([0, 0])
     """
-    cdef bint meta = place_of(input, device, layout, pin_memory, "zeros_like")
-    return filled_like(input, 0, dtype, requires_grad, meta, memory_format, "zeros_like")
+    cdef bint meta = _place_of(input, device, layout, pin_memory, "zeros_like")
+    return _filled_like(input, 0, dtype, requires_grad, meta, memory_format, "zeros_like")
 
 
+@documented(_PARAMETERS)
 def ones_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
           memory_format=None):
     """
@@ -342,19 +292,8 @@ def ones_like(input, *, dtype=None, layout=None, device=None, bint requires_grad
 
     Parameters
     ----------
-    input : Tensor
     dtype : dtype, optional
         Default: that of `input`.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-    memory_format : memory_format, optional
-        Default: as the other one lies in memory, without its gaps.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -362,10 +301,11 @@ def ones_like(input, *, dtype=None, layout=None, device=None, bint requires_grad
     >>> cygrad.ones_like(cygrad.tensor([1, 2]))
     tensor([1, 1])
     """
-    cdef bint meta = place_of(input, device, layout, pin_memory, "ones_like")
-    return filled_like(input, 1, dtype, requires_grad, meta, memory_format, "ones_like")
+    cdef bint meta = _place_of(input, device, layout, pin_memory, "ones_like")
+    return _filled_like(input, 1, dtype, requires_grad, meta, memory_format, "ones_like")
 
 
+@documented(_PARAMETERS)
 def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
           memory_format=None):
     """
@@ -373,19 +313,8 @@ def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
 
     Parameters
     ----------
-    input : Tensor
     dtype : dtype, optional
         Default: that of `input`.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-    memory_format : memory_format, optional
-        Default: as the other one lies in memory, without its gaps.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -393,10 +322,11 @@ def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
     >>> cygrad.empty_like(cygrad.tensor([1, 2])).shape
     (2,)
     """
-    cdef bint meta = place_of(input, device, layout, pin_memory, "empty_like")
-    return filled_like(input, None, dtype, requires_grad, meta, memory_format, "empty_like")
+    cdef bint meta = _place_of(input, device, layout, pin_memory, "empty_like")
+    return _filled_like(input, None, dtype, requires_grad, meta, memory_format, "empty_like")
 
 
+@documented(_PARAMETERS)
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
           memory_format=None):
     """
@@ -404,20 +334,9 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint r
 
     Parameters
     ----------
-    input : Tensor
     fill_value : number or 0-dim Tensor
     dtype : dtype, optional
         Default: that of `input`.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-    memory_format : memory_format, optional
-        Default: as the other one lies in memory, without its gaps.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -425,33 +344,19 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint r
     >>> cygrad.full_like(cygrad.tensor([1, 2]), 7)
     tensor([7, 7])
     """
-    cdef bint meta = place_of(input, device, layout, pin_memory, "full_like")
+    cdef bint meta = _place_of(input, device, layout, pin_memory, "full_like")
     fill_value = plain_number(fill_value, "full_like")
-    return filled_like(input, fill_value, dtype, requires_grad, meta, memory_format, "full_like")
+    return _filled_like(input, fill_value, dtype, requires_grad, meta, memory_format, "full_like")
 
 
 # ---- new ones of another tensor's dtype: methods of Tensor ---------------------------------------
 
 
+@documented(_PARAMETERS)
 def new_zeros(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
     A tensor of zeros with the dtype of this one: a method of Tensor.
-
-    Parameters
-    ----------
-    *args, size : int or tuple of int
-        The shape, as several integers or one tuple.
-    dtype : dtype, optional
-        Default: that of this tensor.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -459,31 +364,17 @@ def new_zeros(Tensor self not None, *args, size=None, dtype=None, layout=None, d
     >>> cygrad.tensor([1, 2]).new_zeros(3)
     tensor([0, 0, 0])
     """
-    cdef bint meta = place_of(self, device, layout, pin_memory, "new_zeros")
-    cdef object sizes = sizes_of(args, size, "new_zeros")
+    cdef bint meta = _place_of(self, device, layout, pin_memory, "new_zeros")
+    cdef object sizes = _sizes_of(args, size, "new_zeros")
     cdef int code = dtype_or(dtype, self.array.dtype, "new_zeros")
     return finish(full_tensor(sizes, 0, code, meta, "new_zeros"), requires_grad, meta)
 
 
+@documented(_PARAMETERS)
 def new_ones(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
     A tensor of ones with the dtype of this one: a method of Tensor.
-
-    Parameters
-    ----------
-    *args, size : int or tuple of int
-        The shape, as several integers or one tuple.
-    dtype : dtype, optional
-        Default: that of this tensor.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -491,31 +382,17 @@ def new_ones(Tensor self not None, *args, size=None, dtype=None, layout=None, de
     >>> cygrad.tensor([1, 2]).new_ones(3)
     tensor([1, 1, 1])
     """
-    cdef bint meta = place_of(self, device, layout, pin_memory, "new_ones")
-    cdef object sizes = sizes_of(args, size, "new_ones")
+    cdef bint meta = _place_of(self, device, layout, pin_memory, "new_ones")
+    cdef object sizes = _sizes_of(args, size, "new_ones")
     cdef int code = dtype_or(dtype, self.array.dtype, "new_ones")
     return finish(full_tensor(sizes, 1, code, meta, "new_ones"), requires_grad, meta)
 
 
+@documented(_PARAMETERS)
 def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
     A tensor with the dtype of this one whose elements are not set: a method of Tensor.
-
-    Parameters
-    ----------
-    *args, size : int or tuple of int
-        The shape, as several integers or one tuple.
-    dtype : dtype, optional
-        Default: that of this tensor.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -523,12 +400,13 @@ def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, d
     >>> cygrad.tensor([1, 2]).new_empty(3).shape
     (3,)
     """
-    cdef bint meta = place_of(self, device, layout, pin_memory, "new_empty")
-    cdef object sizes = sizes_of(args, size, "new_empty")
+    cdef bint meta = _place_of(self, device, layout, pin_memory, "new_empty")
+    cdef object sizes = _sizes_of(args, size, "new_empty")
     cdef int code = dtype_or(dtype, self.array.dtype, "new_empty")
     return finish(empty_tensor(sizes, code, meta, "new_empty"), requires_grad, meta)
 
 
+@documented(_PARAMETERS)
 def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None, device=None, bint requires_grad=False,
              pin_memory=False):
     """
@@ -538,16 +416,6 @@ def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None,
     ----------
     size : tuple of int
     fill_value : number or 0-dim Tensor
-    dtype : dtype, optional
-        Default: that of this tensor.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -555,11 +423,12 @@ def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None,
     >>> cygrad.tensor([1, 2]).new_full((3,), 7)
     tensor([7, 7, 7])
     """
-    cdef bint meta = place_of(self, device, layout, pin_memory, "new_full")
+    cdef bint meta = _place_of(self, device, layout, pin_memory, "new_full")
     cdef int code = dtype_or(dtype, self.array.dtype, "new_full")
     return finish(full_tensor(tuple(size), fill_value, code, meta, "new_full"), requires_grad, meta)
 
 
+@documented(_PARAMETERS)
 def new_tensor(Tensor self not None, data, *, dtype=None, layout=None, device=None, bint requires_grad=False,
                pin_memory=False):
     """
@@ -568,16 +437,6 @@ def new_tensor(Tensor self not None, data, *, dtype=None, layout=None, device=No
     Parameters
     ----------
     data : number, nested sequence of numbers, ndarray or Tensor
-    dtype : dtype, optional
-        Default: that of this tensor.
-    layout, device, pin_memory : optional
-        Only their defaults.
-    requires_grad : bool, default False
-        Record operations on the result.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -585,6 +444,6 @@ def new_tensor(Tensor self not None, data, *, dtype=None, layout=None, device=No
     >>> cygrad.tensor([1., 2.]).new_tensor([3])
     tensor([3.])
     """
-    cdef bint meta = place_of(self, device, layout, pin_memory, "new_tensor")
+    cdef bint meta = _place_of(self, device, layout, pin_memory, "new_tensor")
     cdef int code = dtype_or(dtype, self.array.dtype, "new_tensor")
     return finish(tensor_from(data, code, "new_tensor"), requires_grad, meta)

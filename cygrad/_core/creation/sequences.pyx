@@ -206,7 +206,7 @@ cdef int _element_dtype(object value, str operation) except -1:
                        "numbers, sequences of numbers, arrays or tensors)")
 
 
-cdef object unequal_depth(object data, int depth, str operation):
+cdef object _unequal_depth(object data, int depth, str operation):
     return TypeError(f"{operation}: nested sequences of unequal depth (got a {type(data).__name__} at dimension "
                      f"{depth}, expected a number like the first entry there)")
 
@@ -215,7 +215,7 @@ cdef int _infer(object data, int depth, int ndim, int found, str operation) exce
     """The smallest dtype for `found` (-1: nothing yet) and every element of `data`."""
     cdef int code
     if depth == ndim and _is_sequence(data):
-        raise unequal_depth(data, depth, operation)
+        raise _unequal_depth(data, depth, operation)
     if depth == ndim or not _is_sequence(data) or cnp.PyArray_Check(data):      # an array says it for all its elements
         code = _element_dtype(data, operation)
         return code if found < 0 else promote(found, code)
@@ -236,7 +236,7 @@ cdef char *_write(object data, int depth, int ndim, const int64_t *shape, int dt
     cdef int64_t step = itemsize(dtype), written = 0
     if depth == ndim:
         if _is_sequence(data):
-            raise unequal_depth(data, depth, operation)
+            raise _unequal_depth(data, depth, operation)
         store_number(target, dtype, _plain(data, operation), True, operation)
         return target + step
     if not _is_sequence(data):

@@ -25,6 +25,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.memory.storage cimport deallocate
 
 from cygrad._core.graph.saved import saved_tensor
+from cygrad._core.graph.user_warnings import warn_user
 
 
 cdef extern from "Python.h":
@@ -140,6 +141,12 @@ cdef class FunctionNode(Node):
         if self.c.released:
             check(freed_error(self.c))
         return tuple([self.unpack(i) for i in range(self.c.n_saved)])
+
+    @property
+    def saved_variables(self):
+        """What `saved_tensors` was called once."""
+        warn_user("saved_variables is deprecated; use saved_tensors.", DeprecationWarning)
+        return self.saved_tensors
 
     @property
     def _raw_saved_tensors(self):

@@ -462,6 +462,9 @@ cdef Tensor assigned_value(Tensor self, object value):
 
 cdef int setitem(Tensor self, object key, object value) except -1:
     cdef list indices = []
+    if type(self) is not Tensor and overrides(self):
+        call_override(Tensor.__setitem__, (self,), (self, key, value), {})
+        return 0
     if any_meta and any_entry(key):
         call_override(Tensor.__setitem__, as_tuple(key), (self, key, value), {})
         return 0

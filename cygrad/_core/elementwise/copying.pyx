@@ -42,7 +42,7 @@ ctypedef struct copy_t:
     int64_t groups        # items along `other`
 
 
-cdef void copy_flat(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _copy_flat(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Elements begin..end of a nest of one dimension."""
     cdef copy_t *copy = <copy_t *>context
     cdef char *pointers[2]
@@ -55,7 +55,7 @@ cdef void copy_flat(void *context, int64_t begin, int64_t end) noexcept nogil:
     copy.loop(pointers, &n, steps, NULL)
 
 
-cdef void copy_block(copy_t *copy, char *to, char *source, int64_t rows, int64_t columns) noexcept nogil:
+cdef void _copy_block(copy_t *copy, char *to, char *source, int64_t rows, int64_t columns) noexcept nogil:
     """Copy columns (dimension 0) x rows (dimension `other`), the inner loop along the longer side."""
     cdef char *pointers[2]
     cdef int64_t steps[2]
@@ -77,7 +77,7 @@ cdef void copy_block(copy_t *copy, char *to, char *source, int64_t rows, int64_t
         copy.loop(pointers, &count, steps, NULL)
 
 
-cdef void turn_block(copy_t *copy, char *to, char *source, int64_t rows, int64_t columns) noexcept nogil:
+cdef void _turn_block(copy_t *copy, char *to, char *source, int64_t rows, int64_t columns) noexcept nogil:
     """
     Copy a square of at most BLOCK x BLOCK by way of a buffer.
 
@@ -102,7 +102,7 @@ cdef void turn_block(copy_t *copy, char *to, char *source, int64_t rows, int64_t
         copy.move(pointers, &columns, steps, NULL)
 
 
-cdef void copy_items(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _copy_items(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Items of work begin..end of a nest of two or more dimensions."""
     cdef copy_t *copy = <copy_t *>context
     cdef nest_t *nest = &copy.nest
@@ -124,7 +124,7 @@ cdef void copy_items(void *context, int64_t begin, int64_t end) noexcept nogil:
                 source += (index % nest.shape[d]) * nest.strides[1][d]
                 index //= nest.shape[d]
         if not copy.transposed:
-            copy_block(copy, to, source, rows, nest.shape[0])
+            _copy_block(copy, to, source, rows, nest.shape[0])
             continue
         if copy.turn != NULL:
             copy.turn(source, nest.strides[1][0], to, nest.strides[0][copy.other], rows, nest.shape[0])
@@ -132,12 +132,12 @@ cdef void copy_items(void *context, int64_t begin, int64_t end) noexcept nogil:
         column = 0
         while column < nest.shape[0]:
             columns = nest.shape[0] - column if nest.shape[0] - column < BLOCK else BLOCK
-            turn_block(copy, to + column * nest.strides[0][0], source + column * nest.strides[1][0],
-                       rows, columns)
+            _turn_block(copy, to + column * nest.strides[0][0], source + column * nest.strides[1][0],
+                        rows, columns)
             column += BLOCK
 
 
-cdef turn_t turn_of(const copy_t *copy) noexcept nogil:
+cdef turn_t _turn_of(const copy_t *copy) noexcept nogil:
     """The vector code for a transposed copy: of words of one size that are neighbors in their rows."""
     if copy.loop == copy.move and copy.nest.strides[0][0] == copy.size == copy.nest.strides[1][copy.other]:
         if copy.size == 4:
@@ -147,11 +147,11 @@ cdef turn_t turn_of(const copy_t *copy) noexcept nogil:
     return NULL
 
 
-cdef inline int64_t magnitude(int64_t x) noexcept nogil:
+cdef inline int64_t _magnitude(int64_t x) noexcept nogil:
     return -x if x < 0 else x
 
 
-cdef void run_copy(copy_t *copy) noexcept nogil:
+cdef void _run_copy(copy_t *copy) noexcept nogil:
     """Copy along a finished nest, in parallel if it is large."""
     cdef nest_t *nest = &copy.nest
     cdef int64_t items, least, size
@@ -159,21 +159,21 @@ cdef void run_copy(copy_t *copy) noexcept nogil:
     if nest.size == 0:
         return
     if nest.ndim == 1:
-        parallel_for(copy_flat, copy, nest.size, PIECE)
+        parallel_for(_copy_flat, copy, nest.size, PIECE)
         return
     # The dimension along which the source lies closest together; 0 repeats one element and is no reason.
     copy.other = 1
     copy.transposed = False
-    least = magnitude(nest.strides[1][0])
+    least = _magnitude(nest.strides[1][0])
     for d in range(1, nest.ndim):
-        size = magnitude(nest.strides[1][d])
+        size = _magnitude(nest.strides[1][d])
         if size != 0 and size < least and nest.shape[d] > 1:
             copy.other = d
             copy.transposed = True
             least = size
     if copy.transposed:
         copy.rows = BLOCK
-        copy.turn = turn_of(copy)
+        copy.turn = _turn_of(copy)
     else:
         copy.rows = PIECE // nest.shape[0]
         if copy.rows < 1:
@@ -186,7 +186,7 @@ cdef void run_copy(copy_t *copy) noexcept nogil:
         if d != copy.other:
             items *= nest.shape[d]
     size = PIECE // (copy.rows * nest.shape[0])
-    parallel_for(copy_items, copy, items, size if size > 1 else 1)
+    parallel_for(_copy_items, copy, items, size if size > 1 else 1)
 
 
 cdef int check_writable(array_t *array, const char *operation) noexcept nogil:
@@ -220,11 +220,11 @@ cdef int copy_into(array_t *to, array_t *source) noexcept nogil:
         status = copy_into(to, aside)
         release(aside)
         return status
-    copy_apart(to, source)
+    _copy_apart(to, source)
     return OK
 
 
-cdef void copy_apart(array_t *to, array_t *source) noexcept nogil:
+cdef void _copy_apart(array_t *to, array_t *source) noexcept nogil:
     """copy_into() of arrays that are known to fit and to lie apart."""
     cdef copy_t copy
     cdef int64_t size
@@ -245,14 +245,14 @@ cdef void copy_apart(array_t *to, array_t *source) noexcept nogil:
     nest_add(&copy.nest, to)
     nest_add(&copy.nest, source)
     nest_finish(&copy.nest)
-    run_copy(&copy)
+    _run_copy(&copy)
 
 
 cdef array_t *as_copy(array_t *array, int dtype) noexcept nogil:
     """A contiguous copy in new memory."""
     cdef array_t *result = array_empty(dtype, array.ndim, array.shape)
     if result != NULL and array.size:
-        copy_apart(result, array)
+        _copy_apart(result, array)
     return result
 
 
@@ -306,5 +306,5 @@ cdef int fill(array_t *array, const value_t *number) noexcept nogil:
     nest_add(&copy.nest, array)
     nest_add_value(&copy.nest, <char *>&cell)
     nest_finish(&copy.nest)
-    run_copy(&copy)
+    _run_copy(&copy)
     return OK

@@ -38,16 +38,16 @@ cdef int evaluate(program_t *program, const value_t *inputs, uint32_t reuse,
     cdef specialized_t *specialized = specialize(program, inputs, &status)
     if specialized == NULL:
         return status
-    status = run_short(specialized, inputs, reuse, into, result)
+    status = _run_short(specialized, inputs, reuse, into, result)
     if status < 0:
-        status = run_long(specialized, inputs, reuse, into, result)
+        status = _run_long(specialized, inputs, reuse, into, result)
     if specialized.temporary:
         discard(specialized)
     return status
 
 
-cdef inline array_t *reusable(const value_t *inputs, int n, uint32_t reuse, int dtype, int ndim,
-                              const int64_t *shape) noexcept nogil:
+cdef inline array_t *_reusable(const value_t *inputs, int n, uint32_t reuse, int dtype, int ndim,
+                               const int64_t *shape) noexcept nogil:
     """An input in whose memory the result may be computed, retained; or NULL."""
     cdef int i, d
     cdef array_t *array
@@ -65,8 +65,8 @@ cdef inline array_t *reusable(const value_t *inputs, int n, uint32_t reuse, int 
     return NULL
 
 
-cdef int run_short(const specialized_t *program, const value_t *inputs, uint32_t reuse, array_t *into,
-                   array_t **result) noexcept nogil:
+cdef int _run_short(const specialized_t *program, const value_t *inputs, uint32_t reuse, array_t *into,
+                    array_t **result) noexcept nogil:
     """The short way: small, all arrays contiguous and of one shape or 0-dim. -> -1 if it is not open."""
     cdef array_t *first = NULL
     cdef array_t *array
@@ -110,7 +110,7 @@ cdef int run_short(const specialized_t *program, const value_t *inputs, uint32_t
                 return -1
     else:
         if reuse:
-            out = reusable(inputs, program.n_inputs, reuse, program.dtype, first.ndim, first.shape)
+            out = _reusable(inputs, program.n_inputs, reuse, program.dtype, first.ndim, first.shape)
         if out == NULL:
             out = array_empty_like(first, program.dtype)
             if out == NULL:
@@ -141,8 +141,8 @@ cdef int run_short(const specialized_t *program, const value_t *inputs, uint32_t
     return OK
 
 
-cdef int run_long(const specialized_t *program, const value_t *inputs, uint32_t reuse, array_t *into,
-                  array_t **result) noexcept nogil:
+cdef int _run_long(const specialized_t *program, const value_t *inputs, uint32_t reuse, array_t *into,
+                   array_t **result) noexcept nogil:
     """Any layout and size: a nest of loops, cut into tiles."""
     cdef task_t task
     cdef double complex[MAX_CELLS] numbers
@@ -154,11 +154,11 @@ cdef int run_long(const specialized_t *program, const value_t *inputs, uint32_t 
     if ndim < 0:
         return RUNTIME_ERROR
     if into != NULL:
-        status = check_into(program, into, ndim, shape)
+        status = _check_into(program, into, ndim, shape)
         if status != OK:
             return status
     else:
-        out = reusable(inputs, program.n_inputs, reuse, program.dtype, ndim, shape) if reuse else NULL
+        out = _reusable(inputs, program.n_inputs, reuse, program.dtype, ndim, shape) if reuse else NULL
         if out == NULL:
             out = array_in_order(program.dtype, ndim, shape, inputs, program.n_inputs)
         if out == NULL:
@@ -227,8 +227,8 @@ cdef bint is_turned(const array_t *array, const array_t *out) noexcept nogil:
     return False
 
 
-cdef int check_into(const specialized_t *program, array_t *into, int ndim,
-                    const int64_t *shape) noexcept nogil:
+cdef int _check_into(const specialized_t *program, array_t *into, int ndim,
+                     const int64_t *shape) noexcept nogil:
     """May the result be written to `into`?"""
     cdef int d
     cdef bint fits = into.ndim == ndim

@@ -38,11 +38,11 @@ cdef void nest_add_value(nest_t *nest, char *value) noexcept nogil:
     nest.n += 1
 
 
-cdef inline int64_t magnitude(int64_t x) noexcept nogil:
+cdef inline int64_t _magnitude(int64_t x) noexcept nogil:
     return -x if x < 0 else x
 
 
-cdef void swap_dims(nest_t *nest, int a, int b) noexcept nogil:
+cdef void _swap_dims(nest_t *nest, int a, int b) noexcept nogil:
     cdef int k
     nest.shape[a], nest.shape[b] = nest.shape[b], nest.shape[a]
     for k in range(nest.n):
@@ -71,7 +71,7 @@ cdef void nest_finish(nest_t *nest) noexcept nogil:
     for d in range(1, kept):
         at = d
         while at > 0 and nest.strides[0][at] < nest.strides[0][at - 1]:
-            swap_dims(nest, at, at - 1)
+            _swap_dims(nest, at, at - 1)
             at -= 1
     at = 0
     for d in range(1, kept):
@@ -123,12 +123,12 @@ cdef int broadcast_shape(const value_t *operands, int n, int64_t *shape) noexcep
             if size == shape[at] or size == 1:
                 continue
             if shape[at] != 1:
-                return refuse_shapes(operands, n, at - ndim)
+                return _refuse_shapes(operands, n, at - ndim)
             shape[at] = size
     return ndim if elements_of(ndim, shape) >= 0 else -2         # they fit each other, but not 64 bits
 
 
-cdef int refuse_shapes(const value_t *operands, int n, int dim) noexcept nogil:
+cdef int _refuse_shapes(const value_t *operands, int n, int dim) noexcept nogil:
     """Write the message that names all shapes; -> -1."""
     cdef char *text = message()
     cdef int i, used

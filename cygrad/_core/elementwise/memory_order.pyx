@@ -27,11 +27,11 @@ cdef array_t *array_strided(int dtype, int ndim, const int64_t *shape, const int
     return array
 
 
-cdef inline int64_t magnitude(int64_t x) noexcept nogil:
+cdef inline int64_t _magnitude(int64_t x) noexcept nogil:
     return -x if x < 0 else x
 
 
-cdef int compared(const array_t *array, int ndim, const int64_t *shape, int inner, int outer) noexcept nogil:
+cdef int _compared(const array_t *array, int ndim, const int64_t *shape, int inner, int outer) noexcept nogil:
     """1 if `outer` belongs inside `inner` by this operand, -1 if not, 0 if it does not tell."""
     cdef int lead = ndim - array.ndim
     cdef int64_t a, b
@@ -39,7 +39,7 @@ cdef int compared(const array_t *array, int ndim, const int64_t *shape, int inne
         return 0
     if array.shape[inner - lead] != shape[inner] or array.shape[outer - lead] != shape[outer]:
         return 0                                          # repeated there
-    a, b = magnitude(array.strides[inner - lead]), magnitude(array.strides[outer - lead])
+    a, b = _magnitude(array.strides[inner - lead]), _magnitude(array.strides[outer - lead])
     if a == 0 or b == 0:
         return 0
     if a != b:
@@ -47,7 +47,7 @@ cdef int compared(const array_t *array, int ndim, const int64_t *shape, int inne
     return 1 if shape[inner] > shape[outer] else 0
 
 
-cdef void find_order(int ndim, const int64_t *shape, const array_t **arrays, int n, int *order) noexcept nogil:
+cdef void _find_order(int ndim, const int64_t *shape, const array_t **arrays, int n, int *order) noexcept nogil:
     """The dimensions, from the one with the smallest steps on."""
     cdef int i, k, at, told, operand
     for i in range(ndim):
@@ -57,7 +57,7 @@ cdef void find_order(int ndim, const int64_t *shape, const array_t **arrays, int
         for k in range(i - 1, -1, -1):
             told = 0
             for operand in range(n):
-                told = compared(arrays[operand], ndim, shape, order[k], order[at])
+                told = _compared(arrays[operand], ndim, shape, order[k], order[at])
                 if told:
                     break
             if told > 0:
@@ -67,20 +67,20 @@ cdef void find_order(int ndim, const int64_t *shape, const array_t **arrays, int
                 break
 
 
-cdef array_t *sorted_by(int dtype, int ndim, const int64_t *shape, const array_t **arrays, int n) noexcept nogil:
+cdef array_t *_sorted_by(int dtype, int ndim, const int64_t *shape, const array_t **arrays, int n) noexcept nogil:
     """An array whose dimensions lie as those of the operands, of which not all are row-major."""
     cdef int[MAX_DIMS] order
     cdef int64_t[MAX_DIMS] strides
     cdef int64_t step = 1
     cdef int i
-    find_order(ndim, shape, arrays, n, order)
+    _find_order(ndim, shape, arrays, n, order)
     for i in range(ndim):
         strides[order[i]] = step
         step *= shape[order[i]]
     return array_strided(dtype, ndim, shape, strides)
 
 
-cdef int arrays_of(const value_t *operands, int n, const array_t **arrays) noexcept nogil:
+cdef int _arrays_of(const value_t *operands, int n, const array_t **arrays) noexcept nogil:
     """-> how many of the operands are arrays; 0 if all of these are row-major."""
     cdef int i, count = 0
     cdef bint row_major = True
@@ -94,16 +94,16 @@ cdef int arrays_of(const value_t *operands, int n, const array_t **arrays) noexc
 
 cdef array_t *array_in_order(int dtype, int ndim, const int64_t *shape, const value_t *operands, int n) noexcept nogil:
     cdef const array_t *arrays[MAX_INPUTS]
-    cdef int count = arrays_of(operands, n, arrays)
-    return sorted_by(dtype, ndim, shape, arrays, count) if count else array_empty(dtype, ndim, shape)
+    cdef int count = _arrays_of(operands, n, arrays)
+    return _sorted_by(dtype, ndim, shape, arrays, count) if count else array_empty(dtype, ndim, shape)
 
 
 cdef bint lie_in_rows(int ndim, const int64_t *shape, const value_t *operands, int n) noexcept nogil:
     cdef const array_t *arrays[MAX_INPUTS]
     cdef int[MAX_DIMS] order
-    cdef int i, count = arrays_of(operands, n, arrays)
+    cdef int i, count = _arrays_of(operands, n, arrays)
     if count:
-        find_order(ndim, shape, arrays, count, order)
+        _find_order(ndim, shape, arrays, count, order)
         for i in range(ndim):
             if order[i] != ndim - 1 - i:
                 return False
@@ -118,7 +118,7 @@ cdef array_t *array_like(const array_t *like, int dtype) noexcept nogil:
     if fills_its_memory(like):
         return array_strided(dtype, like.ndim, like.shape, like.strides)
     arrays[0] = like
-    return sorted_by(dtype, like.ndim, like.shape, arrays, 1)
+    return _sorted_by(dtype, like.ndim, like.shape, arrays, 1)
 
 
 cdef bint fills_its_memory(const array_t *array) noexcept nogil:

@@ -48,7 +48,7 @@ ctypedef struct builder_t:
     int32_t status
 
 
-cdef void set_key(const value_t *inputs, int n, uint64_t *key) noexcept nogil:
+cdef void _set_key(const value_t *inputs, int n, uint64_t *key) noexcept nogil:
     """Dtype and rank of each input, six bits each; the default dtype on top."""
     cdef int i
     cdef uint64_t code
@@ -67,14 +67,14 @@ cdef specialized_t *specialize(program_t *program, const value_t *inputs, int *s
     cdef int64_t *head = <int64_t *>&program.specialized
     cdef specialized_t *found
     cdef int n = 0
-    set_key(inputs, program.n_inputs, key)
+    _set_key(inputs, program.n_inputs, key)
     found = <specialized_t *>atomic_load(head)
     while found != NULL:
         if found.key[0] == key[0] and found.key[1] == key[1]:
             return found
         found = found.next
         n += 1
-    found = build(program, inputs, status)
+    found = _build(program, inputs, status)
     if found == NULL:
         return NULL
     found.key[0] = key[0]
@@ -103,19 +103,19 @@ cdef void forget(program_t *program) noexcept nogil:
         found = next
 
 
-cdef specialized_t *build(program_t *program, const value_t *inputs, int *status) noexcept nogil:
+cdef specialized_t *_build(program_t *program, const value_t *inputs, int *status) noexcept nogil:
     cdef builder_t *builder = <builder_t *>malloc(sizeof(builder_t))
     cdef specialized_t *made = <specialized_t *>malloc(sizeof(specialized_t))
     if made != NULL:
         made.steps = NULL
     if builder != NULL and made != NULL:
         builder.made = made
-        status[0] = build_steps(builder, program, inputs)
+        status[0] = _build_steps(builder, program, inputs)
         if status[0] == OK:
             made.steps = <step_t *>malloc(builder.n_steps * sizeof(step_t))
             status[0] = OK if made.steps != NULL else MEMORY_ERROR
         if status[0] == OK:
-            status[0] = assign_buffers(builder, program)
+            status[0] = _assign_buffers(builder, program)
     else:
         status[0] = MEMORY_ERROR
     if status[0] == MEMORY_ERROR:
@@ -129,7 +129,7 @@ cdef specialized_t *build(program_t *program, const value_t *inputs, int *status
     return made
 
 
-cdef int build_steps(builder_t *builder, program_t *program, const value_t *inputs) noexcept nogil:
+cdef int _build_steps(builder_t *builder, program_t *program, const value_t *inputs) noexcept nogil:
     """Steps on virtual slots: inputs, cells (up to MAX_CELLS), then one for each step."""
     cdef specialized_t *made = builder.made
     cdef register_t *register
@@ -153,14 +153,14 @@ cdef int build_steps(builder_t *builder, program_t *program, const value_t *inpu
         if register.number < 0:
             register.slot[register.dtype] = i
     for i in range(program.n_instructions):
-        status = add_instruction(builder, program, &program.code[i])
+        status = _add_instruction(builder, program, &program.code[i])
         if status != OK:
             return status
-    return add_result(builder, program)
+    return _add_result(builder, program)
 
 
-cdef int add_instruction(builder_t *builder, program_t *program,
-                         const instruction_t *instruction) noexcept nogil:
+cdef int _add_instruction(builder_t *builder, program_t *program,
+                          const instruction_t *instruction) noexcept nogil:
     cdef int[3] by_rank
     cdef int i, code, computed, rank = WEAK, slot, operands_from = 0
     cdef int primitive = instruction.primitive, n = primitives[primitive].arity
@@ -176,7 +176,7 @@ cdef int add_instruction(builder_t *builder, program_t *program,
             rank = register.rank
         if i >= operands_from:
             if by_rank[register.rank] >= 0 and not promotable(by_rank[register.rank], register.dtype):
-                return refuse_promotion(primitives[primitive].name, by_rank[register.rank], register.dtype)
+                return _refuse_promotion(primitives[primitive].name, by_rank[register.rank], register.dtype)
             by_rank[register.rank] = (register.dtype if by_rank[register.rank] < 0
                                       else promote(by_rank[register.rank], register.dtype))
     code = common_dtype(by_rank[0], by_rank[1], by_rank[2])
@@ -198,9 +198,9 @@ cdef int add_instruction(builder_t *builder, program_t *program,
                  primitives[primitive].name, dtype_name(code))
         return NOT_IMPLEMENTED
     for i in range(n):
-        slots[i] = slot_in(builder, program, instruction.inputs[i], BOOL if i < operands_from else code,
-                           BOOL if i < operands_from else computed,
-                           entry.out_dtype == BOOL or primitive == _remainder or primitive == _fmod)
+        slots[i] = _slot_in(builder, program, instruction.inputs[i], BOOL if i < operands_from else code,
+                            BOOL if i < operands_from else computed,
+                            entry.out_dtype == BOOL or primitive == _remainder or primitive == _fmod)
         if slots[i] < 0:
             return RUNTIME_ERROR
     builder.made.cost += primitives[primitive].cost
@@ -208,7 +208,7 @@ cdef int add_instruction(builder_t *builder, program_t *program,
         builder.made.exact = False
     if primitives[primitive].partial and is_integral(code):
         builder.made.partial = True
-    slot = add_step(builder, entry.loop, entry.data, n, slots, entry.out_dtype)
+    slot = _add_step(builder, entry.loop, entry.data, n, slots, entry.out_dtype)
     if slot < 0:
         return RUNTIME_ERROR
     register = &builder.registers[instruction.out]
@@ -224,14 +224,14 @@ cdef int add_instruction(builder_t *builder, program_t *program,
     return OK
 
 
-cdef int refuse_promotion(const char *name, int first, int second) noexcept nogil:
+cdef int _refuse_promotion(const char *name, int first, int second) noexcept nogil:
     snprintf(message(), MESSAGE, b"%s: uint16, uint32 and uint64 promote with floating types only (got %s and %s). "
              b"Convert one with to() first.", name, dtype_name(first), dtype_name(second))
     return RUNTIME_ERROR
 
 
-cdef int slot_in(builder_t *builder, program_t *program, int index, int dtype, int computed,
-                 bint rounded) noexcept nogil:
+cdef int _slot_in(builder_t *builder, program_t *program, int index, int dtype, int computed,
+                  bint rounded) noexcept nogil:
     """
     Where the register lies, as a number of `dtype`, in the dtype that is computed in.
 
@@ -243,13 +243,13 @@ cdef int slot_in(builder_t *builder, program_t *program, int index, int dtype, i
     cdef int[1] slots
     if dtype == computed or register.slot[computed] != NO_SLOT or register.dtype == dtype or (
             register.number >= 0 and not rounded):
-        return slot_of(builder, program, index, computed)
-    slots[0] = slot_of(builder, program, index, dtype)
-    return slots[0] if slots[0] < 0 else add_step(builder, cast_loops[dtype][computed], NULL, 1, slots, computed)
+        return _slot_of(builder, program, index, computed)
+    slots[0] = _slot_of(builder, program, index, dtype)
+    return slots[0] if slots[0] < 0 else _add_step(builder, cast_loops[dtype][computed], NULL, 1, slots, computed)
 
 
-cdef int add_step(builder_t *builder, loop_t loop, void *data, int n, const int *slots,
-                  int dtype) noexcept nogil:
+cdef int _add_step(builder_t *builder, loop_t loop, void *data, int n, const int *slots,
+                   int dtype) noexcept nogil:
     """-> the slot of its result, or -1 if there is no room."""
     cdef step_t *step
     cdef int i
@@ -269,7 +269,7 @@ cdef int add_step(builder_t *builder, loop_t loop, void *data, int n, const int 
     return step.out
 
 
-cdef int slot_of(builder_t *builder, program_t *program, int index, int dtype) noexcept nogil:
+cdef int _slot_of(builder_t *builder, program_t *program, int index, int dtype) noexcept nogil:
     """Where the register lies in this dtype: cast, or put into a cell, at its first use there."""
     cdef register_t *register = &builder.registers[index]
     cdef cell_t *cell
@@ -281,7 +281,7 @@ cdef int slot_of(builder_t *builder, program_t *program, int index, int dtype) n
         held = register.dtype if register.slot[register.dtype] != NO_SLOT else computed_in(register.dtype)
         slots[0] = register.slot[held]
         builder.made.cost += 1
-        register.slot[dtype] = add_step(builder, cast_loops[held][dtype], NULL, 1, slots, dtype)
+        register.slot[dtype] = _add_step(builder, cast_loops[held][dtype], NULL, 1, slots, dtype)
         return register.slot[dtype]
     if builder.n_cells >= MAX_CELLS:
         snprintf(message(), MESSAGE, b"element-wise program: more than %d numbers. Split it.", <int>MAX_CELLS)
@@ -296,11 +296,11 @@ cdef int slot_of(builder_t *builder, program_t *program, int index, int dtype) n
     return register.slot[dtype]
 
 
-cdef int add_result(builder_t *builder, program_t *program) noexcept nogil:
+cdef int _add_result(builder_t *builder, program_t *program) noexcept nogil:
     """Make the result what the last step writes."""
     cdef register_t *register = &builder.registers[program.result]
     cdef int dtype = settled(register.dtype) if register.rank == WEAK else register.dtype
-    cdef int slot = slot_of(builder, program, program.result, dtype)
+    cdef int slot = _slot_of(builder, program, program.result, dtype)
     cdef int[1] slots
     if slot < 0:
         return RUNTIME_ERROR
@@ -308,12 +308,12 @@ cdef int add_result(builder_t *builder, program_t *program) noexcept nogil:
     if builder.n_steps == 0 or builder.steps[builder.n_steps - 1].out != slot:
         slots[0] = slot
         builder.made.cost += 1
-        if add_step(builder, cast_loops[dtype][dtype], NULL, 1, slots, dtype) < 0:
+        if _add_step(builder, cast_loops[dtype][dtype], NULL, 1, slots, dtype) < 0:
             return RUNTIME_ERROR
     return OK
 
 
-cdef int assign_buffers(builder_t *builder, program_t *program) noexcept nogil:
+cdef int _assign_buffers(builder_t *builder, program_t *program) noexcept nogil:
     """
     Virtual slots -> inputs, cells and few buffers, each used again once what it held is dead.
 

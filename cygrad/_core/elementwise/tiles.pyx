@@ -80,7 +80,7 @@ cdef void run_steps(const specialized_t *program, slots_t *slots, char *workspac
         step.loop(pointers, &count, steps, step.data)
 
 
-cdef void move_rows(const task_t *task, int k, char *tile, int64_t start, int64_t n) noexcept nogil:
+cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64_t n) noexcept nogil:
     """Gather n elements of operand k, from `start` on, into a tile; or, for operand 0, scatter them."""
     cdef const nest_t *nest = &task.nest
     cdef int64_t[MAX_DIMS] position
@@ -121,13 +121,13 @@ cdef void move_rows(const task_t *task, int k, char *tile, int64_t start, int64_
             d += 1
 
 
-cdef inline bint lies_ready(const task_t *task, int k, int64_t size) noexcept nogil:
+cdef inline bint _lies_ready(const task_t *task, int k, int64_t size) noexcept nogil:
     """May the steps read or write operand k where it is, one place after the other `size` bytes on?"""
     cdef int64_t step = task.nest.strides[k][0]
     return (task.even[k] or task.rows == 0) and (step == size or task.program.exact or step == 0)
 
 
-cdef void run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n) noexcept nogil:
+cdef void _run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n) noexcept nogil:
     """The steps in small portions, each of which is looked at for nan while it is in the first-level cache."""
     cdef const specialized_t *program = task.program
     cdef int64_t count
@@ -144,7 +144,7 @@ cdef void run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n)
         n -= count
 
 
-cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n, char *to) noexcept nogil:
+cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n, char *to) noexcept nogil:
     """The tile of n elements from `start` on; into the result, or, where given, to `to`."""
     cdef const specialized_t *program = task.program
     cdef const nest_t *nest = &task.nest
@@ -160,7 +160,7 @@ cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start,
                                  else nest_pointer(nest, k, start))
             slots.steps[k - 1] = nest.strides[k][0]
         else:
-            move_rows(task, k, space, start, n)
+            _move_rows(task, k, space, start, n)
             slots.data[k - 1] = space
             slots.steps[k - 1] = task.itemsize[k]
             space += task.capacity * task.itemsize[k]
@@ -172,14 +172,14 @@ cdef void run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start,
                      else nest_pointer(nest, 0, start))
         slots.out_step = nest.strides[0][0]
     if task.watched == LOOK:
-        run_and_look(task, slots, workspace, n)
+        _run_and_look(task, slots, workspace, n)
     else:
         run_steps(program, slots, workspace, task.capacity, n)
     if scatter:
-        move_rows(task, 0, space, start, n)
+        _move_rows(task, 0, space, start, n)
 
 
-cdef void fetch_tile(const task_t *task, int64_t start, int64_t n) noexcept nogil:
+cdef void _fetch_tile(const task_t *task, int64_t start, int64_t n) noexcept nogil:
     """
     The operands of the tile that comes next.
 
@@ -194,7 +194,7 @@ cdef void fetch_tile(const task_t *task, int64_t start, int64_t n) noexcept nogi
             fetch(nest.data[k] + start * step, min(n, nest.size - start) * step, k == 0)
 
 
-cdef inline void copy_cells(const task_t *task, slots_t *slots) noexcept nogil:
+cdef inline void _copy_cells(const task_t *task, slots_t *slots) noexcept nogil:
     cdef int k
     for k in range(task.program.n_inputs, task.program.n_inputs + task.program.n_cells):
         slots.data[k] = task.cells.data[k]
@@ -207,18 +207,18 @@ cdef void produce(void *context, int64_t start, int64_t n, char *to) noexcept no
     cdef char *workspace = <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63)
     cdef slots_t slots
     cdef int64_t count
-    copy_cells(task, &slots)
+    _copy_cells(task, &slots)
     while n > 0:
         count = min(n, task.piece)
         if task.rows == 0:
             count = min(count, task.nest.shape[0] - start % task.nest.shape[0])
-        run_tile(task, &slots, workspace, start, count, to)
+        _run_tile(task, &slots, workspace, start, count, to)
         start += count
         n -= count
         to += count * itemsize(task.program.dtype)
 
 
-cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Tiles begin..end, with a workspace and slots of this thread's own."""
     cdef task_t *task = <task_t *>context
     cdef char[WORKSPACE + 64] memory
@@ -228,7 +228,7 @@ cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef bint far = task.nest.size >= FAR and task.program.n_steps > 1
     if task.watched == LISTEN:
         clear_invalid()
-    copy_cells(task, &slots)
+    _copy_cells(task, &slots)
     for tile in range(begin, end):
         if task.rows:
             start = tile * task.rows * length
@@ -240,8 +240,8 @@ cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
             n = length - start if length - start < task.piece else task.piece
             start += (tile // task.pieces) * length
         if far and tile + 1 < end:
-            fetch_tile(task, start + n, n)
-        run_tile(task, &slots, workspace, start, n, NULL)
+            _fetch_tile(task, start + n, n)
+        _run_tile(task, &slots, workspace, start, n, NULL)
     if task.watched == LISTEN and was_invalid():
         atomic_store(&task.nan, 1)
     if task.program.partial and loop_status() != OK:
@@ -250,7 +250,7 @@ cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
         set_loop_status(OK)
 
 
-cdef bint is_even(const nest_t *nest, int k) noexcept nogil:
+cdef bint _is_even(const nest_t *nest, int k) noexcept nogil:
     """Is the distance from one element to the next the same throughout?"""
     cdef int d
     for d in range(1, nest.ndim):
@@ -273,9 +273,9 @@ cdef void prepare_task(task_t *task) noexcept nogil:
     task.rows = 0
     bytes = program.n_buffers * program.width
     for k in range(nest.n):
-        task.even[k] = is_even(nest, k)
+        task.even[k] = _is_even(nest, k)
         size = task.itemsize[k] if k else out_size
-        if nest.data[k] != NULL and not (task.even[k] and lies_ready(task, k, size)
+        if nest.data[k] != NULL and not (task.even[k] and _lies_ready(task, k, size)
                                          and (k or task.move[0] == NULL)):
             bytes += size
     size = tile_size(bytes)
@@ -288,8 +288,8 @@ cdef void prepare_task(task_t *task) noexcept nogil:
         task.piece = task.rows * length
     task.capacity = task.piece
     for k in range(1, nest.n):
-        task.ready[k] = nest.data[k] != NULL and lies_ready(task, k, task.itemsize[k])      # a number is in a cell
-    task.ready[0] = task.move[0] == NULL and lies_ready(task, 0, out_size)
+        task.ready[k] = nest.data[k] != NULL and _lies_ready(task, k, task.itemsize[k])      # a number is in a cell
+    task.ready[0] = task.move[0] == NULL and _lies_ready(task, 0, out_size)
     if not task.ready[0] and task.move[0] == NULL:       # same dtype, but unevenly strided: moved as it is
         task.move[0] = cast_loops[program.dtype][program.dtype]
 
@@ -302,7 +302,7 @@ cdef int run_task(task_t *task) noexcept nogil:
     else:
         tiles = task.nest.size // length * task.pieces
     grain = WORK // (task.program.cost * task.piece)
-    parallel_for(run_tiles, task, tiles, grain if grain > 1 else 1)
+    parallel_for(_run_tiles, task, tiles, grain if grain > 1 else 1)
     if task.nan:
         watch().nan = 1
     if task.error != OK:

@@ -39,7 +39,7 @@ _short[:] = [primitive("add"), primitive("sub"), primitive("mul"), primitive("di
 cdef int _add = _short[0]
 
 # One call of a loop per tile.
-ctypedef struct call_t:
+ctypedef struct loop_call_t:
     loop_t loop
     void *data
     short_loop_t quick        # ours for the same, or NULL
@@ -60,11 +60,11 @@ ctypedef struct calls_t:
     program_of_fusion_t *fusion
     char *workspace
     int32_t n_calls, n_broadcasts
-    call_t calls[MOST_CALLS]
+    loop_call_t calls[MOST_CALLS]
     broadcast_t broadcasts[MOST_FLOWS]
 
 
-ctypedef struct run_t:
+ctypedef struct fusion_run_t:
     program_of_fusion_t *fusion
     int32_t n_places, n_buffers       # of the workspace
     int64_t error
@@ -79,7 +79,7 @@ cdef bint fits_tiles(const specialized_t *program) noexcept nogil:
         program.n_buffers == 0 or program.width <= WIDEST)
 
 
-cdef short_loop_t _quick(const call_t *call) noexcept nogil:
+cdef short_loop_t _quick(const loop_call_t *call) noexcept nogil:
     """The loop of ours that does the same on such operands, or NULL."""
     cdef int i, dtype
     for dtype in range(2):
@@ -140,21 +140,21 @@ cdef bint _is_first(const calls_t *calls, int i, int k) noexcept nogil:
     return True
 
 
-cdef void _operand(call_t *call, int k, char *pointer, int64_t step, bint moves) noexcept nogil:
+cdef void _operand(loop_call_t *call, int k, char *pointer, int64_t step, bint moves) noexcept nogil:
     call.pointers[k] = pointer
     call.steps[k] = step
     call.moves[k] = TILE * step if moves else 0
 
 
-cdef void _flow_operand(call_t *call, int k, const flow_t *flow, char *workspace, int64_t start) noexcept nogil:
+cdef void _flow_operand(loop_call_t *call, int k, const flow_t *flow, char *workspace, int64_t start) noexcept nogil:
     if flow.array != NULL and flow.row == 0:
         _operand(call, k, flow.array.data + start * flow.step, flow.step, True)
     else:
         _operand(call, k, workspace + flow.slot * PLACE, itemsize(flow.dtype), False)
 
 
-cdef call_t *_new_call(calls_t *calls, loop_t loop, void *data, int n_inputs) noexcept nogil:
-    cdef call_t *call = &calls.calls[calls.n_calls]
+cdef loop_call_t *_new_call(calls_t *calls, loop_t loop, void *data, int n_inputs) noexcept nogil:
+    cdef loop_call_t *call = &calls.calls[calls.n_calls]
     cdef int k
     calls.n_calls += 1
     call.loop, call.data, call.n_inputs, call.n_moving = loop, data, n_inputs, 0
@@ -169,7 +169,7 @@ cdef void _flatten(calls_t *calls, int n_places, int64_t start) noexcept nogil:
     cdef const fusion_step_t *step
     cdef const specialized_t *program
     cdef const step_t *part
-    cdef call_t *call
+    cdef loop_call_t *call
     cdef char *buffers = calls.workspace + n_places * PLACE
     cdef int i, j, k, slot
     calls.n_calls = calls.n_broadcasts = 0
@@ -227,9 +227,9 @@ cdef int64_t _size_of_buffer(const specialized_t *program, int before, int slot)
 
 
 cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef run_t *run = <run_t *>context
+    cdef fusion_run_t *run = <fusion_run_t *>context
     cdef calls_t calls
-    cdef call_t *call
+    cdef loop_call_t *call
     cdef char *pointers[4]
     cdef int64_t n, end_of = min(end * TILE, run.fusion.size), rest = end_of - begin * TILE
     cdef const flow_t *flow
@@ -264,7 +264,7 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef int run_fusion(program_of_fusion_t *fusion) noexcept nogil:
-    cdef run_t run
+    cdef fusion_run_t run
     cdef int64_t cost = 0
     cdef int i
     run.fusion = fusion

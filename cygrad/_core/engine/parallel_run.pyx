@@ -13,7 +13,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport array_t, release
-from cygrad._core.engine.node_run cimport MOST_FUSED, add_part, patience_t, run_items, run_out, fused_t
+from cygrad._core.engine.node_run cimport MOST_FUSED, add_part, fused_t, patience_t, run_items, run_out
 from cygrad._core.engine.plan cimport item_t, parts_t, plan_find, plan_t, was_fused
 from cygrad._core.graph.backward_calls cimport work_for
 from cygrad._core.graph.node cimport node_t
@@ -34,7 +34,7 @@ cdef enum:
     WORTHWHILE = 262144         # elements of work in the plan; opening a team costs some 10 microseconds
     NODE_WORTHWHILE = 8192      # ... of a node on average; below, its turn in the queue costs more than a helper gains
 
-ctypedef struct team_t:
+ctypedef struct run_team_t:
     plan_t *plan
     bint keep
     python_item_t python_item
@@ -58,7 +58,7 @@ cdef bint worth_a_team(const plan_t *plan) noexcept nogil:
 
 # ---------------------------------------------------------------------------------------------------- the ready queue
 
-cdef void _push(team_t *team, int64_t place) noexcept nogil:
+cdef void _push(run_team_t *team, int64_t place) noexcept nogil:
     cdef int64_t i = team.n_ready, parent
     team.n_ready += 1
     while i > 0:
@@ -70,7 +70,7 @@ cdef void _push(team_t *team, int64_t place) noexcept nogil:
     team.ready[i] = place
 
 
-cdef int64_t _pop(team_t *team) noexcept nogil:
+cdef int64_t _pop(run_team_t *team) noexcept nogil:
     cdef int64_t top, last, i = 0, child
     if team.n_ready == 0:
         return -1
@@ -93,7 +93,7 @@ cdef int64_t _pop(team_t *team) noexcept nogil:
 
 # --------------------------------------------------------------------------------------------------------- setting up
 
-cdef int _set_up(team_t *team) noexcept nogil:
+cdef int _set_up(run_team_t *team) noexcept nogil:
     cdef plan_t *plan = team.plan
     cdef int64_t k, edges = 0
     cdef int j
@@ -148,7 +148,7 @@ cdef int _set_up(team_t *team) noexcept nogil:
 
 # ------------------------------------------------------------------------------------------------------------ members
 
-cdef void _fail(team_t *team, int status) noexcept nogil:
+cdef void _fail(run_team_t *team, int status) noexcept nogil:
     lock(&team.lock)
     if team.status == OK:
         team.status = status
@@ -156,7 +156,7 @@ cdef void _fail(team_t *team, int status) noexcept nogil:
     unlock(&team.lock)
 
 
-cdef void _fail_after_fork(team_t *team) noexcept nogil:
+cdef void _fail_after_fork(run_team_t *team) noexcept nogil:
     """A hook has forked, and this is the child: what other members were at work on is lost."""
     team.lock = 0                   # nobody is left who could hold it
     snprintf(message(), MESSAGE, b"backward: the process was forked while this backward was at work (by a hook?), and "
@@ -180,7 +180,7 @@ cdef int _sum_parts(plan_t *plan, item_t *item) noexcept nogil:
     return status
 
 
-cdef void _finish(team_t *team, item_t **items, int count) noexcept nogil:
+cdef void _finish(run_team_t *team, item_t **items, int count) noexcept nogil:
     """The gradients of items have been handed on: count down what waits for them."""
     cdef plan_t *plan = team.plan
     cdef node_t *node
@@ -204,7 +204,7 @@ cdef void _finish(team_t *team, item_t **items, int count) noexcept nogil:
         call_team(<int>min(ready - 1, <int64_t>MOST_CALLED))
 
 
-cdef int _take(team_t *team, int size, item_t **taken) noexcept nogil:
+cdef int _take(run_team_t *team, int size, item_t **taken) noexcept nogil:
     """The native item to run next, and while all members find some, small ones after it; -> how many. It is locked."""
     cdef int count = 0
     cdef int64_t place, work = 0
@@ -222,7 +222,7 @@ cdef int _take(team_t *team, int size, item_t **taken) noexcept nogil:
     return count
 
 
-cdef int64_t _run_native(team_t *team, item_t **items, int count) noexcept nogil:
+cdef int64_t _run_native(run_team_t *team, item_t **items, int count) noexcept nogil:
     """Run items, and what may be fused with each; -> the work that was done."""
     cdef item_t *finished[MOST_TAKEN + MOST_FUSED]
     cdef fused_t done
@@ -245,7 +245,7 @@ cdef int64_t _run_native(team_t *team, item_t **items, int count) noexcept nogil
     return work
 
 
-cdef item_t *_next_python(team_t *team) noexcept nogil:
+cdef item_t *_next_python(run_team_t *team) noexcept nogil:
     """The next item for the calling thread if all its gradients are there; the lock is held."""
     cdef item_t *item
     if team.next_python < team.n_python:
@@ -260,7 +260,7 @@ cdef item_t *_next_python(team_t *team) noexcept nogil:
 
 
 cdef void _member(void *context, int rank, int size) noexcept nogil:
-    cdef team_t *team = <team_t *>context
+    cdef run_team_t *team = <run_team_t *>context
     cdef plan_t *plan = team.plan
     cdef item_t *item
     cdef item_t *taken[MOST_TAKEN]
@@ -318,9 +318,9 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
 
 
 cdef int run_with_team(plan_t *plan, bint keep, python_item_t python_item, void *task) noexcept nogil:
-    cdef team_t team
+    cdef run_team_t team
     cdef int size = thread_limit()
-    memset(&team, 0, sizeof(team_t))
+    memset(&team, 0, sizeof(run_team_t))
     team.plan = plan
     team.keep = keep
     team.python_item = python_item

@@ -27,20 +27,20 @@ cdef extern from * nogil:
         int offset;
         int64_t thread;                /* one number for each thread */
         char name[THREAD_NAME];        /* of the thread */
-    } call_t;
-    static call_t calls[REMEMBERED];
+    } backward_call_t;
+    static backward_call_t calls[REMEMBERED];
     THREAD_VARIABLE struct { int64_t call, number; char name[THREAD_NAME]; } own;
     """
     enum:
         REMEMBERED
         THREAD_NAME
-    ctypedef struct call_t:
+    ctypedef struct backward_call_t:
         int64_t number
         PyObject *code
         int offset
         int64_t thread
         char name[48]
-    call_t calls[1]
+    backward_call_t calls[1]
     int64_t own_call "own.call"
     int64_t own_number "own.number"
     char *own_name "own.name"
@@ -69,8 +69,8 @@ cdef int _name_thread() except -1:
 
 
 cdef int remember_call(int64_t call, bint keep) except -1:
-    cdef call_t *entry = &calls[call % REMEMBERED]
-    cdef call_t fresh
+    cdef backward_call_t *entry = &calls[call % REMEMBERED]
+    cdef backward_call_t fresh
     cdef PyObject *replaced
     if own_number == 0:
         _name_thread()
@@ -100,8 +100,8 @@ cdef void note_release(node_t *node) noexcept nogil:
 
 cdef int freed_error(const node_t *node) noexcept nogil:
     cdef int64_t number = atomic_load(&node.saved[0].version) if node.n_saved else 0
-    cdef const call_t *entry = &calls[number % REMEMBERED if number > 0 else 0]
-    cdef const call_t *failing = &calls[own_call % REMEMBERED if own_call > 0 else 0]
+    cdef const backward_call_t *entry = &calls[number % REMEMBERED if number > 0 else 0]
+    cdef const backward_call_t *failing = &calls[own_call % REMEMBERED if own_call > 0 else 0]
     cdef int length = snprintf(message(), MESSAGE, b"%s: its saved values are freed already (got a second backward "
                                b"through this node, or a look at what it saved, after a backward", node_name(node))
     lock_inner(&_lock)

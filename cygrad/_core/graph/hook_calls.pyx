@@ -76,5 +76,6 @@ cdef object call_accumulated(Hooks hooks, object leaf):
         pass_door()
         result = hook(leaf)
         if result is not None:
-            raise RuntimeError("register_post_accumulate_grad_hook: the hooks should return None (got "
-                               f"{type(result).__name__}). Change the leaf's .grad in place, or set it.")
+            error = RuntimeError if isinstance(result, Tensor) else TypeError
+            raise error("register_post_accumulate_grad_hook: the hooks should return None (got "
+                        f"{type(result).__name__}). Change the leaf's .grad in place, or set it.")

@@ -25,7 +25,7 @@ from cygrad._core.graph.tensor cimport (
 from cygrad._core.graph.untracked_reason cimport DETACHED_IN_PLACE
 from cygrad._core.graph.version_errors cimport remember_place
 from cygrad._core.kernels.arguments cimport check_same_shape
-from cygrad._core.memory.atomic cimport atomic_increment
+from cygrad._core.memory.atomic cimport atomic_increment, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.memory.storage cimport storage_new, storage_t
 
@@ -410,7 +410,11 @@ def increment_version(tensor):
     for part in (tensor,) if isinstance(tensor, Tensor) else tuple(tensor):
         if not isinstance(part, Tensor):
             raise TypeError(f"increment_version: expected Tensors (got {type(part).__name__}).")
-        if is_inference(part):
-            raise RuntimeError(f"increment_version: changes of inference tensors are not counted (got a "
-                               f"{describe(part)}). Make a normal one with clone().")
-        bump_version(part)
+        if not is_inference(part):                # whose changes are not counted
+            bump_version(part)
+
+
+def set_version(Tensor tensor not None, int64_t version):
+    """Take back the count of changes in place to what it was; programs that do so know what they do."""
+    if not is_inference(tensor):
+        atomic_store(&tensor.array.version.value, version)

@@ -18,6 +18,16 @@ cdef extern from * nogil:
     thread_state_t this_thread
 
 
+cdef enum:
+    ENABLED = 2               # inference mode in which grad mode is on, for those who ask
+
+
+cdef void _note_enabled(bint enabled) noexcept nogil:
+    """In inference mode nothing is recorded, not even under enable_grad, which is only remembered."""
+    this_thread.grad_disabled = 1
+    this_thread.inference = ENABLED if enabled else 1
+
+
 cdef thread_state_t *thread_state() noexcept nogil:
     return <thread_state_t *>&this_thread
 
@@ -37,7 +47,7 @@ def is_grad_enabled():
     ...     cygrad.is_grad_enabled()
     False
     """
-    return not this_thread.grad_disabled
+    return not this_thread.grad_disabled or this_thread.inference == ENABLED
 
 
 def is_inference_mode_enabled():
@@ -80,7 +90,7 @@ cdef class _Mode:
         if self.inference >= 0:
             this_thread.inference = self.inference
         if this_thread.inference:
-            this_thread.grad_disabled = 1            # nothing is recorded there, not even under enable_grad
+            _note_enabled(not self.grad_disabled and self.inference != 1)
         return self
 
     def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
@@ -234,10 +244,14 @@ class set_grad_enabled(_Mode):
     """
 
     def __new__(cls, mode):
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled: the mode must be a bool (got {type(mode).__name__}).")
         cdef _Mode manager = _make(cls, 0 if mode else 1, -1)
         # The state to go back to is the one before the call, which takes effect at once.
         manager.entered = [(this_thread.grad_disabled, this_thread.inference)]
-        this_thread.grad_disabled = manager.grad_disabled or this_thread.inference
+        this_thread.grad_disabled = manager.grad_disabled
+        if this_thread.inference:
+            _note_enabled(not manager.grad_disabled)
         return manager
 
     def __init__(self, mode):

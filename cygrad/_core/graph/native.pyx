@@ -46,13 +46,12 @@ cdef kernel_t _real_view = find_kernel("real_view")
 
 
 cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs, bint with_metas):
-    cdef const operator_t *op = &operator.descriptor
     if operator.node_type is None:
-        operator.node_type = node_type(op.node_name.decode(), NativeNode)
-    cdef NativeNode node = <NativeNode>node_new(operator.node_type, n_edges, n_outputs, op.n_saved, with_metas)
-    node.c.op = op
+        operator.node_type = node_type(operator.descriptor.node_name.decode(), NativeNode)
+    cdef Node node = node_new(operator.node_type, n_edges, n_outputs, operator.descriptor.n_saved, with_metas)
+    node.c.op = &operator.descriptor
     node.c.backward = native_backward
-    return node
+    return <NativeNode>node
 
 
 cdef int set_meta(node_t *node, int i, const array_t *array) except -1:
@@ -495,6 +494,8 @@ cdef class NativeNode(Node):
             for i in range(self.c.op.n_saved):
                 if self.c.op.saved[i].name == wanted:
                     return saved_tensor(self, i) if raw else self.unpack(i)
+        if name == "_saved_self_sym_sizes" and self.c.metas != NULL and self.c.metas[0] != NULL:
+            return tuple([self.c.metas[0].shape[i] for i in range(self.c.metas[0].ndim)])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _operator(self):

@@ -21,6 +21,9 @@ from cygrad._core.memory.atomic cimport atomic_add, atomic_decrement, lock, unlo
 from cygrad._core.memory.storage cimport allocate, deallocate
 
 import threading
+from cygrad._core.arrays.dtype import library_name
+
+ENGINES_OWN = {"AccumulateGrad", "CopySlices", "GraphRoot"}
 
 cdef extern from "Python.h":
     ctypedef struct _Type "PyTypeObject":
@@ -359,7 +362,9 @@ cdef class Node:
 
     def name(self):
         """The name of the function, such as ``MulBackward0``."""
-        return type(self).__name__
+        name = type(self).__name__
+        # PyTorch names those of its engine with their namespace.
+        return f"torch::autograd::{name}" if name in ENGINES_OWN and library_name() == "torch" else name
 
     @property
     def next_functions(self):

@@ -4,6 +4,7 @@ from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor, describe, grad_fn_of, hooks_of, requires_grad
 
 import weakref
+from collections import OrderedDict
 
 from cygrad._core.graph.node import RemovableHandle
 
@@ -90,7 +91,23 @@ def register_post_accumulate_grad_hook(Tensor self not None, hook):
     return RemovableHandle(hooks_of(self).accumulated, hook)
 
 
+def backward_hooks(Tensor self not None):
+    """The hooks of `register_hook`, by their numbers; None if there are none."""
+    cdef Node node = grad_fn_of(self)
+    if node is None and not self.leaf_requires_grad:
+        return None
+    hooks = hooks_of(self).tensor.get(self.output_nr)
+    return OrderedDict(hooks) if hooks else None
+
+
+def post_accumulate_grad_hooks(Tensor self not None):
+    """The hooks of `register_post_accumulate_grad_hook`, by their numbers; None if there are none."""
+    hooks = hooks_of(self).accumulated if grad_fn_of(self) is None and self.leaf_requires_grad else None
+    return OrderedDict(hooks) if hooks else None
+
+
 METHODS = {
+    "_backward_hooks": property(backward_hooks), "_post_accumulate_grad_hooks": property(post_accumulate_grad_hooks),
     "retains_grad": property(retains_grad), "retain_grad": retain_grad, "register_hook": register_hook,
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
 }

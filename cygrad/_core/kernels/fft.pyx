@@ -24,7 +24,8 @@ cdef extern from "primitives/ufunc_types.h":
     const char *ufunc_types(void *)
 
 # An inner loop of a generalized ufunc: pointers of lines, factor and results; how many lines, and their lengths.
-ctypedef void (*loop_t)(char **arguments, const np.npy_intp *sizes, const np.npy_intp *steps, void *data) noexcept nogil
+ctypedef void (*gufunc_loop_t)(char **arguments, const np.npy_intp *sizes, const np.npy_intp *steps,
+                               void *data) noexcept nogil
 
 ctypedef enum transform_t:
     FORWARD = 0
@@ -34,15 +35,15 @@ ctypedef enum transform_t:
     TO_REAL
     TRANSFORMS
 
-ctypedef struct entry_t:
-    loop_t loop
+ctypedef struct transform_loop_t:
+    gufunc_loop_t loop
     void *data
 
 # entries[transform][0: single precision, 1: double precision]
-cdef entry_t entries[TRANSFORMS][2]
+cdef transform_loop_t entries[TRANSFORMS][2]
 
 ctypedef struct pass_t:
-    entry_t entry
+    transform_loop_t entry
     char *source
     char *target
     int64_t lines_at_once     # lines side by side: `inner`
@@ -69,7 +70,7 @@ cdef enum:
     LINES = 8
 
 
-cdef void run_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _run_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
     """The lines from begin to end: of each block of adjacent ones in one call."""
     cdef pass_t *work = <pass_t *>context
     cdef int64_t inner = work.lines_at_once, line = begin, block, offset, count
@@ -93,7 +94,7 @@ cdef void run_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
         line += count
 
 
-cdef void transform(transform_t kind, const array_t *source, array_t *target, int axis, double factor) noexcept nogil:
+cdef void _transform(transform_t kind, const array_t *source, array_t *target, int axis, double factor) noexcept nogil:
     """
     Contiguous source to contiguous target along one dimension; they may be the same array, if both are complex.
 
@@ -122,11 +123,11 @@ cdef void transform(transform_t kind, const array_t *source, array_t *target, in
     else:
         (<float *>work.factor)[0] = <float>factor
     length = max(work.source_length, work.target_length)
-    parallel_for(run_lines, &work, lines, max(<int64_t>LINES, PIECE // length))
+    parallel_for(_run_lines, &work, lines, max(<int64_t>LINES, PIECE // length))
 
 
-cdef int read_arguments(const char *operation, bint real, const value_t *arguments, array_t **input, int *count,
-                        int *axes) noexcept nogil:
+cdef int _read_arguments(const char *operation, bint real, const value_t *arguments, array_t **input, int *count,
+                         int *axes) noexcept nogil:
     """The tensor and the dimensions of a transform."""
     cdef const int64_t *dims
     cdef int i, status = array_argument(operation, b"input", &arguments[0], input)
@@ -146,7 +147,7 @@ cdef int read_arguments(const char *operation, bint real, const value_t *argumen
     return OK
 
 
-cdef inline int last_of(int count, const int *axes) noexcept nogil:
+cdef inline int _last_of(int count, const int *axes) noexcept nogil:
     """The last of the dimensions."""
     cdef int i, last = 0
     for i in range(min(count, MAX_DIMS)):
@@ -154,7 +155,7 @@ cdef inline int last_of(int count, const int *axes) noexcept nogil:
     return last
 
 
-cdef array_t *with_length(const array_t *like, int dtype, int axis, int64_t length) noexcept nogil:
+cdef array_t *_with_length(const array_t *like, int dtype, int axis, int64_t length) noexcept nogil:
     """A new array of that shape, but for one size."""
     cdef int64_t shape[MAX_DIMS]
     cdef int i
@@ -170,7 +171,7 @@ cdef int fft_c2c_kernel(const value_t *arguments, value_t *results) noexcept nog
     cdef array_t *source
     cdef array_t *result
     cdef int axes[MAX_DIMS]
-    cdef int i, count = 0, status = read_arguments(b"fft", False, arguments, &input, &count, axes)
+    cdef int i, count = 0, status = _read_arguments(b"fft", False, arguments, &input, &count, axes)
     cdef double scale = as_real(&arguments[2])
     cdef transform_t kind = FORWARD if is_true(&arguments[3]) else BACKWARD
     if status != OK:
@@ -184,7 +185,7 @@ cdef int fft_c2c_kernel(const value_t *arguments, value_t *results) noexcept nog
         release(result)
         return MEMORY_ERROR
     for i in range(count - 1, -1, -1):
-        transform(kind, source if i == count - 1 else result, result, axes[i], scale if i == count - 1 else 1)
+        _transform(kind, source if i == count - 1 else result, result, axes[i], scale if i == count - 1 else 1)
     release(source)
     return array_result(result, &results[0])
 
@@ -195,24 +196,24 @@ cdef int fft_r2c_kernel(const value_t *arguments, value_t *results) noexcept nog
     cdef array_t *source
     cdef array_t *result
     cdef int axes[MAX_DIMS]
-    cdef int i, last, count = 0, status = read_arguments(b"rfft", True, arguments, &input, &count, axes)
+    cdef int i, last, count = 0, status = _read_arguments(b"rfft", True, arguments, &input, &count, axes)
     cdef int64_t n
     if status != OK:
         return status
     if count < 1:
         snprintf(message(), MESSAGE, b"rfft: at least one dimension is needed (got none).")
         return RUNTIME_ERROR
-    last = last_of(count, axes)
+    last = _last_of(count, axes)
     n = input.shape[last]
     source = as_contiguous(input, -1)
-    result = with_length(input, complex_of(input.dtype), last, n // 2 + 1)
+    result = _with_length(input, complex_of(input.dtype), last, n // 2 + 1)
     if source == NULL or result == NULL:
         release(source)
         release(result)
         return MEMORY_ERROR
-    transform(TO_COMPLEX_ODD if n % 2 else TO_COMPLEX_EVEN, source, result, last, as_real(&arguments[2]))
+    _transform(TO_COMPLEX_ODD if n % 2 else TO_COMPLEX_EVEN, source, result, last, as_real(&arguments[2]))
     for i in range(count - 2, -1, -1):
-        transform(FORWARD, result, result, axes[i], 1)
+        _transform(FORWARD, result, result, axes[i], 1)
     release(source)
     return array_result(result, &results[0])
 
@@ -252,7 +253,7 @@ cdef void _complete_lines(void *context, int64_t begin, int64_t end) noexcept no
                   work.forward)
 
 
-cdef void complete(array_t *array, int axis, bint forward) noexcept nogil:
+cdef void _complete_array(array_t *array, int axis, bint forward) noexcept nogil:
     """Make a whole spectrum along one dimension of its first half."""
     cdef spectrum_t work
     cdef int64_t outer = 1
@@ -273,24 +274,24 @@ cdef int fft_real_kernel(const value_t *arguments, value_t *results) noexcept no
     cdef array_t *source
     cdef array_t *result
     cdef int axes[MAX_DIMS]
-    cdef int i, last, count = 0, status = read_arguments(b"fft", True, arguments, &input, &count, axes)
+    cdef int i, last, count = 0, status = _read_arguments(b"fft", True, arguments, &input, &count, axes)
     cdef bint forward = is_true(&arguments[3])
     if status != OK:
         return status
     if count < 1:
         return array_result(as_copy(input, complex_of(input.dtype)), &results[0])
-    last = last_of(count, axes)
+    last = _last_of(count, axes)
     source = as_contiguous(input, -1)
     result = array_empty(complex_of(input.dtype), input.ndim, input.shape)
     if source == NULL or result == NULL:
         release(source)
         release(result)
         return MEMORY_ERROR
-    transform(TO_COMPLEX_ODD if input.shape[last] % 2 else TO_COMPLEX_EVEN, source, result, last,
-              as_real(&arguments[2]))
-    complete(result, last, forward)
+    _transform(TO_COMPLEX_ODD if input.shape[last] % 2 else TO_COMPLEX_EVEN, source, result, last,
+               as_real(&arguments[2]))
+    _complete_array(result, last, forward)
     for i in range(count - 2, -1, -1):
-        transform(FORWARD if forward else BACKWARD, result, result, axes[i], 1)
+        _transform(FORWARD if forward else BACKWARD, result, result, axes[i], 1)
     release(source)
     return array_result(result, &results[0])
 
@@ -302,24 +303,24 @@ cdef int fft_c2r_kernel(const value_t *arguments, value_t *results) noexcept nog
     cdef array_t *result
     cdef int axes[MAX_DIMS]
     cdef int64_t size = 0
-    cdef int i, last, count = 0, status = read_arguments(b"irfft", False, arguments, &input, &count, axes)
+    cdef int i, last, count = 0, status = _read_arguments(b"irfft", False, arguments, &input, &count, axes)
     status = status or integer_argument(b"irfft", b"size", &arguments[3], &size)
     if status != OK:
         return status
-    if count < 1 or size < 1 or input.shape[last_of(count, axes)] != size // 2 + 1:
+    if count < 1 or size < 1 or input.shape[_last_of(count, axes)] != size // 2 + 1:
         snprintf(message(), MESSAGE, b"irfft: Invalid number of data points (%lld) specified (got shape %s).",
                  <long long>size, shape_text(input))
         return RUNTIME_ERROR
-    last = last_of(count, axes)
+    last = _last_of(count, axes)
     source = as_copy(input, input.dtype) if count > 1 else as_contiguous(input, -1)
-    result = with_length(input, real_of(input.dtype), last, size)
+    result = _with_length(input, real_of(input.dtype), last, size)
     if source == NULL or result == NULL:
         release(source)
         release(result)
         return MEMORY_ERROR
     for i in range(count - 1):
-        transform(BACKWARD, source, source, axes[i], 1)
-    transform(TO_REAL, source, result, last, as_real(&arguments[2]))
+        _transform(BACKWARD, source, source, axes[i], 1)
+    _transform(TO_REAL, source, result, last, as_real(&arguments[2]))
     release(source)
     return array_result(result, &results[0])
 
@@ -339,7 +340,7 @@ cdef int fft_weigh_kernel(const value_t *arguments, value_t *results) noexcept n
     cdef array_t *result
     cdef int axes[MAX_DIMS]
     cdef int64_t size = 0, outer = 1, inner = 1, n
-    cdef int i, count = 0, status = read_arguments(b"fft", False, arguments, &input, &count, axes)
+    cdef int i, count = 0, status = _read_arguments(b"fft", False, arguments, &input, &count, axes)
     status = status or integer_argument(b"fft", b"size", &arguments[2], &size)
     if status != OK:
         return status
@@ -368,7 +369,7 @@ def _take_loops():
             types = ufunc_types(<void *>ufunc) + i * ufunc.nargs
             # The second argument, the factor, is real and tells the precision.
             if types[1] == np.NPY_FLOAT or types[1] == np.NPY_DOUBLE:
-                entries[kind][types[1] == np.NPY_DOUBLE].loop = <loop_t><void *>ufunc.functions[i]
+                entries[kind][types[1] == np.NPY_DOUBLE].loop = <gufunc_loop_t><void *>ufunc.functions[i]
                 entries[kind][types[1] == np.NPY_DOUBLE].data = NULL if ufunc.data == NULL else ufunc.data[i]
         if entries[kind][0].loop == NULL or entries[kind][1].loop == NULL:
             raise ImportError(f"fft: NumPy has no loops of {name} for float32 and float64.")

@@ -81,12 +81,12 @@ cdef enum:
     LARGE_CLASSES = 256
     NEAR_CLASSES = 2      # a request may take a block that is one or two classes too large
 
-ctypedef struct waiting_t:
+ctypedef struct waiting_block_t:
     # In the first bytes of a waiting block.
-    waiting_t *next
+    waiting_block_t *next
 
 ctypedef struct shelf_t:
-    waiting_t *first
+    waiting_block_t *first
     int64_t last_use      # `clock` of the last request for this class
 
 cdef shelf_t shelves[LARGE_CLASSES]
@@ -94,49 +94,49 @@ cdef int64_t clock = 0
 cdef large_stats_t stats
 
 
-cdef inline int class_of(int64_t nbytes) noexcept nogil:
+cdef inline int _class_of(int64_t nbytes) noexcept nogil:
     """Four classes per power of two: base < nbytes <= 2 * base in steps of base / 4."""
     cdef int high = highest_bit(<unsigned long long>(nbytes - 1))
     return high * 4 + <int>((nbytes - 1 - (<int64_t>1 << high)) >> (high - 2))
 
 
-cdef inline int64_t class_bytes(int size_class) noexcept nogil:
+cdef inline int64_t _class_bytes(int size_class) noexcept nogil:
     """The size of a class's blocks."""
     cdef int64_t base = <int64_t>1 << (size_class // 4)
     return base + (size_class % 4 + 1) * (base // 4)
 
 
-cdef inline int64_t bounded(int64_t nbytes) noexcept nogil:
+cdef inline int64_t _bounded(int64_t nbytes) noexcept nogil:
     """The size to look up: not too small for four classes per power of two."""
     return nbytes if nbytes > 1024 else 1024
 
 
 cdef char *take_large(int64_t nbytes, int *size_class) noexcept nogil:
     """A block of at least `nbytes` bytes and its class."""
-    return take(nbytes, NEAR_CLASSES, size_class)
+    return _take(nbytes, NEAR_CLASSES, size_class)
 
 
 cdef void *take_exact(int64_t nbytes) noexcept nogil:
     """A block of exactly the class that `nbytes` belongs to."""
     cdef int size_class
-    return take(nbytes, 0, &size_class)
+    return _take(nbytes, 0, &size_class)
 
 
 cdef void give_exact(void *block, int64_t nbytes) noexcept nogil:
     """Take back what take_exact(nbytes) gave."""
-    give_large(<char *>block, class_of(bounded(nbytes)))
+    give_large(<char *>block, _class_of(_bounded(nbytes)))
 
 
-cdef char *take(int64_t nbytes, int reach, int *size_class) noexcept nogil:
+cdef char *_take(int64_t nbytes, int reach, int *size_class) noexcept nogil:
     """A block of the class of `nbytes`, or a waiting one that is up to `reach` classes larger."""
     global clock
-    cdef waiting_t *block = NULL
+    cdef waiting_block_t *block = NULL
     cdef char *fresh
     cdef int wanted, near
     cdef int64_t size
     if not 0 <= nbytes <= <int64_t>1 << 60:
         return NULL
-    wanted = class_of(bounded(nbytes))
+    wanted = _class_of(_bounded(nbytes))
     large_lock()
     clock += 1
     for near in range(wanted, wanted + reach + 1):
@@ -149,7 +149,7 @@ cdef char *take(int64_t nbytes, int reach, int *size_class) noexcept nogil:
         size_class[0] = wanted
     shelves[wanted].last_use = clock
     shelves[size_class[0]].last_use = clock
-    size = class_bytes(size_class[0])
+    size = _class_bytes(size_class[0])
     stats.in_use += size
     if stats.in_use > stats.peak:
         stats.peak = stats.in_use
@@ -176,7 +176,7 @@ cdef char *take(int64_t nbytes, int reach, int *size_class) noexcept nogil:
     return fresh
 
 
-cdef int stalest() noexcept nogil:
+cdef int _stalest() noexcept nogil:
     """The class with waiting blocks that was asked for least recently, or -1."""
     cdef int found = -1, i
     for i in range(LARGE_CLASSES):
@@ -185,32 +185,32 @@ cdef int stalest() noexcept nogil:
     return found
 
 
-cdef waiting_t *evict(int64_t allowed) noexcept nogil:
+cdef waiting_block_t *_evict(int64_t allowed) noexcept nogil:
     """Under the lock: take blocks off the shelves until `allowed` bytes wait; each keeps its class."""
-    cdef waiting_t *evicted = NULL
-    cdef waiting_t *block
+    cdef waiting_block_t *evicted = NULL
+    cdef waiting_block_t *block
     cdef int victim
     while stats.cached > allowed:
-        victim = stalest()
+        victim = _stalest()
         if victim < 0:
             break
         block = shelves[victim].first
         shelves[victim].first = block.next
-        stats.cached -= class_bytes(victim)
+        stats.cached -= _class_bytes(victim)
         block.next = evicted
         (<int64_t *>(block + 1))[0] = victim
         evicted = block
     return evicted
 
 
-cdef int64_t give_to_system(waiting_t *blocks) noexcept nogil:
-    """Without the lock: unmap what `evict` took; -> bytes."""
-    cdef waiting_t *block
+cdef int64_t _give_to_system(waiting_block_t *blocks) noexcept nogil:
+    """Without the lock: unmap what `_evict` took; -> bytes."""
+    cdef waiting_block_t *block
     cdef int64_t size, total = 0
     while blocks != NULL:
         block = blocks
         blocks = block.next
-        size = class_bytes(<int>(<int64_t *>(block + 1))[0])
+        size = _class_bytes(<int>(<int64_t *>(block + 1))[0])
         total += size
         ALLOW(<char *>block, size)
         system_give(<char *>block, size)
@@ -219,9 +219,9 @@ cdef int64_t give_to_system(waiting_t *blocks) noexcept nogil:
 
 cdef void give_large(char *data, int size_class) noexcept nogil:
     """Take a block back: it waits for reuse, unless more waits than may."""
-    cdef waiting_t *block = <waiting_t *>data
-    cdef waiting_t *evicted = NULL
-    cdef int64_t size = class_bytes(size_class), used = sizeof(waiting_t) + sizeof(int64_t)
+    cdef waiting_block_t *block = <waiting_block_t *>data
+    cdef waiting_block_t *evicted = NULL
+    cdef int64_t size = _class_bytes(size_class), used = sizeof(waiting_block_t) + sizeof(int64_t)
     FORBID(data + used, size - used)
     large_lock()
     stats.in_use -= size
@@ -229,29 +229,29 @@ cdef void give_large(char *data, int size_class) noexcept nogil:
     shelves[size_class].first = block
     stats.cached += size
     if stats.cached > stats.limit:
-        evicted = evict(stats.limit)
+        evicted = _evict(stats.limit)
     large_unlock()
     if evicted != NULL:
-        give_to_system(evicted)
+        _give_to_system(evicted)
 
 
 cdef int64_t trim_large() noexcept nogil:
     """Return all waiting blocks to the system."""
-    cdef waiting_t *evicted
+    cdef waiting_block_t *evicted
     large_lock()
-    evicted = evict(0)
+    evicted = _evict(0)
     large_unlock()
-    return give_to_system(evicted)
+    return _give_to_system(evicted)
 
 
 cdef void set_large_limit(int64_t nbytes) noexcept nogil:
     """How many bytes may wait."""
-    cdef waiting_t *evicted
+    cdef waiting_block_t *evicted
     large_lock()
     stats.limit = nbytes
-    evicted = evict(nbytes)
+    evicted = _evict(nbytes)
     large_unlock()
-    give_to_system(evicted)
+    _give_to_system(evicted)
 
 
 cdef large_stats_t large_stats() noexcept nogil:

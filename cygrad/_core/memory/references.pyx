@@ -37,11 +37,11 @@ cdef extern from * nogil:
     void give_back(void *object)
     void call_soon(int (*function)(void *) noexcept)
 
-ctypedef struct waiting_t:
+ctypedef struct waiting_reference_t:
     void *object
-    waiting_t *next
+    waiting_reference_t *next
 
-cdef waiting_t *waiting = NULL
+cdef waiting_reference_t *waiting = NULL
 
 
 cdef void *take_reference(object owner):
@@ -53,14 +53,14 @@ cdef void *take_reference(object owner):
 cdef void drop_reference(void *owner) noexcept nogil:
     """Give a strong reference back: now if this thread holds the GIL, else when somebody does."""
     global waiting
-    cdef waiting_t *link
+    cdef waiting_reference_t *link
     cdef bint first
     if owner == NULL:
         return
     if holds_gil():
         give_back(owner)
         return
-    link = <waiting_t *>malloc(sizeof(waiting_t))
+    link = <waiting_reference_t *>malloc(sizeof(waiting_reference_t))
     if link == NULL:
         return                # better to leak one object than to touch it without the GIL
     link.object = owner
@@ -70,10 +70,10 @@ cdef void drop_reference(void *owner) noexcept nogil:
     waiting = link
     waiting_unlock()
     if first:
-        call_soon(release_soon)
+        call_soon(_release_soon)
 
 
-cdef int release_soon(void *unused) noexcept with gil:
+cdef int _release_soon(void *unused) noexcept with gil:
     """What the interpreter calls."""
     release_waiting()
     return 0
@@ -82,8 +82,8 @@ cdef int release_soon(void *unused) noexcept with gil:
 cdef void release_waiting():
     """Release the references that wait. Each may run any Python code."""
     global waiting
-    cdef waiting_t *link
-    cdef waiting_t *next
+    cdef waiting_reference_t *link
+    cdef waiting_reference_t *next
     if waiting == NULL:
         return
     waiting_lock()

@@ -70,12 +70,12 @@ cdef int64_t n_idle_regions = 0    # all of their slabs are empty
 cdef int64_t n_used_bytes = 0
 
 
-cdef inline slab_t *slab_of(void *block) noexcept nogil:
+cdef inline slab_t *_slab_of(void *block) noexcept nogil:
     """The slab that a block belongs to."""
     return <slab_t *>(<uintptr_t>block & ~<uintptr_t>(SLAB_BYTES - 1))
 
 
-cdef inline void link_slab(slab_t *slab) noexcept nogil:
+cdef inline void _link_slab(slab_t *slab) noexcept nogil:
     """Put a slab in front of those of its class that have blocks to give."""
     cdef slab_t *first = available[slab.size_class]
     slab.next = first
@@ -86,7 +86,7 @@ cdef inline void link_slab(slab_t *slab) noexcept nogil:
     available[slab.size_class] = slab
 
 
-cdef inline void unlink_slab(slab_t *slab) noexcept nogil:
+cdef inline void _unlink_slab(slab_t *slab) noexcept nogil:
     """Take a slab out of that list."""
     if slab.previous != NULL:
         slab.previous.next = slab.next
@@ -97,12 +97,12 @@ cdef inline void unlink_slab(slab_t *slab) noexcept nogil:
     slab.listed = False
 
 
-cdef inline slab_t *first_slab(slab_t *slab) noexcept nogil:
+cdef inline slab_t *_first_slab(slab_t *slab) noexcept nogil:
     """The first slab of the region that a slab belongs to."""
     return <slab_t *>(<uintptr_t>slab & ~<uintptr_t>(REGION_BYTES - 1))
 
 
-cdef bint new_region() noexcept nogil:
+cdef bint _new_region() noexcept nogil:
     """Map a region and list its slabs as empty; False if memory is exhausted."""
     global n_regions, n_idle_regions
     cdef char *region = <char *>map_region()
@@ -113,33 +113,33 @@ cdef bint new_region() noexcept nogil:
     for i in range(SLABS_PER_REGION - 1, -1, -1):
         slab = <slab_t *>(region + i * SLAB_BYTES)
         slab.size_class = slab.busy_slabs = 0
-        link_slab(slab)
+        _link_slab(slab)
     n_regions += 1
     n_idle_regions += 1
     return True
 
 
-cdef void remove_region(slab_t *first) noexcept nogil:
+cdef void _remove_region(slab_t *first) noexcept nogil:
     """Return a region whose slabs are all empty to the system."""
     global n_regions, n_idle_regions
     cdef int i
     for i in range(SLABS_PER_REGION):
-        unlink_slab(<slab_t *>(<char *>first + i * SLAB_BYTES))
+        _unlink_slab(<slab_t *>(<char *>first + i * SLAB_BYTES))
     unmap_region(first)
     n_regions -= 1
     n_idle_regions -= 1
 
 
-cdef slab_t *new_slab(int size_class) noexcept nogil:
+cdef slab_t *_new_slab(int size_class) noexcept nogil:
     """An empty slab made ready for a class; NULL if memory is exhausted."""
     global n_idle_regions
     cdef slab_t *slab
     cdef slab_t *first
-    if available[0] == NULL and not new_region():
+    if available[0] == NULL and not _new_region():
         return NULL
     slab = available[0]
-    unlink_slab(slab)
-    first = first_slab(slab)
+    _unlink_slab(slab)
+    first = _first_slab(slab)
     if first.busy_slabs == 0:
         n_idle_regions -= 1
     first.busy_slabs += 1
@@ -147,23 +147,23 @@ cdef slab_t *new_slab(int size_class) noexcept nogil:
     slab.size_class = size_class
     slab.used = slab.carved = 0
     slab.capacity = <int32_t>((SLAB_BYTES - UNIT) // (size_class * UNIT))
-    link_slab(slab)
+    _link_slab(slab)
     return slab
 
 
-cdef void empty_slab(slab_t *slab) noexcept nogil:
+cdef void _empty_slab(slab_t *slab) noexcept nogil:
     """The last block of a slab came back: it is free for any class, or its region for the system."""
     global n_idle_regions
-    cdef slab_t *first = first_slab(slab)
+    cdef slab_t *first = _first_slab(slab)
     if slab.listed:
-        unlink_slab(slab)
+        _unlink_slab(slab)
     slab.size_class = 0
-    link_slab(slab)
+    _link_slab(slab)
     first.busy_slabs -= 1
     if first.busy_slabs == 0:
         n_idle_regions += 1
         if n_idle_regions > KEPT_REGIONS:
-            remove_region(first)
+            _remove_region(first)
 
 
 cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexcept nogil:
@@ -179,7 +179,7 @@ cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexce
     while taken[0] < wanted:
         slab = available[size_class]
         if slab == NULL:
-            slab = new_slab(size_class)
+            slab = _new_slab(size_class)
             if slab == NULL:
                 break
         if slab.free != NULL:
@@ -194,7 +194,7 @@ cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexce
         taken[0] += 1
         slab.used += 1
         if slab.used == slab.capacity:
-            unlink_slab(slab)
+            _unlink_slab(slab)
     end[0] = NULL
     n_used_bytes += taken[0] * nbytes
     slabs_unlock()
@@ -210,15 +210,15 @@ cdef void give_blocks(block_t *chain) noexcept nogil:
     while chain != NULL:
         block = chain
         chain = block.next
-        slab = slab_of(block)
+        slab = _slab_of(block)
         n_used_bytes -= slab.size_class * UNIT
         block.next = slab.free
         slab.free = block
         slab.used -= 1
         if slab.used == 0:
-            empty_slab(slab)
+            _empty_slab(slab)
         elif not slab.listed:
-            link_slab(slab)
+            _link_slab(slab)
     slabs_unlock()
 
 
@@ -233,10 +233,10 @@ cdef int64_t trim_slabs() noexcept nogil:
     while slab != NULL:
         # Removing the region takes its eight slabs, wherever they are in the list: skip them first.
         next = slab.next
-        while next != NULL and first_slab(next) == first_slab(slab):
+        while next != NULL and _first_slab(next) == _first_slab(slab):
             next = next.next
-        if first_slab(slab).busy_slabs == 0:
-            remove_region(first_slab(slab))
+        if _first_slab(slab).busy_slabs == 0:
+            _remove_region(_first_slab(slab))
         slab = next
     slabs_unlock()
     return returned

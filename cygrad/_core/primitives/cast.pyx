@@ -80,27 +80,27 @@ ctypedef fused word_t:
     (double complex)
 
 
-cdef inline void convert(const source_t *source, target_t *out) noexcept nogil:
+cdef inline void _convert(const source_t *source, target_t *out) noexcept nogil:
     """One number to another type; a float goes to small integers by way of int64, so that it wraps around."""
     cdef float single
     cdef float complex both
     if source_t is half_t:
         single = float_of_half(source[0])
-        convert(&single, out)
+        _convert(&single, out)
     elif source_t is bfloat_t:
         single = float_of_bfloat(source[0])
-        convert(&single, out)
+        _convert(&single, out)
     elif source_t is complex_half_t:
         both.real, both.imag = float_of_half(source[0].real), float_of_half(source[0].imag)
-        convert(&both, out)
+        _convert(&both, out)
     elif target_t is half_t:
-        convert(source, &single)
+        _convert(source, &single)
         out[0] = half_of_float(single)
     elif target_t is bfloat_t:
-        convert(source, &single)
+        _convert(source, &single)
         out[0] = bfloat_of_float(single)
     elif target_t is complex_half_t:
-        convert(source, &both)
+        _convert(source, &both)
         out[0].real, out[0].imag = half_of_float(both.real), half_of_float(both.imag)
     elif source_t is floatcomplex or source_t is doublecomplex:
         if target_t is floatcomplex or target_t is doublecomplex:
@@ -120,7 +120,7 @@ cdef inline void convert(const source_t *source, target_t *out) noexcept nogil:
         out[0] = <target_t>source[0]
 
 
-cdef inline bint is_set(const source_t *source) noexcept nogil:
+cdef inline bint _is_set(const source_t *source) noexcept nogil:
     """Is the number not zero?"""
     if source_t is half_t or source_t is bfloat_t:
         return source[0].bits & 0x7fff != 0
@@ -147,10 +147,10 @@ cdef void cast_loop(char **arguments, const int64_t *n, const int64_t *steps, ta
             bfloats_of_floats(<const float *>source, <bfloat_t *>out, count)
         else:
             for i in range(count):
-                convert(<const source_t *>source + i, <target_t *>out + i)
+                _convert(<const source_t *>source + i, <target_t *>out + i)
     else:
         for i in range(count):
-            convert(<const source_t *>(source + i * step_in), <target_t *>(out + i * step_out))
+            _convert(<const source_t *>(source + i * step_in), <target_t *>(out + i * step_out))
 
 
 cdef void to_bool_loop(char **arguments, const int64_t *n, const int64_t *steps,
@@ -160,10 +160,10 @@ cdef void to_bool_loop(char **arguments, const int64_t *n, const int64_t *steps,
     cdef int64_t i, count = n[0], step_in = steps[0], step_out = steps[1]
     if step_in == sizeof(source_t) and step_out == 1:
         for i in range(count):
-            out[i] = is_set(<const source_t *>source + i)
+            out[i] = _is_set(<const source_t *>source + i)
     else:
         for i in range(count):
-            out[i * step_out] = is_set(<const source_t *>(source + i * step_in))
+            out[i * step_out] = _is_set(<const source_t *>(source + i * step_in))
 
 
 cdef void move_loop(char **arguments, const int64_t *n, const int64_t *steps, word_t *tag) noexcept nogil:
@@ -214,7 +214,7 @@ cdef void number_to_cell(const value_t *number, int dtype, void *cell) noexcept 
     cast_loops[source][dtype](arguments, &one, steps, NULL)
 
 
-cdef void enter_source(source_t *tag, int source) noexcept:
+cdef void _enter_source(source_t *tag, int source) noexcept:
     """The row of the table for one source type."""
     cast_loops[source][<int>BOOL] = <loop_t>to_bool_loop[source_t]
     cast_loops[source][<int>UINT8] = <loop_t>cast_loop[uint8_t, source_t]
@@ -237,22 +237,22 @@ cdef void enter_source(source_t *tag, int source) noexcept:
 def _initialize():
     cdef int code
     cdef loop_t[17] moves
-    enter_source[uint8_t](NULL, BOOL)
-    enter_source[uint8_t](NULL, UINT8)
-    enter_source[int8_t](NULL, INT8)
-    enter_source[int16_t](NULL, INT16)
-    enter_source[int32_t](NULL, INT32)
-    enter_source[int64_t](NULL, INT64)
-    enter_source[float](NULL, FLOAT32)
-    enter_source[double](NULL, FLOAT64)
-    enter_source[floatcomplex](NULL, COMPLEX64)
-    enter_source[doublecomplex](NULL, COMPLEX128)
-    enter_source[half_t](NULL, FLOAT16)
-    enter_source[bfloat_t](NULL, BFLOAT16)
-    enter_source[complex_half_t](NULL, COMPLEX32)
-    enter_source[uint16_t](NULL, UINT16)
-    enter_source[uint32_t](NULL, UINT32)
-    enter_source[uint64_t](NULL, UINT64)
+    _enter_source[uint8_t](NULL, BOOL)
+    _enter_source[uint8_t](NULL, UINT8)
+    _enter_source[int8_t](NULL, INT8)
+    _enter_source[int16_t](NULL, INT16)
+    _enter_source[int32_t](NULL, INT32)
+    _enter_source[int64_t](NULL, INT64)
+    _enter_source[float](NULL, FLOAT32)
+    _enter_source[double](NULL, FLOAT64)
+    _enter_source[floatcomplex](NULL, COMPLEX64)
+    _enter_source[doublecomplex](NULL, COMPLEX128)
+    _enter_source[half_t](NULL, FLOAT16)
+    _enter_source[bfloat_t](NULL, BFLOAT16)
+    _enter_source[complex_half_t](NULL, COMPLEX32)
+    _enter_source[uint16_t](NULL, UINT16)
+    _enter_source[uint32_t](NULL, UINT32)
+    _enter_source[uint64_t](NULL, UINT64)
     moves[1] = <loop_t>move_loop[uint8_t]
     moves[2] = <loop_t>move_loop[int16_t]
     moves[4] = <loop_t>move_loop[int32_t]

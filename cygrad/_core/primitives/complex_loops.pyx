@@ -28,7 +28,7 @@ ctypedef fused complex_t:
 cdef int _exp = primitive("exp")
 
 
-cdef inline complex_t complex_sigmoid(complex_t z, const entry_t *exp) noexcept nogil:
+cdef inline complex_t _complex_sigmoid(complex_t z, const entry_t *exp) noexcept nogil:
     cdef int64_t one = 1, step = sizeof(complex_t)
     cdef int64_t[2] steps
     cdef char *pointers[2]
@@ -48,7 +48,7 @@ cdef void sigmoid_complex_loop(char **arguments, const int64_t *n, const int64_t
     for i in range(n[0]):
         z = (<complex_t *>(arguments[0] + i * steps[0]))[0]
         (<complex_t *>(arguments[1] + i * steps[1]))[0] = (
-            z * complex_sigmoid(z, exp) if data != NULL else complex_sigmoid(z, exp))
+            z * _complex_sigmoid(z, exp) if data != NULL else _complex_sigmoid(z, exp))
 
 
 cdef void silu_backward_complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
@@ -58,7 +58,7 @@ cdef void silu_backward_complex_loop(char **arguments, const int64_t *n, const i
     cdef complex_t z, s
     for i in range(n[0]):
         z = (<complex_t *>(arguments[1] + i * steps[1]))[0]
-        s = complex_sigmoid(z, exp)
+        s = _complex_sigmoid(z, exp)
         s = s * (1 + z * (1 - s))
         (<complex_t *>(arguments[2] + i * steps[2]))[0] = (
             (<complex_t *>(arguments[0] + i * steps[0]))[0] * s.conjugate())
@@ -113,7 +113,7 @@ cdef void complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
         out[1] = second
 
 
-cdef int enter_complex(str name, loop_t c64, loop_t c128, void *data) except -1:
+cdef int _enter_complex(str name, loop_t c64, loop_t c128, void *data) except -1:
     """Loops of complex numbers for a primitive that is there."""
     set_entry(primitive(name), COMPLEX64, c64, data, COMPLEX64)
     set_entry(primitive(name), COMPLEX128, c128, data, COMPLEX128)
@@ -122,16 +122,16 @@ cdef int enter_complex(str name, loop_t c64, loop_t c128, void *data) except -1:
 
 def _initialize():
     cdef int index
-    enter_complex("sigmoid", <loop_t>sigmoid_complex_loop[floatcomplex], <loop_t>sigmoid_complex_loop[doublecomplex],
-                  NULL)
-    enter_complex("silu", <loop_t>sigmoid_complex_loop[floatcomplex], <loop_t>sigmoid_complex_loop[doublecomplex],
-                  &entries)
-    enter_complex("silu_backward", <loop_t>silu_backward_complex_loop[floatcomplex],
-                  <loop_t>silu_backward_complex_loop[doublecomplex], NULL)
-    enter_complex("sigmoid_backward", <loop_t>slope_complex_loop[floatcomplex],
-                  <loop_t>slope_complex_loop[doublecomplex], NULL)
-    enter_complex("tanh_backward", <loop_t>slope_complex_loop[floatcomplex], <loop_t>slope_complex_loop[doublecomplex],
-                  &entries)
+    _enter_complex("sigmoid", <loop_t>sigmoid_complex_loop[floatcomplex], <loop_t>sigmoid_complex_loop[doublecomplex],
+                   NULL)
+    _enter_complex("silu", <loop_t>sigmoid_complex_loop[floatcomplex], <loop_t>sigmoid_complex_loop[doublecomplex],
+                   &entries)
+    _enter_complex("silu_backward", <loop_t>silu_backward_complex_loop[floatcomplex],
+                   <loop_t>silu_backward_complex_loop[doublecomplex], NULL)
+    _enter_complex("sigmoid_backward", <loop_t>slope_complex_loop[floatcomplex],
+                   <loop_t>slope_complex_loop[doublecomplex], NULL)
+    _enter_complex("tanh_backward", <loop_t>slope_complex_loop[floatcomplex], <loop_t>slope_complex_loop[doublecomplex],
+                   &entries)
 
     index = primitive("angle")
     set_entry(index, COMPLEX64, <loop_t>angle_complex_loop[floatcomplex], NULL, FLOAT32)

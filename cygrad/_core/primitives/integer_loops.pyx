@@ -21,38 +21,38 @@ ctypedef fused integer_t:
 
 # The smallest integer divided by -1 wraps around.
 
-cdef inline integer_t divided(integer_t a, integer_t b) noexcept nogil:
+cdef inline integer_t _divided(integer_t a, integer_t b) noexcept nogil:
     """Towards zero; the negation of the smallest integer is itself."""
     if b == <integer_t>-1 and integer_t is not uint8_t:
         return <integer_t>(0 - <uint64_t>a)
     return a // b
 
 
-cdef inline integer_t rest(integer_t a, integer_t b) noexcept nogil:
+cdef inline integer_t _rest(integer_t a, integer_t b) noexcept nogil:
     """a - divided(a, b) * b: has the sign of a."""
     if b == <integer_t>-1 and integer_t is not uint8_t:
         return 0
     return a % b
 
 
-cdef inline integer_t floor_divided(integer_t a, integer_t b) noexcept nogil:
-    cdef integer_t quotient = divided(a, b)
+cdef inline integer_t _floor_divided(integer_t a, integer_t b) noexcept nogil:
+    cdef integer_t quotient = _divided(a, b)
     if integer_t is not uint8_t:
-        if rest(a, b) != 0 and (a < 0) != (b < 0):
+        if _rest(a, b) != 0 and (a < 0) != (b < 0):
             quotient -= 1
     return quotient
 
 
-cdef inline integer_t modulo(integer_t a, integer_t b) noexcept nogil:
+cdef inline integer_t _modulo(integer_t a, integer_t b) noexcept nogil:
     """a - floor_divided(a, b) * b: has the sign of b."""
-    cdef integer_t left = rest(a, b)
+    cdef integer_t left = _rest(a, b)
     if integer_t is not uint8_t:
         if left != 0 and (left < 0) != (b < 0):
             left += b
     return left
 
 
-cdef inline integer_t raised(integer_t base, integer_t exponent) noexcept nogil:
+cdef inline integer_t _raised(integer_t base, integer_t exponent) noexcept nogil:
     """base ** exponent, wrapping around; a negative exponent gives the integer part of the inverse."""
     cdef uint64_t result = 1, square = <uint64_t>base
     if integer_t is not uint8_t:
@@ -70,7 +70,7 @@ cdef inline integer_t raised(integer_t base, integer_t exponent) noexcept nogil:
     return <integer_t>result
 
 
-cdef void zero_division(const char *name) noexcept nogil:
+cdef void _zero_division(const char *name) noexcept nogil:
     snprintf(message(), MESSAGE, b"%s: integer division by zero (got 0 in the divisor, expected other "
              b"numbers). Divide floating tensors to get inf or nan.", name)
     set_loop_status(ZERO_DIVISION)
@@ -83,9 +83,9 @@ cdef void trunc_divide_loop(char **arguments, const int64_t *n, const int64_t *s
     for i in range(n[0]):
         b = (<integer_t *>(arguments[1] + i * steps[1]))[0]
         if b == 0:
-            zero_division(b"div")
+            _zero_division(b"div")
             return
-        (<integer_t *>(arguments[2] + i * steps[2]))[0] = divided(
+        (<integer_t *>(arguments[2] + i * steps[2]))[0] = _divided(
             (<integer_t *>(arguments[0] + i * steps[0]))[0], b)
 
 
@@ -96,9 +96,9 @@ cdef void floor_divide_loop(char **arguments, const int64_t *n, const int64_t *s
     for i in range(n[0]):
         b = (<integer_t *>(arguments[1] + i * steps[1]))[0]
         if b == 0:
-            zero_division(b"floor_divide")
+            _zero_division(b"floor_divide")
             return
-        (<integer_t *>(arguments[2] + i * steps[2]))[0] = floor_divided(
+        (<integer_t *>(arguments[2] + i * steps[2]))[0] = _floor_divided(
             (<integer_t *>(arguments[0] + i * steps[0]))[0], b)
 
 
@@ -109,9 +109,9 @@ cdef void remainder_loop(char **arguments, const int64_t *n, const int64_t *step
     for i in range(n[0]):
         b = (<integer_t *>(arguments[1] + i * steps[1]))[0]
         if b == 0:
-            zero_division(b"remainder")
+            _zero_division(b"remainder")
             return
-        (<integer_t *>(arguments[2] + i * steps[2]))[0] = modulo(
+        (<integer_t *>(arguments[2] + i * steps[2]))[0] = _modulo(
             (<integer_t *>(arguments[0] + i * steps[0]))[0], b)
 
 
@@ -121,16 +121,16 @@ cdef void fmod_loop(char **arguments, const int64_t *n, const int64_t *steps, in
     for i in range(n[0]):
         b = (<integer_t *>(arguments[1] + i * steps[1]))[0]
         if b == 0:
-            zero_division(b"fmod")
+            _zero_division(b"fmod")
             return
-        (<integer_t *>(arguments[2] + i * steps[2]))[0] = rest(
+        (<integer_t *>(arguments[2] + i * steps[2]))[0] = _rest(
             (<integer_t *>(arguments[0] + i * steps[0]))[0], b)
 
 
 cdef void pow_loop(char **arguments, const int64_t *n, const int64_t *steps, integer_t *tag) noexcept nogil:
     cdef int64_t i
     for i in range(n[0]):
-        (<integer_t *>(arguments[2] + i * steps[2]))[0] = raised(
+        (<integer_t *>(arguments[2] + i * steps[2]))[0] = _raised(
             (<integer_t *>(arguments[0] + i * steps[0]))[0], (<integer_t *>(arguments[1] + i * steps[1]))[0])
 
 

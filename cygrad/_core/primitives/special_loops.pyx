@@ -157,28 +157,28 @@ cdef void exponent_loop(char **arguments, const int64_t *n, const int64_t *steps
         (<int32_t *>(arguments[1] + i * steps[1]))[0] = exponent
 
 
-cdef int enter(str name, function_t function, int cost) except -1:
+cdef int _enter(str name, function_t function, int cost) except -1:
     cdef int index = define(name, 1, FLOAT, cost, True, -1)
     set_entry(index, FLOAT32, unary_float_loop, <void *>function, FLOAT32)
     set_entry(index, FLOAT64, unary_loop, <void *>function, FLOAT64)
     return 0
 
 
-cdef int enter_piecewise(str name, const piecewise_t *function, int cost) except -1:
+cdef int _enter_piecewise(str name, const piecewise_t *function, int cost) except -1:
     cdef int index = define(name, 1, FLOAT, cost, True, -1)
     set_entry(index, FLOAT32, piecewise_float_loop, <void *>function, FLOAT32)
     set_entry(index, FLOAT64, piecewise_loop, <void *>function, FLOAT64)
     return 0
 
 
-cdef int enter_binary(str name, function_of_two_t function, int cost) except -1:
+cdef int _enter_binary(str name, function_of_two_t function, int cost) except -1:
     cdef int index = define(name, 2, FLOAT, cost, True, -1)
     set_entry(index, FLOAT32, binary_float_loop, <void *>function, FLOAT32)
     set_entry(index, FLOAT64, binary_loop, <void *>function, FLOAT64)
     return 0
 
 
-cdef int enter_from_numpy(str name, np.ufunc ufunc, rule_t rule, int lowest, int highest) except -1:
+cdef int _enter_from_numpy(str name, np.ufunc ufunc, rule_t rule, int lowest, int highest) except -1:
     """The loops of a ufunc whose inputs have one dtype between two bounds."""
     cdef int i, k, code, index = define(name, ufunc.nin, rule, 20, True, -1)
     cdef bint uniform
@@ -196,50 +196,50 @@ cdef int enter_from_numpy(str name, np.ufunc ufunc, rule_t rule, int lowest, int
 
 def _initialize():
     cdef int index
-    enter_piecewise("i0", &bessel_i0, 20)
-    enter_piecewise("i0e", &bessel_i0e, 10)
-    enter_piecewise("i1", &bessel_i1, 20)
-    enter_piecewise("i1e", &bessel_i1e, 10)
-    enter_piecewise("modified_bessel_k0", &bessel_k0, 60)
-    enter_piecewise("modified_bessel_k1", &bessel_k1, 60)
-    enter_piecewise("scaled_modified_bessel_k0", &bessel_k0e, 60)
-    enter_piecewise("scaled_modified_bessel_k1", &bessel_k1e, 60)
-    enter("bessel_j0", bessel_j0, 60)
-    enter("bessel_j1", bessel_j1, 60)
-    enter("bessel_y0", bessel_y0, 80)
-    enter("bessel_y1", bessel_y1, 80)
-    enter("spherical_bessel_j0", spherical_j0, 20)
-    enter("airy_ai", airy_ai, 100)
-    enter("airy_ai_slope", airy_ai_slope, 100)
-    enter_piecewise("erfcx", &scaled_erfc, 15)
-    enter_piecewise("ndtri", &inverse_normal, 30)
-    enter_piecewise("digamma", &digamma_function, 30)
-    enter_binary("zeta", zeta_function, 300)
-    enter_binary("polygamma", polygamma_function, 300)
-    enter_binary("igamma", gamma_lower, 400)
-    enter_binary("igammac", gamma_upper, 400)
-    enter_binary("chebyshev_polynomial_t", chebyshev_t, 60)
-    enter_binary("chebyshev_polynomial_u", chebyshev_u, 60)
-    enter_binary("chebyshev_polynomial_v", chebyshev_v, 60)
-    enter_binary("chebyshev_polynomial_w", chebyshev_w, 60)
-    enter_binary("shifted_chebyshev_polynomial_t", shifted_chebyshev_t, 60)
-    enter_binary("shifted_chebyshev_polynomial_u", shifted_chebyshev_u, 60)
-    enter_binary("shifted_chebyshev_polynomial_v", shifted_chebyshev_v, 60)
-    enter_binary("shifted_chebyshev_polynomial_w", shifted_chebyshev_w, 60)
-    enter_binary("hermite_polynomial_h", hermite_h, 60)
-    enter_binary("hermite_polynomial_he", hermite_he, 60)
-    enter_binary("laguerre_polynomial_l", laguerre_l, 60)
-    enter_binary("legendre_polynomial_p", legendre_p, 60)
+    _enter_piecewise("i0", &bessel_i0, 20)
+    _enter_piecewise("i0e", &bessel_i0e, 10)
+    _enter_piecewise("i1", &bessel_i1, 20)
+    _enter_piecewise("i1e", &bessel_i1e, 10)
+    _enter_piecewise("modified_bessel_k0", &bessel_k0, 60)
+    _enter_piecewise("modified_bessel_k1", &bessel_k1, 60)
+    _enter_piecewise("scaled_modified_bessel_k0", &bessel_k0e, 60)
+    _enter_piecewise("scaled_modified_bessel_k1", &bessel_k1e, 60)
+    _enter("bessel_j0", bessel_j0, 60)
+    _enter("bessel_j1", bessel_j1, 60)
+    _enter("bessel_y0", bessel_y0, 80)
+    _enter("bessel_y1", bessel_y1, 80)
+    _enter("spherical_bessel_j0", spherical_j0, 20)
+    _enter("airy_ai", airy_ai, 100)
+    _enter("airy_ai_slope", airy_ai_slope, 100)
+    _enter_piecewise("erfcx", &scaled_erfc, 15)
+    _enter_piecewise("ndtri", &inverse_normal, 30)
+    _enter_piecewise("digamma", &digamma_function, 30)
+    _enter_binary("zeta", zeta_function, 300)
+    _enter_binary("polygamma", polygamma_function, 300)
+    _enter_binary("igamma", gamma_lower, 400)
+    _enter_binary("igammac", gamma_upper, 400)
+    _enter_binary("chebyshev_polynomial_t", chebyshev_t, 60)
+    _enter_binary("chebyshev_polynomial_u", chebyshev_u, 60)
+    _enter_binary("chebyshev_polynomial_v", chebyshev_v, 60)
+    _enter_binary("chebyshev_polynomial_w", chebyshev_w, 60)
+    _enter_binary("shifted_chebyshev_polynomial_t", shifted_chebyshev_t, 60)
+    _enter_binary("shifted_chebyshev_polynomial_u", shifted_chebyshev_u, 60)
+    _enter_binary("shifted_chebyshev_polynomial_v", shifted_chebyshev_v, 60)
+    _enter_binary("shifted_chebyshev_polynomial_w", shifted_chebyshev_w, 60)
+    _enter_binary("hermite_polynomial_h", hermite_h, 60)
+    _enter_binary("hermite_polynomial_he", hermite_he, 60)
+    _enter_binary("laguerre_polynomial_l", laguerre_l, 60)
+    _enter_binary("legendre_polynomial_p", legendre_p, 60)
     index = define("frexp_mantissa", 1, SAME, 4, True, -1)
     set_entry(index, FLOAT32, <loop_t>mantissa_loop[float], NULL, FLOAT32)
     set_entry(index, FLOAT64, <loop_t>mantissa_loop[double], NULL, FLOAT64)
     index = define("frexp_exponent", 1, SAME, 4, True, -1)
     set_entry(index, FLOAT32, <loop_t>exponent_loop[float], NULL, INT32)
     set_entry(index, FLOAT64, <loop_t>exponent_loop[double], NULL, INT32)
-    enter_from_numpy("nextafter", numpy.nextafter, FLOAT, FLOAT32, FLOAT64)
-    enter_from_numpy("logaddexp2", numpy.logaddexp2, FLOAT, FLOAT32, FLOAT64)
-    enter_from_numpy("gcd", numpy.gcd, SAME, UINT8, INT64)
-    enter_from_numpy("lcm", numpy.lcm, SAME, UINT8, INT64)
+    _enter_from_numpy("nextafter", numpy.nextafter, FLOAT, FLOAT32, FLOAT64)
+    _enter_from_numpy("logaddexp2", numpy.logaddexp2, FLOAT, FLOAT32, FLOAT64)
+    _enter_from_numpy("gcd", numpy.gcd, SAME, UINT8, INT64)
+    _enter_from_numpy("lcm", numpy.lcm, SAME, UINT8, INT64)
 
 
 _initialize()

@@ -92,7 +92,7 @@ cdef void where_loop(char **arguments, const int64_t *n, const int64_t *steps, w
             else (<word_t *>(y + i * steps[2]))[0])
 
 
-cdef inline ordered_t relu(ordered_t x) noexcept nogil:
+cdef inline ordered_t _relu(ordered_t x) noexcept nogil:
     """max(x, 0) of integers."""
     return <ordered_t>0 if x <= 0 else x
 
@@ -103,10 +103,10 @@ cdef void relu_loop(char **arguments, const int64_t *n, const int64_t *steps, or
     cdef char *out = arguments[1]
     if steps[0] == size and steps[1] == size:
         for i in range(n[0]):
-            (<ordered_t *>out)[i] = relu((<ordered_t *>x)[i])
+            (<ordered_t *>out)[i] = _relu((<ordered_t *>x)[i])
     else:
         for i in range(n[0]):
-            (<ordered_t *>(out + i * steps[1]))[0] = relu((<ordered_t *>(x + i * steps[0]))[0])
+            (<ordered_t *>(out + i * steps[1]))[0] = _relu((<ordered_t *>(x + i * steps[0]))[0])
 
 
 cdef void clamp_loop(char **arguments, const int64_t *n, const int64_t *steps, ordered_t *tag) noexcept nogil:
@@ -154,7 +154,7 @@ cdef void trunc_divide_real_loop(char **arguments, const int64_t *n, const int64
             truncf(quotient) if real_t is float else trunc(quotient))
 
 
-cdef inline void run_vector(int arity, char **arguments, int64_t n, const int64_t *steps, real_t *data) noexcept nogil:
+cdef inline void _run_vector(int arity, char **arguments, int64_t n, const int64_t *steps, real_t *data) noexcept nogil:
     """A vector_function_t, given as `data`: where elements are no neighbors, they are made so first."""
     cdef vector_function_t function = <vector_function_t><void *>data
     cdef real_t[4][BLOCK] block
@@ -192,16 +192,16 @@ cdef inline void run_vector(int arity, char **arguments, int64_t n, const int64_
         done += count
 
 
-cdef void vector_loop_of_one(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
-    run_vector[real_t](1, arguments, n[0], steps, data)
+cdef void _vector_loop_of_one(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    _run_vector[real_t](1, arguments, n[0], steps, data)
 
 
-cdef void vector_loop_of_two(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
-    run_vector[real_t](2, arguments, n[0], steps, data)
+cdef void _vector_loop_of_two(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    _run_vector[real_t](2, arguments, n[0], steps, data)
 
 
-cdef void vector_loop_of_three(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
-    run_vector[real_t](3, arguments, n[0], steps, data)
+cdef void _vector_loop_of_three(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    _run_vector[real_t](3, arguments, n[0], steps, data)
 
 
 cdef void sine_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
@@ -238,21 +238,21 @@ cdef void angle_loop(char **arguments, const int64_t *n, const int64_t *steps, r
 
 # The table
 
-cdef int enter_reals(str name, int arity, rule_t rule, int cost, bint exact, loop_t f32,
-                     loop_t f64) except -1:
+cdef int _enter_reals(str name, int arity, rule_t rule, int cost, bint exact, loop_t f32,
+                      loop_t f64) except -1:
     cdef int index = define(name, arity, rule, cost, exact, -1)
     set_entry(index, FLOAT32, f32, NULL, FLOAT32)
     set_entry(index, FLOAT64, f64, NULL, FLOAT64)
     return index
 
 
-cdef int enter_vectors() except -1:
+cdef int _enter_vectors() except -1:
     """The functions of vector_math.h, for the real dtypes that they are there for."""
     cdef int entry, index, arity
     cdef loop_t[4] single, double
-    single[1], double[1] = <loop_t>vector_loop_of_one[float], <loop_t>vector_loop_of_one[double]
-    single[2], double[2] = <loop_t>vector_loop_of_two[float], <loop_t>vector_loop_of_two[double]
-    single[3], double[3] = <loop_t>vector_loop_of_three[float], <loop_t>vector_loop_of_three[double]
+    single[1], double[1] = <loop_t>_vector_loop_of_one[float], <loop_t>_vector_loop_of_one[double]
+    single[2], double[2] = <loop_t>_vector_loop_of_two[float], <loop_t>_vector_loop_of_two[double]
+    single[3], double[3] = <loop_t>_vector_loop_of_three[float], <loop_t>_vector_loop_of_three[double]
     for entry in range(VECTOR_ENTRIES):
         arity = vector_entries[entry].arity
         index = define(vector_entries[entry].name.decode(), arity, FLOAT, vector_entries[entry].cost, True, -1)
@@ -279,22 +279,22 @@ def _initialize():
     index = enter_integers("clamp_between", 3, 2, <loop_t>clamp_loop[uint8_t], <loop_t>clamp_loop[int8_t],
                            <loop_t>clamp_loop[int16_t], <loop_t>clamp_loop[int32_t], <loop_t>clamp_loop[int64_t], False)
     set_entry(index, BOOL, <loop_t>clamp_loop[uint8_t], NULL, BOOL)
-    enter_vectors()
+    _enter_vectors()
 
-    enter_reals("trunc_divide", 2, SAME, 4, True, <loop_t>trunc_divide_real_loop[float],
-                <loop_t>trunc_divide_real_loop[double])
+    _enter_reals("trunc_divide", 2, SAME, 4, True, <loop_t>trunc_divide_real_loop[float],
+                 <loop_t>trunc_divide_real_loop[double])
     for name in ("sign", "sgn"):
         set_entry(define(name, 1, SAME, 1, True, -1), BOOL, copy_bool_loop, NULL, BOOL)
-        enter_reals(name, 1, SAME, 1, True, <loop_t>sign_loop[float], <loop_t>sign_loop[double])
+        _enter_reals(name, 1, SAME, 1, True, <loop_t>sign_loop[float], <loop_t>sign_loop[double])
     # The square of bool counts: it is an integer.
     set_entry(define("square", 1, SAME, 1, True, -1), BOOL, cast_loops[<int>BOOL][<int>INT64], NULL, INT64)
 
     # NumPy computes these two one by one.
     set_entry(define("sin", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, NULL, FLOAT64)
     set_entry(define("cos", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, &entries, FLOAT64)
-    enter_reals("lgamma", 1, FLOAT, 60, True, <loop_t>lgamma_loop[float], <loop_t>lgamma_loop[double])
+    _enter_reals("lgamma", 1, FLOAT, 60, True, <loop_t>lgamma_loop[float], <loop_t>lgamma_loop[double])
 
-    enter_reals("angle", 1, FLOAT, 4, True, <loop_t>angle_loop[float], <loop_t>angle_loop[double])
+    _enter_reals("angle", 1, FLOAT, 4, True, <loop_t>angle_loop[float], <loop_t>angle_loop[double])
 
 
 _initialize()

@@ -8,7 +8,7 @@ from cygrad._core.arrays.dtype cimport dtype
 from cygrad._core.arrays.value cimport (
     BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, find_kernel, value_t)
 from cygrad._core.elementwise.elementwise cimport instruction_t, primitive, primitive_arity, program_t
-from cygrad._core.table.interpreter cimport CALL, FUSED, code_t, step_t
+from cygrad._core.table.interpreter cimport CALL, FUSED, code_step_t, code_t
 
 
 cdef void *_memory(Py_ssize_t nbytes, list keep) except NULL:
@@ -102,7 +102,7 @@ cdef program_t *assemble_program(object program, list keep) except NULL:
 
 cdef code_t *assemble_code(object code, str title, list keep) except NULL:
     cdef code_t *result = <code_t *>_memory(sizeof(code_t), keep)
-    cdef step_t *step
+    cdef code_step_t *step
     cdef int k, i
     result.n_steps = len(code.steps)
     result.n_temporaries = code.n_temporaries
@@ -112,7 +112,7 @@ cdef code_t *assemble_code(object code, str title, list keep) except NULL:
     result.constants = <value_t *>_memory(len(code.constants) * sizeof(value_t), keep)
     for k, constant in enumerate(code.constants):
         constant_value(constant, &result.constants[k], keep)
-    result.steps = <step_t *>_memory(result.n_steps * sizeof(step_t), keep)
+    result.steps = <code_step_t *>_memory(result.n_steps * sizeof(code_step_t), keep)
     for k, lowered in enumerate(code.steps):
         step = &result.steps[k]
         step.kind = lowered.kind

@@ -64,13 +64,13 @@ def completed(doc, code, meanings, returns):
     described = set()
     if title in head:
         for entry in head.split(" : ")[:-1]:
-            described.update(entry[entry.rfind("\n") + 1:].lstrip(" ").split(", "))
+            described.update([name.lstrip("*") for name in entry[entry.rfind("\n") + 1:].lstrip(" ").split(", ")])
     first = last = ""
     for name in names:
         if name in meanings and name not in described:
             group, meaning = meanings[name]
-            kept = [other for other in group if other.lstrip("*") in names and other not in described]
-            described.update(kept)
+            kept = [other for other in group if other.lstrip("*") in names and other.lstrip("*") not in described]
+            described.update(other.lstrip("*") for other in kept)
             entry = f"{margin}{', '.join(kept)} : " + meaning.replace("\n", start) + "\n"
             if kept[0] in (names[0], "*args") or names[:2] == ("self", kept[0]):
                 first += entry

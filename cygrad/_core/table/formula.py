@@ -9,19 +9,7 @@ import cmath
 import math
 import operator
 
-from .signature import (
-    BOOL,
-    DTYPE,
-    FLOAT,
-    INT,
-    INTS,
-    KINDS,
-    NUMBER,
-    OPERAND,
-    STRING,
-    TENSOR,
-    TENSORS,
-)
+from .signature import BOOL, DTYPE, FLOAT, INT, INTS, KINDS, NUMBER, OPERAND, STRING, TENSOR, TENSORS
 
 TYPES = {TENSOR: "tensor", TENSORS: "tensors", OPERAND: "tensor", NUMBER: "number", INT: "number",
          BOOL: "number", FLOAT: "number", INTS: "ints", DTYPE: "dtype", STRING: "text"}

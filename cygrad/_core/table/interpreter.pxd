@@ -45,7 +45,7 @@ ctypedef enum attribute_t:
     LEN_OF
     SIZES             # of each array of a list in a dimension
 
-ctypedef struct step_t:
+ctypedef struct code_step_t:
     int32_t kind
     int32_t which
     int32_t out               # operand, as below: a temporary, or shared
@@ -62,7 +62,7 @@ ctypedef struct code_t:
     int32_t n_temporaries
     int32_t result            # operand
     uint32_t reads            # bit j: reads gradient j, or what is shared in that place
-    step_t *steps
+    code_step_t *steps
     value_t *constants
     const char *title         # "mul: derivative of 'self'"
 

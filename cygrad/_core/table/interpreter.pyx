@@ -26,7 +26,7 @@ cdef int[N_PLAIN] _plain
 _plain[:] = [primitive("add"), primitive("sub"), primitive("mul"), primitive("div"), primitive("neg"),
              primitive("conj"), primitive("square"), primitive("reciprocal")]
 
-ctypedef struct frame_t:
+ctypedef struct spaces_t:
     value_t *spaces[4]
     uint32_t takes
     const array_t *meta
@@ -35,7 +35,7 @@ ctypedef struct frame_t:
 cdef int run(const code_t *code, const value_t *saved, value_t *grads, uint32_t takes, const array_t *meta,
              value_t *out) noexcept nogil:
     cdef value_t[MAX_TEMPORARIES] temporaries
-    cdef frame_t frame
+    cdef spaces_t frame
     cdef int i, status
     out.kind = NOTHING
     frame.spaces[SAVED_SPACE] = <value_t *>saved
@@ -60,17 +60,17 @@ cdef int run(const code_t *code, const value_t *saved, value_t *grads, uint32_t 
     return status
 
 
-cdef inline value_t *_at(frame_t *frame, int16_t operand) noexcept nogil:
+cdef inline value_t *_at(spaces_t *frame, int16_t operand) noexcept nogil:
     return &frame.spaces[operand >> 8][operand & 255]
 
 
-cdef inline bint _ours(frame_t *frame, int16_t operand) noexcept nogil:
+cdef inline bint _ours(spaces_t *frame, int16_t operand) noexcept nogil:
     """May the value be taken by who reads it last?"""
     return (operand >> 8 == TEMPORARY_SPACE
             or operand >> 8 == GRADS_SPACE and frame.takes >> (operand & 255) & 1)
 
 
-cdef int _take(frame_t *frame, int16_t operand, bint last, value_t *to) noexcept nogil:
+cdef int _take(spaces_t *frame, int16_t operand, bint last, value_t *to) noexcept nogil:
     """The value itself if this is its last use, else a copy that owns its parts."""
     cdef value_t *value = _at(frame, operand)
     if last and _ours(frame, operand):
@@ -80,9 +80,9 @@ cdef int _take(frame_t *frame, int16_t operand, bint last, value_t *to) noexcept
     return copy_value(to, value)
 
 
-cdef int _steps(const code_t *code, frame_t *frame) noexcept nogil:
+cdef int _steps(const code_t *code, spaces_t *frame) noexcept nogil:
     """Run the steps. What a step reads last is released after it."""
-    cdef const step_t *step
+    cdef const code_step_t *step
     cdef value_t *result
     cdef int position = 0, status
     while position < code.n_steps:
@@ -115,7 +115,7 @@ cdef int _steps(const code_t *code, frame_t *frame) noexcept nogil:
     return OK
 
 
-cdef bint _is_there(const step_t *step, frame_t *frame) noexcept nogil:
+cdef bint _is_there(const code_step_t *step, spaces_t *frame) noexcept nogil:
     """Has another formula computed what this one shares with it?"""
     cdef int i
     for i in range(step.n_inputs):
@@ -124,7 +124,7 @@ cdef bint _is_there(const step_t *step, frame_t *frame) noexcept nogil:
     return False
 
 
-cdef void _release_last(const step_t *step, frame_t *frame) noexcept nogil:
+cdef void _release_last(const code_step_t *step, spaces_t *frame) noexcept nogil:
     """Release what nothing reads after this step."""
     cdef int i
     for i in range(step.n_inputs):
@@ -132,7 +132,7 @@ cdef void _release_last(const step_t *step, frame_t *frame) noexcept nogil:
             clear(_at(frame, step.inputs[i]))
 
 
-cdef int _fused(const code_t *code, const step_t *step, frame_t *frame, value_t *result) noexcept nogil:
+cdef int _fused(const code_t *code, const code_step_t *step, spaces_t *frame, value_t *result) noexcept nogil:
     cdef value_t[MAX_STEP_INPUTS] inputs
     cdef array_t *array = NULL
     cdef uint32_t reuse = 0
@@ -173,13 +173,13 @@ cdef bint _is_gradient(int16_t operand) noexcept nogil:
     return operand >> 8 == GRADS_SPACE and operand & 255 < WANTED
 
 
-cdef bint _is_clean_view(const step_t *step, const value_t *inputs, const value_t *result) noexcept nogil:
+cdef bint _is_clean_view(const code_step_t *step, const value_t *inputs, const value_t *result) noexcept nogil:
     """Did the call do nothing but look at a gradient in another way?"""
     return (step.n_inputs > 0 and inputs[0].kind == ARRAY and result.kind == ARRAY and _is_clean(step.inputs[0])
             and inputs[0].of.array.storage == result.of.array.storage)
 
 
-cdef bint _is_plain(const step_t *step, const value_t *inputs) noexcept nogil:
+cdef bint _is_plain(const code_step_t *step, const value_t *inputs) noexcept nogil:
     """Is this arithmetic on numbers and gradients, so that a nan can only arise in it?"""
     cdef const program_t *program = step.program
     cdef int i, k
@@ -207,7 +207,7 @@ cdef bint _is_nan(const value_t *number) noexcept nogil:
     return number.kind == COMPLEX
 
 
-cdef int _missing(const code_t *code, const step_t *step, int i) noexcept nogil:
+cdef int _missing(const code_t *code, const code_step_t *step, int i) noexcept nogil:
     """An element-wise operation on None: the formula forgot to ask."""
     snprintf(message(), MESSAGE, b"%s: the formula computes with %s that is None. "
              b"Write '... if x is not None else ...' there.", code.title,
@@ -215,7 +215,7 @@ cdef int _missing(const code_t *code, const step_t *step, int i) noexcept nogil:
     return RUNTIME_ERROR
 
 
-cdef int _call(const code_t *code, const step_t *step, frame_t *frame, value_t *results) noexcept nogil:
+cdef int _call(const code_t *code, const code_step_t *step, spaces_t *frame, value_t *results) noexcept nogil:
     cdef value_t[MAX_STEP_INPUTS] inputs
     cdef int i, status
     for i in range(step.n_inputs):
@@ -229,7 +229,7 @@ cdef int _call(const code_t *code, const step_t *step, frame_t *frame, value_t *
     return status
 
 
-cdef int _small(const step_t *step, frame_t *frame, value_t *result) noexcept nogil:
+cdef int _small(const code_step_t *step, spaces_t *frame, value_t *result) noexcept nogil:
     """The steps that compute no arrays."""
     cdef const value_t *first = _at(frame, step.inputs[0]) if step.n_inputs else NULL
     cdef const value_t *second = _at(frame, step.inputs[1]) if step.n_inputs > 1 else NULL
@@ -317,7 +317,7 @@ cdef int _sizes(const value_t *arrays, const value_t *dim, value_t *result) noex
     return OK
 
 
-cdef int _tuple(const step_t *step, frame_t *frame, value_t *result) noexcept nogil:
+cdef int _tuple(const code_step_t *step, spaces_t *frame, value_t *result) noexcept nogil:
     cdef int64_t[MAX_STEP_INPUTS * MAX_DIMS] numbers
     cdef const value_t *part
     cdef int i, k, count = 0
@@ -374,7 +374,7 @@ cdef int _item(const value_t *value, const value_t *index, value_t *result) noex
     return OK
 
 
-cdef int _arrays_of(const step_t *step, frame_t *frame, value_t *result) noexcept nogil:
+cdef int _arrays_of(const code_step_t *step, spaces_t *frame, value_t *result) noexcept nogil:
     cdef const value_t *part
     cdef int i, status = set_arrays(result, step.n_inputs)
     if status != OK:

@@ -6,28 +6,20 @@ import numpy as np
 
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
-from cygrad._core.arrays.array cimport array_empty_like, array_t, release, retain
-from cygrad._core.arrays.interop cimport array_from_numpy, numpy_from_array
-from cygrad._core.arrays.value cimport (
-    ARRAY, ARRAYS, NOTHING, clear, copy_value, set_array, set_arrays, value_t)
+from cygrad._core.arrays.array cimport array_empty_like, array_t, release
+from cygrad._core.arrays.interop cimport array_from_numpy
+from cygrad._core.arrays.value cimport ARRAY, NOTHING, clear, copy_value, set_array, set_arrays, value_t
 from cygrad._core.elementwise.elementwise cimport copy_into, evaluate
 from cygrad._core.memory.errors cimport check
 from cygrad._core.table.code_builder cimport constant_value
 from cygrad._core.table.operator cimport (
     MAX_ARGUMENTS, MAX_SAVED, Operator, differentiate, operator_t, register_operator, table)
+from cygrad._core.testing.kernel_interop cimport unbox_raw
 
 cdef enum:
     MAX_GRADS = 64
 
 cdef list _constants = []
-
-
-cdef class ArrayOwner:
-    """Keeps an array_t alive for an ndarray over its memory."""
-    cdef array_t *array
-
-    def __dealloc__(self):
-        release(self.array)
 
 
 cdef int _box(object argument, value_t *value) except -1:
@@ -45,24 +37,6 @@ cdef int _box(object argument, value_t *value) except -1:
         constant_value(argument, &constant, _constants)
         check(copy_value(value, &constant))
     return 0
-
-
-cdef object _unbox(value_t *value):
-    if value.kind == ARRAY:
-        owner = ArrayOwner()
-        owner.array = retain(value.of.array)
-        return numpy_from_array(value.of.array, owner)
-    if value.kind == ARRAYS:
-        arrays = []
-        for i in range(value.count):
-            owner = ArrayOwner()
-            owner.array = value.of.arrays[i]
-            value.of.arrays[i] = NULL
-            arrays.append(None if owner.array == NULL else numpy_from_array(owner.array, owner))
-        return arrays
-    if value.kind == NOTHING:
-        return None
-    raise TypeError(f"differentiate_arrays: a formula gave a value of kind {value.kind}")
 
 
 def register(dict row):
@@ -135,7 +109,7 @@ def evaluate_arrays(str name, *arguments, int repeat=0):
         check(status)
         set_array(&result, array)
         try:
-            return _unbox(&result)
+            return unbox_raw(&result)
         finally:
             clear(&result)
     finally:
@@ -209,7 +183,7 @@ def differentiate_arrays(str name, saved, grads, needed, *, give_up_grads=False,
         check(status)
         gradients = {}
         for argument in needed:
-            gradients[argument] = _unbox(&results[_number(found, argument)])
+            gradients[argument] = unbox_raw(&results[_number(found, argument)])
         return gradients
     finally:
         for i in range(MAX_ARGUMENTS):

@@ -49,7 +49,7 @@ cdef extern from * nogil:
     int outer_limit
     int64_t pieces_done
     int expected_openmp
-    void at_fork(void (*in_child)() noexcept nogil)
+    void at_fork(void (*_in_child)() noexcept nogil)
     const char *library_of(void *function)
 
 ctypedef struct job_t:
@@ -63,7 +63,7 @@ ctypedef struct job_t:
     job_t *next
 
 # A loop that has a region of its own.
-ctypedef struct loop_t:
+ctypedef struct parallel_loop_t:
     region_t region
     job_t job
 
@@ -86,7 +86,7 @@ cdef int most_threads = omp_get_thread_limit()
 
 # ---- the budget
 
-cdef int budget() noexcept nogil:
+cdef int _budget() noexcept nogil:
     """How many threads may be at work together, as this thread sees it."""
     cdef int openmp = omp_get_max_threads()
     cdef int expected = expected_openmp if expected_openmp else default_threads
@@ -99,9 +99,9 @@ cdef int budget() noexcept nogil:
     return outer_limit if outer_limit and outer_limit < limit else limit
 
 
-cdef int configured_threads() noexcept nogil:
+cdef int _configured_threads() noexcept nogil:
     """How many threads this thread's regions could use if it were alone."""
-    cdef int limit = budget()
+    cdef int limit = _budget()
     return thread_cap if thread_cap and thread_cap < limit else limit
 
 
@@ -110,13 +110,13 @@ cdef int thread_limit() noexcept nogil:
     cdef int limit
     if in_region or current_team != NULL:
         return 1
-    limit = configured_threads()
-    return min(limit, free_threads(budget())) if limit > 1 else 1
+    limit = _configured_threads()
+    return min(limit, free_threads(_budget())) if limit > 1 else 1
 
 
 # ---- loops
 
-cdef void run_piece(job_t *job, int64_t piece) noexcept nogil:
+cdef void _run_piece(job_t *job, int64_t piece) noexcept nogil:
     """One piece of a loop; regions that its body opens are serial."""
     global in_region, pieces_done
     cdef int before = in_region
@@ -129,27 +129,27 @@ cdef void run_piece(job_t *job, int64_t piece) noexcept nogil:
     in_region = before
 
 
-cdef bint take_piece(job_t *job) noexcept nogil:
+cdef bint _take_piece(job_t *job) noexcept nogil:
     """Run the next piece that nobody has taken; False if there is none."""
     cdef int64_t piece = atomic_add(&job.next_piece, 1) - 1
     if piece * job.grain >= job.n:
         return False
-    run_piece(job, piece)
+    _run_piece(job, piece)
     return True
 
 
-cdef void take_pieces(void *context, int rank, int size) noexcept nogil:
+cdef void _take_pieces(void *context, int rank, int size) noexcept nogil:
     """A member of a region opened for one loop."""
-    cdef loop_t *loop = <loop_t *>context
+    cdef parallel_loop_t *loop = <parallel_loop_t *>context
     if rank == 0:
-        while take_piece(&loop.job):
+        while _take_piece(&loop.job):
             call_late_helpers(&loop.region)
     else:
-        while not must_leave(&loop.region) and take_piece(&loop.job):
+        while not must_leave(&loop.region) and _take_piece(&loop.job):
             pass
 
 
-cdef void share_with_team(job_t *job, team_t *team) noexcept nogil:
+cdef void _share_with_team(job_t *job, team_t *team) noexcept nogil:
     """Run a loop while idle members of the team take pieces of it."""
     cdef job_t **link
     cdef int round = 0
@@ -159,7 +159,7 @@ cdef void share_with_team(job_t *job, team_t *team) noexcept nogil:
     atomic_increment(&team.n_jobs)
     unlock(&team.jobs_lock)
     want_helpers(&team.region, <int>min(<int64_t>team.region.size, (job.n - 1) // job.grain))
-    while take_piece(job):
+    while _take_piece(job):
         call_late_helpers(&team.region)
     lock(&team.jobs_lock)
     link = &team.jobs
@@ -176,7 +176,7 @@ cdef void share_with_team(job_t *job, team_t *team) noexcept nogil:
 
 cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noexcept nogil:
     """body(context, begin, end) over 0..n in consecutive pieces of `grain` elements."""
-    cdef loop_t loop
+    cdef parallel_loop_t loop
     cdef job_t *job = &loop.job
     cdef int64_t pieces, piece
     cdef int threads
@@ -194,25 +194,25 @@ cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noe
     job.next_piece = job.helpers = 0
     job.next = NULL
     if current_team != NULL and not in_region:
-        share_with_team(job, <team_t *>current_team)
+        _share_with_team(job, <team_t *>current_team)
         return
     counts = not in_region and current_team == NULL
-    threads = configured_threads() if counts else 1
+    threads = _configured_threads() if counts else 1
     # Where nobody could come now, a region is worth its price only if the loop lasts.
-    if threads > 1 and (pieces >= LONG_LOOP or free_threads(budget()) > 1):
-        run_region(&loop.region, take_pieces, &loop, <int>min(<int64_t>threads, pieces), budget())
+    if threads > 1 and (pieces >= LONG_LOOP or free_threads(_budget()) > 1):
+        run_region(&loop.region, _take_pieces, &loop, <int>min(<int64_t>threads, pieces), _budget())
         return
     if counts:
         begin_work()
     for piece in range(pieces):
-        run_piece(job, piece)
+        _run_piece(job, piece)
     if counts:
         end_work()
 
 
 # ---- teams
 
-cdef void enter_team(void *context, int rank, int size) noexcept nogil:
+cdef void _enter_team(void *context, int rank, int size) noexcept nogil:
     """A member of a team: mark the thread while the member's function runs."""
     global current_team
     cdef team_t *own = <team_t *>context
@@ -224,7 +224,7 @@ cdef void enter_team(void *context, int rank, int size) noexcept nogil:
 cdef void run_team(member_t member, void *context, int size) noexcept nogil:
     """Run member(context, rank, size) here and on at most `size - 1` threads more, which come and go."""
     cdef team_t own
-    size = min(size, configured_threads())
+    size = min(size, _configured_threads())
     if size <= 1 or in_region or current_team != NULL:
         member(context, 0, 1)
         return
@@ -232,7 +232,7 @@ cdef void run_team(member_t member, void *context, int size) noexcept nogil:
     own.jobs = NULL
     own.n_jobs = 0
     own.jobs_lock = 0
-    run_region(&own.region, enter_team, &own, size, budget())
+    run_region(&own.region, _enter_team, &own, size, _budget())
 
 
 cdef void call_team(int n) noexcept nogil:
@@ -268,12 +268,12 @@ cdef bint help_team() noexcept nogil:
         atomic_increment(&job.helpers)
     unlock(&own.jobs_lock)
     if job != NULL:
-        helped = take_piece(job)
+        helped = _take_piece(job)
         atomic_decrement(&job.helpers)
     return helped
 
 
-cdef void in_child() noexcept nogil:
+cdef void _in_child() noexcept nogil:
     """After fork, in the child: serial, until told otherwise."""
     global current_team, in_region
     atomic_store(&chosen_threads, 1)
@@ -344,7 +344,7 @@ def get_num_threads():
     >>> cygrad.get_num_threads() >= 1
     True
     """
-    return configured_threads()
+    return _configured_threads()
 
 
 def pieces_run():
@@ -360,14 +360,14 @@ def openmp_library():
 
 def get_limit():
     """For threadpoolctl: how many threads this thread's operations may use, but for the context manager."""
-    return budget()
+    return _budget()
 
 
 def set_limit(int n):
     """For threadpoolctl: limit the operations of this thread; a number that is none lifts the last limit."""
     global outer_limit
     outer_limit = 0
-    if 1 <= n < budget():
+    if 1 <= n < _budget():
         outer_limit = n
 
 
@@ -431,6 +431,6 @@ class threads:
         return f"threads({self._n})"
 
 
-at_fork(in_child)
+at_fork(_in_child)
 if "threadpoolctl" in sys.modules:
     _tell_threadpoolctl()

@@ -100,7 +100,7 @@ cdef extern from * nogil:
     void call_host()
     void wait_as_host()
     bint wait_in_vain(int seconds)
-    void workers_at_fork(void (*forget)() noexcept nogil)
+    void workers_at_fork(void (*_forget)() noexcept nogil)
     void run_and_close(member_t member, void *context, int size, void (*close)(void *) noexcept nogil, void *region)
     int64_t nanoseconds()
     void doze()
@@ -157,7 +157,7 @@ cdef void pause_briefly(int round) noexcept nogil:
 
 # ---- who is at work
 
-cdef int take_slot() noexcept nogil:
+cdef int _take_slot() noexcept nogil:
     """A slot for a thread that is new here; with very many of them, the last one is shared."""
     cdef int64_t used
     cdef int i
@@ -173,7 +173,7 @@ cdef int take_slot() noexcept nogil:
     return i
 
 
-cdef void leave_slot(void *slot) noexcept nogil:
+cdef void _leave_slot(void *slot) noexcept nogil:
     """Called by the system when a thread that has one ends."""
     atomic_store(&(<seen_t *>slot).time, 0)
     atomic_store(&(<seen_t *>slot).taken, 0)
@@ -185,7 +185,7 @@ cdef void begin_work() noexcept nogil:
     work_depth += 1
     if work_depth == 1:
         if own_slot < 0:
-            own_slot = take_slot()
+            own_slot = _take_slot()
         atomic_store(&seen[own_slot].time, AT_WORK)
 
 
@@ -197,7 +197,7 @@ cdef void end_work() noexcept nogil:
         atomic_store(&seen[own_slot].time, nanoseconds())
 
 
-cdef int callers_now(int except_slot) noexcept nogil:
+cdef int _callers_now(int except_slot) noexcept nogil:
     """How many callers count at this moment, besides one."""
     cdef int64_t since = nanoseconds() - PRESENT
     cdef int64_t used = atomic_load(&slots)
@@ -213,32 +213,32 @@ cdef int free_threads(int budget) noexcept nogil:
     cdef int others
     if budget <= 1:
         return 1
-    others = callers_now(own_slot)
+    others = _callers_now(own_slot)
     # A fair share, rounded up; and no more than there are.
     return max(1, min((budget + others) // (others + 1), budget - others - <int>atomic_load(&helping)))
 
 
-cdef bint has_place(const region_t *region, int more) noexcept nogil:
+cdef bint _has_place(const region_t *region, int more) noexcept nogil:
     """May `more` helpers join the region, or those inside stay if that is 0?"""
     cdef int callers
     if region.budget <= 1:
         return False
-    callers = max(1, callers_now(-1))
+    callers = max(1, _callers_now(-1))
     return (callers + atomic_load(&helping) + more <= region.budget
             and atomic_load(&region.inside) + more <= (region.budget - 1) // callers)
 
 
 # ---- workers
 
-cdef region_t *region_to_join() noexcept nogil:
+cdef region_t *_region_to_join() noexcept nogil:
     """A region that wants help and has a place; the mutex is held."""
     cdef region_t *region = regions
-    while region != NULL and not (region.wanted > 0 and has_place(region, 1)):
+    while region != NULL and not (region.wanted > 0 and _has_place(region, 1)):
         region = region.next
     return region
 
 
-cdef void work() noexcept nogil:
+cdef void _work() noexcept nogil:
     """What a worker does until its parallel region closes."""
     global sleeping, called
     cdef region_t *region
@@ -246,7 +246,7 @@ cdef void work() noexcept nogil:
     cdef int rank, i
     workers_lock()
     while not closing:
-        region = region_to_join()
+        region = _region_to_join()
         if region == NULL:
             atomic_add(&watching, -1)
             sleeping += 1
@@ -276,14 +276,14 @@ cdef void work() noexcept nogil:
     workers_unlock()
 
 
-cdef void close_parallel_region() noexcept nogil:
+cdef void _close_parallel_region() noexcept nogil:
     """Have its members leave, and then its host. The mutex is held."""
     atomic_store(&closing, 1)
     call_all()
     call_host()
 
 
-cdef void keep_open(int members) noexcept nogil:
+cdef void _keep_open(int members) noexcept nogil:
     """What the host does in the parallel region: `members` have come, which may be fewer than were asked for."""
     global workers
     workers_lock()
@@ -291,13 +291,13 @@ cdef void keep_open(int members) noexcept nogil:
     atomic_add(&watching, members - opened)
     while not closing:
         if asked > opened or (asked < opened and wait_in_vain(GRACE) and asked < opened):
-            close_parallel_region()
+            _close_parallel_region()
         elif asked == opened:
             wait_as_host()
     workers_unlock()
 
 
-cdef void *host(void *unused) noexcept nogil:
+cdef void *_host(void *unused) noexcept nogil:
     """Hold a parallel region open, and another one whenever its size is to change, while any workers are asked for."""
     global sleeping, called, hosted, workers, opened
     cdef int members
@@ -317,12 +317,12 @@ cdef void *host(void *unused) noexcept nogil:
     return NULL
 
 
-cdef void ask_for(int64_t n) noexcept nogil:
+cdef void _ask_for(int64_t n) noexcept nogil:
     """From now on there are to be `n` workers. The mutex is held."""
     global asked
     asked = n
     if n > opened > 0:
-        close_parallel_region()
+        _close_parallel_region()
     else:
         call_host()
 
@@ -333,11 +333,11 @@ cdef void limit_workers(int n) noexcept nogil:
     workers_lock()
     most_workers = n
     if hosted and asked != n:
-        ask_for(min(n, max(opened, AT_ONCE)))
+        _ask_for(min(n, max(opened, AT_ONCE)))
     workers_unlock()
 
 
-cdef bint call_workers(region_t *region, int n) noexcept nogil:
+cdef bint _call_workers(region_t *region, int n) noexcept nogil:
     """Wake workers for the region; -> must a host be started? The mutex is held."""
     global sleeping, called, hosted
     cdef bint host_missing
@@ -348,16 +348,16 @@ cdef bint call_workers(region_t *region, int n) noexcept nogil:
         call_worker()
         n -= 1
     if n > 0 and asked < min(region.budget - 1, most_workers):
-        ask_for(min(min(region.budget - 1, most_workers), max(asked + n, AT_ONCE)))
+        _ask_for(min(min(region.budget - 1, most_workers), max(asked + n, AT_ONCE)))
     host_missing = asked > 0 and not hosted
     hosted = hosted or host_missing
     return host_missing
 
 
-cdef void start_host() noexcept nogil:
+cdef void _start_host() noexcept nogil:
     """Start the thread that counts as there already. Without it, work is done by those who are there."""
     global hosted
-    if start_thread(host) != 0:
+    if start_thread(_host) != 0:
         workers_lock()
         hosted = False
         workers_unlock()
@@ -376,29 +376,29 @@ cdef void want_helpers(region_t *region, int n) noexcept nogil:
     if n > 0 and not region.closed:
         atomic_add(&region.wanted, n)
         atomic_add(&total_wanted, n)
-        if has_place(region, 1):
-            host_missing = call_workers(region, n)
+        if _has_place(region, 1):
+            host_missing = _call_workers(region, n)
     workers_unlock()
     if host_missing:
-        start_host()
+        _start_host()
 
 
 cdef void call_late_helpers(region_t *region) noexcept nogil:
     """Call helpers that had no place when the region was opened."""
     cdef bint host_missing = False
-    if atomic_load(&region.wanted) <= 0 or not has_place(region, 1):
+    if atomic_load(&region.wanted) <= 0 or not _has_place(region, 1):
         return
     workers_lock()
     if atomic_load(&watching) + called == 0:
-        host_missing = call_workers(region, 1)
+        host_missing = _call_workers(region, 1)
     workers_unlock()
     if host_missing:
-        start_host()
+        _start_host()
 
 
 cdef bint must_leave(region_t *region) noexcept nogil:
     """Must a helper leave, because others need the core, or the number of workers changes?"""
-    if has_place(region, 0) and not atomic_load(&closing):
+    if _has_place(region, 0) and not atomic_load(&closing):
         return False
     workers_lock()
     if not region.closed:
@@ -408,7 +408,7 @@ cdef bint must_leave(region_t *region) noexcept nogil:
     return True
 
 
-cdef void close_region(void *pointer) noexcept nogil:
+cdef void _close_region(void *pointer) noexcept nogil:
     """Nobody comes any more; wait for those inside."""
     global regions
     cdef region_t *region = <region_t *>pointer
@@ -441,7 +441,7 @@ cdef void run_region(region_t *region, member_t member, void *context, int size,
     regions = region
     workers_unlock()
     want_helpers(region, size - 1)
-    run_and_close(member, context, size, close_region, region)
+    run_and_close(member, context, size, _close_region, region)
 
 
 cdef void workers_now(int64_t *threads, int64_t *helpers, int64_t *callers) noexcept nogil:
@@ -450,10 +450,10 @@ cdef void workers_now(int64_t *threads, int64_t *helpers, int64_t *callers) noex
     threads[0] = workers
     workers_unlock()
     helpers[0] = atomic_load(&helping)
-    callers[0] = callers_now(-1)
+    callers[0] = _callers_now(-1)
 
 
-cdef void forget() noexcept nogil:
+cdef void _forget() noexcept nogil:
     """After fork, in the child: no thread of the parent is here but this one."""
     global regions, total_wanted, workers, watching, sleeping, called, helping, own_slot, slots
     global asked, opened, closing, hosted
@@ -468,11 +468,11 @@ cdef void forget() noexcept nogil:
     slots = 0
     own_slot = -1
     if work_depth > 0:
-        own_slot = take_slot()
+        own_slot = _take_slot()
         seen[own_slot].time = AT_WORK
 
 
-set_region(keep_open, work)
-workers_at_fork(forget)
-if watch_callers(leave_slot) != 0:
+set_region(_keep_open, _work)
+workers_at_fork(_forget)
+if watch_callers(_leave_slot) != 0:
     raise ImportError("cygrad: the system has no room for one more thread-local key")

@@ -1,5 +1,8 @@
 """Views and bases whose memory ``.data =`` or ``set_`` has exchanged: what they get is their history, or refused."""
 
+import gc
+
+import numpy as np
 import pytest
 
 import cygrad
@@ -122,3 +125,32 @@ def test_memory_of_an_inference_tensor_in_a_normal_one(view):
     assert tensor._version == version + 1
     assert tensor.requires_grad in (True, False)
     assert memory.tolist() == [2, 2]
+
+
+LENT = {
+    "numpy": lambda x: x.numpy(),
+    "asarray": np.asarray,
+    "dlpack": np.from_dlpack,
+    "buffer": lambda x: np.asarray(memoryview(x)),
+    "tensor": lambda x: cygrad.from_dlpack(x).numpy(),
+}
+EXCHANGES = {
+    "data": lambda x: setattr(x, "data", cygrad.zeros(5)),
+    "set_": lambda x: x.set_(cygrad.zeros(4)),
+    "resize_": lambda x: x.resize_(3 * x.numel()),
+    "share_memory_": lambda x: x.share_memory_(),
+}
+
+
+@pytest.mark.parametrize("size", [3, 1000, 300_000])
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("lend", LENT)
+def test_memory_that_is_lent_stays_while_the_tensor_gets_other_memory(lend, exchange, size):
+    x = cygrad.full((size,), 7.0)
+    seen = LENT[lend](x)
+    EXCHANGES[exchange](x)
+    others = [cygrad.full((size,), 3.0) for _ in range(20)]         # would be given what was freed
+    assert (seen == 7).all()
+    del others, x
+    gc.collect()
+    assert (seen == 7).all()

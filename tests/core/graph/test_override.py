@@ -119,3 +119,44 @@ def test_classes_that_are_no_tensors():
 def test_subclasses_are_copied_and_pickled():
     x = sub([1.0, 2.0]) * 2
     assert type(pickle.loads(pickle.dumps(x))) is Sub
+
+
+class Answers(cygrad.Tensor):
+    """Has one answer to everything."""
+
+    answer = None
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return cls.answer
+
+
+@pytest.mark.parametrize("answer", [None, 3, "x", cygrad.Tensor])
+def test_any_answer_is_taken_or_refused(answer):
+    Answers.answer = answer
+    x = cygrad.ones(2).as_subclass(Answers)
+    assert x[0] is answer
+    x[0] = 1.0
+    x[cygrad.tensor([0])] = 2.0
+    assert cygrad.ones(2).add(x) is answer
+    for call in (lambda: cygrad.ones(2).__setitem__(slice(0, 1), x), lambda: cygrad.ones(2).copy_(x),
+                 lambda: cygrad.tensor([x, x]), lambda: x.backward(), lambda: cygrad.ones(2)[x]):
+        try:
+            call()
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            pass
+
+
+def test_assignments_go_to_the_class():
+    seen = []
+
+    class Seen(cygrad.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = cygrad.zeros(3).as_subclass(Seen)
+    x[1:] = 2.0
+    assert seen == [cygrad.Tensor.__setitem__]
+    assert cygrad.Tensor(x).tolist() == [0.0, 2.0, 2.0]

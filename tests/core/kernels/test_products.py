@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad._core.kernels.linalg.products  # noqa: F401
-from cygrad._core.arrays.interop import call_kernel
+from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads
 
 FLOATING = ["float32", "float64", "complex64", "complex128"]

@@ -137,3 +137,21 @@ def test_strided_arrays_in_a_sequence_can_be_interrupted_or_refused():
     wide = np.lib.stride_tricks.as_strided(np.ones(1), (2**40,), (0,))
     with pytest.raises((MemoryError, RuntimeError)), little_memory():
         cygrad.tensor([wide, wide])
+
+
+@pytest.mark.parametrize("call", [
+    lambda: cygrad.combinations(cygrad.ones(1).expand(2**40), 2),
+    lambda: cygrad.combinations(cygrad.ones(1).expand(2**40), 2**39),
+    lambda: cygrad.combinations(cygrad.ones(1), 2**62, True),
+    lambda: cygrad.repeat_interleave(cygrad.ones(5), cygrad.tensor([2**62] * 4 + [3])),
+    lambda: cygrad.repeat_interleave(cygrad.tensor([2**62] * 4 + [3])),
+])
+def test_numbers_that_are_added_up_or_counted(call):
+    """Not their sum without its upper bits, and no loop over them."""
+    with pytest.raises(RuntimeError, match="64-bit"):
+        call()
+
+
+def test_combinations_ask_for_memory_first():
+    with pytest.raises(MemoryError):
+        cygrad.combinations(cygrad.ones(1).expand(2**28), 2)

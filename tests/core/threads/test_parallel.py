@@ -12,8 +12,8 @@ import threadpoolctl
 
 import cygrad
 import cygrad._core.kernels.linalg.products
-from cygrad._core.arrays.interop import call_kernel
 from cygrad._core.testing import probes
+from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads, threads
 from tests.tools import needs_openmp
 
@@ -205,7 +205,7 @@ def test_a_forked_child_is_serial_and_right():
 import os, numpy as np
 import cygrad._core.kernels.linalg.products
 from cygrad._core.testing import probes
-from cygrad._core.arrays.interop import call_kernel
+from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads
 set_num_threads(4)
 a = np.ones((700, 700))

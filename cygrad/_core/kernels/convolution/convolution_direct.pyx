@@ -12,8 +12,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 from cygrad._core.arrays.dtype cimport FLOAT32
 from cygrad._core.kernels.convolution.convolution_geometry cimport geometry_t
-from cygrad._core.kernels.convolution.convolution_problem cimport (
-    MISFIT, PART_BYTES, PART_WORK, PARTS, grain, problem_t)
+from cygrad._core.kernels.convolution.convolution_problem cimport MISFIT, PART_BYTES, PART_WORK, PARTS, grain, problem_t
 from cygrad._core.kernels.linalg.product_blocks cimport correlate, dots
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
@@ -46,7 +45,7 @@ ctypedef fused real:
     float
     double
 
-ctypedef struct work_t:
+ctypedef struct direct_form_t:
     problem_t *problem
     lines_t lines
     int64_t parts              # of the batch, for the gradient of the kernel
@@ -98,7 +97,7 @@ cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nog
     return direct_phases(geometry) * lines.phase if back else lines.flat
 
 
-cdef bint _open(work_t *work, int64_t images, int64_t outputs, room_t *room) noexcept nogil:
+cdef bint _open(direct_form_t *work, int64_t images, int64_t outputs, room_t *room) noexcept nogil:
     """Memory for so many images and outputs, zeros; False and a note if there is none."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t bytes = work.problem.bytes
@@ -117,7 +116,7 @@ cdef bint _open(work_t *work, int64_t images, int64_t outputs, room_t *room) noe
     return True
 
 
-cdef void _point_at_images(work_t *work, room_t *room) noexcept nogil:
+cdef void _point_at_images(direct_form_t *work, room_t *room) noexcept nogil:
     """Sources of an output: each channel's phases, shifted by each tap."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t channel, a, b, c, source = 0
@@ -131,7 +130,7 @@ cdef void _point_at_images(work_t *work, room_t *room) noexcept nogil:
                     source += 1
 
 
-cdef void _deal(work_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
+cdef void _deal(direct_form_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
     """A channel (of all groups) of an image into its phases, or out of them."""
     cdef geometry_t *g = &work.problem.geometry
     cdef real *plane = <real *>work.problem.input + image * g.batch_step + channel * g.channel_step
@@ -141,7 +140,7 @@ cdef void _deal(work_t *work, int64_t image, int64_t channel, real *buffer, bint
         deal_double(g, &work.lines, plane, buffer, back)
 
 
-cdef void _spread(work_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
+cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
     """A channel (of all groups) of an output into lines, or out of them."""
     cdef geometry_t *g = &work.problem.geometry
     cdef real *plane = <real *>work.problem.output + (image * g.groups * g.out_channels + channel) * g.positions
@@ -153,7 +152,7 @@ cdef void _spread(work_t *work, int64_t image, int64_t channel, real *buffer, bi
 
 # ---------------------------------------------------------------- forward
 
-cdef void _forward_task(work_t *work, int64_t task, room_t *room, real *images) noexcept nogil:
+cdef void _forward_task(direct_form_t *work, int64_t task, room_t *room, real *images) noexcept nogil:
     """All channels of one group of one image."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t image = task // g.groups, group = task % g.groups, channel = 0, i, rows
@@ -176,7 +175,7 @@ cdef void _forward_task(work_t *work, int64_t task, room_t *room, real *images) 
 
 
 cdef void _forward_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef direct_form_t *work = <direct_form_t *>context
     cdef room_t room
     cdef int64_t task
     if not _open(work, work.problem.geometry.in_channels, _rows(work.problem.geometry.out_channels), &room):
@@ -196,7 +195,7 @@ cdef int64_t _task_work(const geometry_t *g) noexcept nogil:
 
 
 cdef int direct_forward(problem_t *problem) noexcept nogil:
-    cdef work_t work
+    cdef direct_form_t work
     cdef geometry_t *g = &problem.geometry
     work.problem, work.failed = problem, 0
     plan_lines(g, &work.lines)
@@ -206,7 +205,7 @@ cdef int direct_forward(problem_t *problem) noexcept nogil:
 
 # ---------------------------------------------------------------- gradient of the input
 
-cdef void _point_at_outputs(work_t *work, room_t *room) noexcept nogil:
+cdef void _point_at_outputs(direct_form_t *work, room_t *room) noexcept nogil:
     """Sources of each phase of the input: each output channel, shifted back by each of the phase's taps."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t phase, channel, a, b, c, tap, source = 0
@@ -227,7 +226,7 @@ cdef void _point_at_outputs(work_t *work, room_t *room) noexcept nogil:
     room.first[direct_phases(g)] = source
 
 
-cdef void _input_task(work_t *work, int64_t task, room_t *room, real *outputs) noexcept nogil:
+cdef void _input_task(direct_form_t *work, int64_t task, room_t *room, real *outputs) noexcept nogil:
     """All channels of one group of one image."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t image = task // g.groups, group = task % g.groups, channel = 0, i, rows, phase, source
@@ -253,7 +252,7 @@ cdef void _input_task(work_t *work, int64_t task, room_t *room, real *outputs) n
 
 
 cdef void _input_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef direct_form_t *work = <direct_form_t *>context
     cdef room_t room
     cdef int64_t task
     if not _open(work, _rows(work.problem.geometry.in_channels), work.problem.geometry.out_channels, &room):
@@ -267,7 +266,7 @@ cdef void _input_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     storage_release(room.memory)
 
 
-cdef void _order_weights(work_t *work, room_t *room, real *weight) noexcept nogil:
+cdef void _order_weights(direct_form_t *work, room_t *room, real *weight) noexcept nogil:
     """The weights of each channel of the input in the order of the sources of its gradient."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t taps = g.out_channels * g.taps, group, i, source
@@ -289,7 +288,7 @@ cdef bint _all_finite(const real *numbers, int64_t n) noexcept nogil:
 
 
 cdef int direct_input(problem_t *problem) noexcept nogil:
-    cdef work_t work
+    cdef direct_form_t work
     cdef geometry_t *g = &problem.geometry
     cdef int64_t n = g.groups * g.out_channels * g.in_channels * g.taps
     cdef room_t room
@@ -318,7 +317,7 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
 
 # ---------------------------------------------------------------- gradient of the kernel
 
-cdef void _add_dots(work_t *work, int64_t image, int64_t group, int64_t channel, int64_t rows, room_t *room,
+cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t channel, int64_t rows, room_t *room,
                     real *outputs, double *found, double *sums) noexcept nogil:
     """Products of some output channels with all sources, added to `sums`."""
     cdef geometry_t *g = &work.problem.geometry
@@ -349,7 +348,7 @@ cdef void _add_dots(work_t *work, int64_t image, int64_t group, int64_t channel,
         sums[i] += found[i]
 
 
-cdef void _weight_task(work_t *work, int64_t part, int64_t begin, int64_t end, room_t *room, real *images,
+cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t end, room_t *room, real *images,
                        double *found) noexcept nogil:
     """Groups [begin, end), summed over a part of the batch: image by image, as they lie in memory."""
     cdef geometry_t *g = &work.problem.geometry
@@ -372,7 +371,7 @@ cdef void _weight_task(work_t *work, int64_t part, int64_t begin, int64_t end, r
 
 cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Tasks are counted through the groups of a part, then through the parts."""
-    cdef work_t *work = <work_t *>context
+    cdef direct_form_t *work = <direct_form_t *>context
     cdef geometry_t *g = &work.problem.geometry
     cdef room_t room
     cdef int64_t part, stop
@@ -396,7 +395,7 @@ cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil
     storage_release(found)
 
 
-cdef void _add_parts(work_t *work, real *weight, int64_t size) noexcept nogil:
+cdef void _add_parts(direct_form_t *work, real *weight, int64_t size) noexcept nogil:
     """The sums of all parts, in order."""
     cdef int64_t i, part
     cdef double total
@@ -408,7 +407,7 @@ cdef void _add_parts(work_t *work, real *weight, int64_t size) noexcept nogil:
 
 
 cdef int direct_weight(problem_t *problem) noexcept nogil:
-    cdef work_t work
+    cdef direct_form_t work
     cdef geometry_t *g = &problem.geometry
     cdef int64_t size = g.groups * g.out_channels * g.in_channels * g.taps, most
     cdef storage_t *sums

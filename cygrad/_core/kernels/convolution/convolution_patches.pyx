@@ -17,7 +17,7 @@ from cygrad._core.threads.parallel cimport parallel_for
 cdef enum:
     PIECE = 1 << 15            # elements of columns worth a thread
 
-ctypedef struct work_t:
+ctypedef struct patches_t:
     geometry_t geometry
     int dtype
     bint back                  # columns into images
@@ -27,7 +27,7 @@ ctypedef struct work_t:
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Channels of images, counted through the batch."""
-    cdef work_t *work = <work_t *>context
+    cdef patches_t *work = <patches_t *>context
     cdef geometry_t *g = &work.geometry
     cdef int64_t bytes = itemsize(work.dtype), item, image, channel
     cdef char *source
@@ -44,7 +44,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
             gather_columns(g, bytes, source, channel, channel + 1, 0, g.positions, columns, g.positions)
 
 
-cdef void _run(work_t *work, array_t *images, array_t *columns, bint back) noexcept nogil:
+cdef void _run(patches_t *work, array_t *images, array_t *columns, bint back) noexcept nogil:
     cdef geometry_t *g = &work.geometry
     work.dtype, work.back = images.dtype, back
     work.images, work.columns = images.data, columns.data
@@ -63,7 +63,7 @@ cdef int _read(const char *name, const value_t *sizes, geometry_t *geometry) noe
 
 cdef int im2col_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """im2col(self, kernel_size, dilation, padding, stride): a batch of images."""
-    cdef work_t work
+    cdef patches_t work
     cdef geometry_t *g = &work.geometry
     cdef array_t *self
     cdef array_t *result = NULL
@@ -92,7 +92,7 @@ cdef int im2col_kernel(const value_t *arguments, value_t *results) noexcept nogi
 
 cdef int col2im_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """col2im(self, output_size, kernel_size, dilation, padding, stride): a batch of matrices."""
-    cdef work_t work
+    cdef patches_t work
     cdef geometry_t *g = &work.geometry
     cdef array_t *self
     cdef array_t *columns

@@ -15,7 +15,7 @@ from cygrad._core.kernels.convolution.convolution_geometry cimport (
     gather_columns, geometry_t, scatter_columns, scatter_kind,
 )
 from cygrad._core.kernels.convolution.convolution_problem cimport PART_BYTES, PART_WORK, PARTS, grain, problem_t
-from cygrad._core.kernels.linalg.blas cimport BLAS_MAX, gemm, scalar_t
+from cygrad._core.kernels.linalg.blas cimport BLAS_MAX, blas_scalar_t, gemm
 from cygrad._core.kernels.linalg.integer_matmul cimport multiply_integers
 from cygrad._core.kernels.linalg.product_blocks cimport VECTOR_BYTES, multiply
 from cygrad._core.memory.atomic cimport atomic_store
@@ -40,9 +40,9 @@ cdef enum:
     LEAST_POSITIONS = 256      # ... and sums of so many products
 
 # One task, with memory for columns, for results that have to be moved, and for what is multiplied in blocks.
-ctypedef void (*task_t)(work_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil
+ctypedef void (*tile_task_t)(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil
 
-ctypedef struct work_t:
+ctypedef struct tiling_t:
     problem_t *problem
     int64_t bytes              # of an element
     int64_t rows               # of all columns of a group: channels and taps
@@ -59,10 +59,10 @@ ctypedef struct work_t:
     bint turned                # ... and sums for the gradient of the kernel have output channels side by side
     bint plain                 # kernels of one tap: images are columns already
     int64_t failed             # atomic: a thread had no memory
-    task_t task                # what a thread does again and again
+    tile_task_t task           # what a thread does again and again
 
 
-cdef void _plan(work_t *work, problem_t *problem, task_t task, bint back) noexcept nogil:
+cdef void _plan(tiling_t *work, problem_t *problem, tile_task_t task, bint back) noexcept nogil:
     """Tiles of positions and chunks of channels, which are tasks of their own for what goes `back`."""
     cdef geometry_t *g = &problem.geometry
     cdef int64_t room, wide, dense = 1
@@ -106,10 +106,10 @@ cdef void _plan(work_t *work, problem_t *problem, task_t task, bint back) noexce
         work.chunks, work.channels = 1, g.in_channels
 
 
-cdef void _multiply(work_t *work, bint transpose_a, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda,
+cdef void _multiply(tiling_t *work, bint transpose_a, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda,
                     const char *b, int64_t ldb, bint add, char *c, int64_t ldc, char *room) noexcept nogil:
     """c = op(a) @ b, added to what is there or not."""
-    cdef scalar_t one, beta
+    cdef blas_scalar_t one, beta
     one.real, one.imag, beta.real, beta.imag = 1, 0, add, 0
     if work.in_blocks:
         multiply(work.problem.dtype == FLOAT64, m, n, k, a, 1 if transpose_a else lda, lda if transpose_a else 1, b,
@@ -130,7 +130,7 @@ cdef void _turn(int64_t bytes, const char *source, int64_t source_step, char *ou
         turn_doubles(source, source_step * bytes, out, out_step * bytes, rows, columns)
 
 
-cdef void _fill(work_t *work, char *target, int64_t channel, int64_t channels, int64_t count,
+cdef void _fill(tiling_t *work, char *target, int64_t channel, int64_t channels, int64_t count,
                 int64_t leading) noexcept nogil:
     """Rows of `count` elements: the bias of each channel, or zeros."""
     cdef int64_t i, row, bytes = work.bytes
@@ -150,7 +150,7 @@ cdef void _fill(work_t *work, char *target, int64_t channel, int64_t channels, i
                 memcpy(start + i * bytes, work.problem.bias + (channel + row) * bytes, bytes)
 
 
-cdef void _move_output(work_t *work, bint back, int64_t image, int64_t count, int64_t group, int64_t p0,
+cdef void _move_output(tiling_t *work, bint back, int64_t image, int64_t count, int64_t group, int64_t p0,
                        int64_t width, char *buffer) noexcept nogil:
     """A tile of the output of several images: from a matrix with a row for each channel, or into one."""
     cdef geometry_t *g = &work.problem.geometry
@@ -168,7 +168,7 @@ cdef void _move_output(work_t *work, bint back, int64_t image, int64_t count, in
                 memcpy(there, here, width * bytes)
 
 
-cdef const char *_columns(work_t *work, int64_t image, int64_t count, int64_t group, int64_t c0, int64_t c1,
+cdef const char *_columns(tiling_t *work, int64_t image, int64_t count, int64_t group, int64_t c0, int64_t c1,
                           int64_t p0, int64_t p1, char *buffer, int64_t *leading) noexcept nogil:
     """Columns of some channels of one group: in the buffer, or where they are already."""
     cdef geometry_t *g = &work.problem.geometry
@@ -185,19 +185,19 @@ cdef const char *_columns(work_t *work, int64_t image, int64_t count, int64_t gr
     return buffer
 
 
-cdef int64_t _column_bytes(work_t *work) noexcept nogil:
+cdef int64_t _column_bytes(tiling_t *work) noexcept nogil:
     """Memory for the columns of a tile."""
     return 0 if work.plain else work.channels * work.problem.geometry.taps * work.width * work.images * work.bytes
 
 
-cdef int64_t _output_bytes(work_t *work) noexcept nogil:
+cdef int64_t _output_bytes(tiling_t *work) noexcept nogil:
     """Memory for a tile of the output of several images, or turned."""
     if work.images == 1 and not work.turned:
         return 0
     return work.problem.geometry.out_channels * work.width * work.images * work.bytes
 
 
-cdef int64_t _room_bytes(work_t *work) noexcept nogil:
+cdef int64_t _room_bytes(tiling_t *work) noexcept nogil:
     """Memory for `multiply`, whatever is multiplied by what."""
     cdef geometry_t *g = &work.problem.geometry
     return (work.channels * g.taps + g.out_channels + work.width * work.images) * VECTOR_BYTES if work.in_blocks else 0
@@ -206,7 +206,7 @@ cdef int64_t _room_bytes(work_t *work) noexcept nogil:
 # ---------------------------------------------------------------- forward
 
 cdef void _run_tasks(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef tiling_t *work = <tiling_t *>context
     cdef int64_t number, columns = _column_bytes(work), outputs = _output_bytes(work)
     cdef storage_t *memory = storage_new(columns + outputs + _room_bytes(work))
     if memory == NULL:
@@ -217,7 +217,7 @@ cdef void _run_tasks(void *context, int64_t begin, int64_t end) noexcept nogil:
     storage_release(memory)
 
 
-cdef void _forward_tile(work_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
+cdef void _forward_tile(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t group = task // work.tiles % g.groups, image = task // work.tiles // g.groups * work.images
     cdef int64_t p0 = task % work.tiles * work.width, p1 = min(p0 + work.width, g.positions)
@@ -241,7 +241,7 @@ cdef void _forward_tile(work_t *work, int64_t task, char *columns, char *buffer,
 
 
 cdef int columns_forward(problem_t *problem) noexcept nogil:
-    cdef work_t work
+    cdef tiling_t work
     cdef geometry_t *g = &problem.geometry
     _plan(&work, problem, _forward_tile, False)
     parallel_for(_run_tasks, &work, work.blocks * g.groups * work.tiles,
@@ -251,7 +251,7 @@ cdef int columns_forward(problem_t *problem) noexcept nogil:
 
 # ---------------------------------------------------------------- gradient of the input
 
-cdef void _input_task(work_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
+cdef void _input_task(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
     """A chunk of channels of one block of images, position by position."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t chunk = task % work.chunks, group = task // work.chunks % g.groups
@@ -286,7 +286,7 @@ cdef void _input_task(work_t *work, int64_t task, char *columns, char *buffer, c
 
 
 cdef int columns_input(problem_t *problem) noexcept nogil:
-    cdef work_t work
+    cdef tiling_t work
     cdef geometry_t *g = &problem.geometry
     _plan(&work, problem, _input_task, True)
     parallel_for(_run_tasks, &work, work.blocks * g.groups * work.chunks,
@@ -296,15 +296,15 @@ cdef int columns_input(problem_t *problem) noexcept nogil:
 
 # ---------------------------------------------------------------- gradient of the kernel
 
-cdef void _add_product(work_t *work, int64_t image, int64_t count, int64_t group, int64_t p0, int64_t p1, int64_t rows,
-                       const char *patches, int64_t leading, bint add, char *target, char *buffer,
+cdef void _add_product(tiling_t *work, int64_t image, int64_t count, int64_t group, int64_t p0, int64_t p1,
+                       int64_t rows, const char *patches, int64_t leading, bint add, char *target, char *buffer,
                        char *room) noexcept nogil:
     """The product of a tile's columns and outputs, added to the sums."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t i, width = count * (p1 - p0), step = g.positions
     cdef const char *grad = work.problem.output + ((image * g.groups + group) * g.out_channels * g.positions
                                                    + p0) * work.bytes
-    cdef scalar_t one, beta
+    cdef blas_scalar_t one, beta
     if work.turned:
         for i in range(count):
             _turn(work.bytes, grad + i * g.groups * g.out_channels * g.positions * work.bytes, g.positions,
@@ -320,7 +320,7 @@ cdef void _add_product(work_t *work, int64_t image, int64_t count, int64_t group
          work.rows)
 
 
-cdef void _weight_task(work_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
+cdef void _weight_task(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
     """A chunk of channels of the gradient, summed over a part of the batch."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t chunk = task % work.chunks, group = task // work.chunks % g.groups
@@ -345,7 +345,7 @@ cdef void _weight_task(work_t *work, int64_t task, char *columns, char *buffer, 
         image += count
 
 
-cdef void _put_sums(work_t *work) noexcept nogil:
+cdef void _put_sums(tiling_t *work) noexcept nogil:
     """The sums of all parts, which are in the first, become the result."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t group, size = g.out_channels * work.rows * work.bytes
@@ -359,7 +359,7 @@ cdef void _put_sums(work_t *work) noexcept nogil:
 
 cdef void _sum_parts(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Real numbers [begin, end) of all sums but the first are added to the first, in order."""
-    cdef work_t *work = <work_t *>context
+    cdef tiling_t *work = <tiling_t *>context
     cdef int64_t part, i, n = work.problem.geometry.groups * work.problem.geometry.out_channels * work.rows
     cdef bint single = work.problem.dtype == FLOAT32 or work.problem.dtype == COMPLEX64
     n *= 2 if is_complex(work.problem.dtype) else 1
@@ -372,7 +372,7 @@ cdef void _sum_parts(void *context, int64_t begin, int64_t end) noexcept nogil:
                 (<double *>work.sums)[i] += (<double *>work.sums)[part * n + i]
 
 
-cdef void _plan_parts(work_t *work) noexcept nogil:
+cdef void _plan_parts(tiling_t *work) noexcept nogil:
     """How the batch is cut: into as many parts as are worth while, if chunks of channels are not enough."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t size = g.groups * g.out_channels * work.rows
@@ -384,7 +384,7 @@ cdef void _plan_parts(work_t *work) noexcept nogil:
 
 
 cdef int columns_weight(problem_t *problem) noexcept nogil:
-    cdef work_t work
+    cdef tiling_t work
     cdef geometry_t *g = &problem.geometry
     cdef int64_t size
     cdef storage_t *memory = NULL

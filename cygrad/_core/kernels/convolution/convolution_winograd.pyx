@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t
 from cygrad._core.arrays.dtype cimport FLOAT32
 from cygrad._core.kernels.convolution.convolution_geometry cimport geometry_t
 from cygrad._core.kernels.convolution.convolution_problem cimport MISFIT, problem_t
-from cygrad._core.kernels.linalg.blas cimport gemm, scalar_t
+from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
@@ -69,7 +69,7 @@ cdef enum:
     CHUNK_BYTES = 2 << 20      # ... and of the kernels of a chunk of channels
     LEAST_BLOCK = 64           # tiles of a block, if there are as many
 
-ctypedef enum step_t:
+ctypedef enum winograd_step_t:
     CUT_SOURCES
     CUT_GRADIENTS
     PUT_RESULTS
@@ -78,7 +78,7 @@ ctypedef fused real:
     float
     double
 
-ctypedef struct work_t:
+ctypedef struct winograd_t:
     problem_t *problem
     planes_t sources           # tiles of 6 x 6 are cut from these
     planes_t results           # tiles of 4 x 4 are put into these, or cut from them
@@ -97,8 +97,8 @@ ctypedef struct work_t:
     int64_t misfit             # atomic: a result is not finite
 
 # Some tiles, and some channels of their results.
-ctypedef struct block_t:
-    work_t *work
+ctypedef struct winograd_block_t:
+    winograd_t *work
     int64_t first              # tile
     int64_t count
     int64_t channel            # of results, within the group
@@ -166,7 +166,7 @@ cdef int64_t winograd_bytes(const geometry_t *geometry, int64_t bytes) noexcept 
         lines, columns, block)
 
 
-cdef void _plan(work_t *work, problem_t *problem, bint back) noexcept nogil:
+cdef void _plan(winograd_t *work, problem_t *problem, bint back) noexcept nogil:
     cdef geometry_t *g = &problem.geometry
     cdef planes_t images, outputs
     cdef const int64_t *size = &g.size[0] if back else &g.out[0]
@@ -196,7 +196,7 @@ cdef void _plan(work_t *work, problem_t *problem, bint back) noexcept nogil:
     work.room = _room(lines, columns, work.block)
 
 
-cdef storage_t *_allocate(work_t *work, values_t *values, int64_t channels, int64_t rows) noexcept nogil:
+cdef storage_t *_allocate(winograd_t *work, values_t *values, int64_t channels, int64_t rows) noexcept nogil:
     """Memory for values of so many rows; NULL and a note if there is none."""
     cdef storage_t *memory
     memory = storage_new(_values(values, work.lanes, channels, rows) * work.problem.bytes)
@@ -212,7 +212,7 @@ cdef void _release(storage_t *memory) noexcept nogil:
         storage_release(memory)
 
 
-cdef void _begin(work_t *work, int64_t number, block_t *block) noexcept nogil:
+cdef void _begin(winograd_t *work, int64_t number, winograd_block_t *block) noexcept nogil:
     """A block of tiles and all channels of their results."""
     block.work = work
     block.first = number * work.block
@@ -221,18 +221,18 @@ cdef void _begin(work_t *work, int64_t number, block_t *block) noexcept nogil:
     block.add = number > 0
 
 
-cdef void _choose_chunk(block_t *block, int64_t number) noexcept nogil:
+cdef void _choose_chunk(winograd_block_t *block, int64_t number) noexcept nogil:
     """Some of the channels of the results."""
-    cdef work_t *work = block.work
+    cdef winograd_t *work = block.work
     block.channel = number * work.chunk
     block.channels = min(work.chunk, work.result_channels - block.channel)
 
 
 # ---------------------------------------------------------------- steps of a block
 
-cdef void _cut(block_t *block, bint gradients, int64_t begin, int64_t end, real *room) noexcept nogil:
+cdef void _cut(winograd_block_t *block, bint gradients, int64_t begin, int64_t end, real *room) noexcept nogil:
     """Values of some bundles of channels: of the sources, or of the gradients of the block's results."""
-    cdef work_t *work = block.work
+    cdef winograd_t *work = block.work
     cdef values_t *values = &block.results if gradients else &block.sources
     cdef int64_t channels = block.channels if gradients else work.source_channels, number, first, count
     cdef real *target
@@ -252,9 +252,9 @@ cdef void _cut(block_t *block, bint gradients, int64_t begin, int64_t end, real 
                 source_values_double(&work.sources, first, count, block.first, block.count, target, values, room)
 
 
-cdef void _put(block_t *block, int64_t begin, int64_t end, real *room) noexcept nogil:
+cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, real *room) noexcept nogil:
     """Some bundles of channels of the results."""
-    cdef work_t *work = block.work
+    cdef winograd_t *work = block.work
     cdef int64_t number, first, channel, count
     cdef bint finite = True
     cdef real *source
@@ -275,9 +275,9 @@ cdef void _put(block_t *block, int64_t begin, int64_t end, real *room) noexcept 
         atomic_store(&work.misfit, 1)
 
 
-cdef void _kernel_values(block_t *block, int64_t begin, int64_t end, real *weight) noexcept nogil:
+cdef void _kernel_values(winograd_block_t *block, int64_t begin, int64_t end, real *weight) noexcept nogil:
     """Values of the kernels of some bundles of channels of the results."""
-    cdef work_t *work = block.work
+    cdef winograd_t *work = block.work
     cdef int64_t number, first, count, channels = work.source_channels
     cdef int64_t lane_step = 9 if work.back else channels * 9, step = work.result_channels * 9 if work.back else 9
     weight += work.group * channels * work.result_channels * 9 + block.channel * lane_step
@@ -291,9 +291,9 @@ cdef void _kernel_values(block_t *block, int64_t begin, int64_t end, real *weigh
                                  <double *>block.kernels.data + first, &block.kernels)
 
 
-cdef void _put_kernels(block_t *block, int64_t begin, int64_t end, real *weight) noexcept nogil:
+cdef void _put_kernels(winograd_block_t *block, int64_t begin, int64_t end, real *weight) noexcept nogil:
     """Gradients of the kernels of some bundles of channels of the results."""
-    cdef work_t *work = block.work
+    cdef winograd_t *work = block.work
     cdef int64_t number, first, count, step = work.source_channels * 9
     cdef bint finite = True
     weight += (work.group * work.result_channels + block.channel) * step
@@ -311,8 +311,8 @@ cdef void _put_kernels(block_t *block, int64_t begin, int64_t end, real *weight)
 
 # The same for loops over bundles, which threads may share; each has memory for turned lines of its own.
 
-cdef void _lines_step(block_t *block, step_t step, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = block.work
+cdef void _lines_step(winograd_block_t *block, winograd_step_t step, int64_t begin, int64_t end) noexcept nogil:
+    cdef winograd_t *work = block.work
     cdef storage_t *room = storage_new(work.room)
     if room == NULL:
         atomic_store(&work.failed, 1)
@@ -330,19 +330,19 @@ cdef void _lines_step(block_t *block, step_t step, int64_t begin, int64_t end) n
 
 
 cdef void _cut_sources(void *block, int64_t begin, int64_t end) noexcept nogil:
-    _lines_step(<block_t *>block, CUT_SOURCES, begin, end)
+    _lines_step(<winograd_block_t *>block, CUT_SOURCES, begin, end)
 
 
 cdef void _cut_gradients(void *block, int64_t begin, int64_t end) noexcept nogil:
-    _lines_step(<block_t *>block, CUT_GRADIENTS, begin, end)
+    _lines_step(<winograd_block_t *>block, CUT_GRADIENTS, begin, end)
 
 
 cdef void _put_results(void *block, int64_t begin, int64_t end) noexcept nogil:
-    _lines_step(<block_t *>block, PUT_RESULTS, begin, end)
+    _lines_step(<winograd_block_t *>block, PUT_RESULTS, begin, end)
 
 
 cdef void _make_kernels(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef block_t *block = <block_t *>context
+    cdef winograd_block_t *block = <winograd_block_t *>context
     if block.work.problem.dtype == FLOAT32:
         _kernel_values(block, begin, end, <float *>block.work.problem.weight)
     else:
@@ -350,7 +350,7 @@ cdef void _make_kernels(void *context, int64_t begin, int64_t end) noexcept nogi
 
 
 cdef void _put_gradients(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef block_t *block = <block_t *>context
+    cdef winograd_block_t *block = <winograd_block_t *>context
     if block.work.problem.dtype == FLOAT32:
         _put_kernels(block, begin, end, <float *>block.work.problem.weight)
     else:
@@ -359,10 +359,10 @@ cdef void _put_gradients(void *context, int64_t begin, int64_t end) noexcept nog
 
 cdef void _multiply(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Values of results at some points: a row for each tile."""
-    cdef block_t *block = <block_t *>context
-    cdef work_t *work = block.work
+    cdef winograd_block_t *block = <winograd_block_t *>context
+    cdef winograd_t *work = block.work
     cdef int64_t point, bytes = work.problem.bytes
-    cdef scalar_t one, zero
+    cdef blas_scalar_t one, zero
     one.real, one.imag, zero.real, zero.imag = 1, 0, 0, 0
     for point in range(begin, end):
         gemm(work.problem.dtype, False, False, block.count, block.channels, work.source_channels, one,
@@ -373,10 +373,10 @@ cdef void _multiply(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef void _multiply_gradients(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Sums over tiles for the gradient of the kernels' values at some points."""
-    cdef block_t *block = <block_t *>context
-    cdef work_t *work = block.work
+    cdef winograd_block_t *block = <winograd_block_t *>context
+    cdef winograd_t *work = block.work
     cdef int64_t point, bytes = work.problem.bytes
-    cdef scalar_t one, beta
+    cdef blas_scalar_t one, beta
     one.real, one.imag, beta.real, beta.imag = 1, 0, block.add, 0
     for point in range(begin, end):
         gemm(work.problem.dtype, True, False, work.source_channels, block.channels, block.count, one,
@@ -385,7 +385,7 @@ cdef void _multiply_gradients(void *context, int64_t begin, int64_t end) noexcep
              block.kernels.data + point * block.kernels.point_step * bytes, block.kernels.tile_step)
 
 
-cdef int64_t _bundles(const work_t *work, int64_t channels) noexcept nogil:
+cdef int64_t _bundles(const winograd_t *work, int64_t channels) noexcept nogil:
     """How many vectors channels fill."""
     return (channels + work.lanes - 1) // work.lanes
 
@@ -394,9 +394,9 @@ cdef int64_t _bundles(const work_t *work, int64_t channels) noexcept nogil:
 
 cdef void _blocks_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Whole blocks, for kernels whose values are there."""
-    cdef block_t block = (<block_t *>context)[0]
+    cdef winograd_block_t block = (<winograd_block_t *>context)[0]
     cdef values_t kernels = block.kernels
-    cdef work_t *work = block.work
+    cdef winograd_t *work = block.work
     cdef int64_t number
     cdef storage_t *sources = _allocate(work, &block.sources, work.source_channels, work.block)
     cdef storage_t *results = _allocate(work, &block.results, work.result_channels, work.block)
@@ -413,8 +413,8 @@ cdef void _blocks_body(void *context, int64_t begin, int64_t end) noexcept nogil
 
 cdef void _chunks_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Chunks of channels of the results of a block, for sources whose values are there."""
-    cdef block_t block = (<block_t *>context)[0]
-    cdef work_t *work = block.work
+    cdef winograd_block_t block = (<winograd_block_t *>context)[0]
+    cdef winograd_t *work = block.work
     cdef int64_t number, bundles
     cdef storage_t *kernels = _allocate(work, &block.kernels, work.chunk, work.source_channels)
     cdef storage_t *results = _allocate(work, &block.results, work.chunk, work.block)
@@ -429,9 +429,9 @@ cdef void _chunks_body(void *context, int64_t begin, int64_t end) noexcept nogil
     _release(results)
 
 
-cdef void _convolve_blocks(work_t *work) noexcept nogil:
+cdef void _convolve_blocks(winograd_t *work) noexcept nogil:
     """Values of all kernels, then block by block."""
-    cdef block_t block
+    cdef winograd_block_t block
     cdef storage_t *kernels = _allocate(work, &block.kernels, work.result_channels, work.source_channels)
     if kernels == NULL:
         return
@@ -441,9 +441,9 @@ cdef void _convolve_blocks(work_t *work) noexcept nogil:
     storage_release(kernels)
 
 
-cdef void _convolve_chunks(work_t *work) noexcept nogil:
+cdef void _convolve_chunks(winograd_t *work) noexcept nogil:
     """Block by block: values of all sources, then chunk by chunk."""
-    cdef block_t block
+    cdef winograd_block_t block
     cdef int64_t number
     cdef storage_t *sources = _allocate(work, &block.sources, work.source_channels, work.block)
     if sources == NULL:
@@ -457,7 +457,7 @@ cdef void _convolve_chunks(work_t *work) noexcept nogil:
 
 
 cdef int _convolve(problem_t *problem, bint back) noexcept nogil:
-    cdef work_t work
+    cdef winograd_t work
     cdef int64_t group
     _plan(&work, problem, back)
     for group in range(problem.geometry.groups):
@@ -479,7 +479,7 @@ cdef int winograd_input(problem_t *problem) noexcept nogil:
 
 # ---------------------------------------------------------------- gradient of the kernel
 
-cdef void _sum_blocks(work_t *work, block_t *block) noexcept nogil:
+cdef void _sum_blocks(winograd_t *work, winograd_block_t *block) noexcept nogil:
     """Sums over all blocks, then the gradients."""
     cdef int64_t number
     cdef storage_t *kernels = _allocate(work, &block.kernels, work.result_channels, work.source_channels)
@@ -496,8 +496,8 @@ cdef void _sum_blocks(work_t *work, block_t *block) noexcept nogil:
 
 
 cdef int winograd_weight(problem_t *problem) noexcept nogil:
-    cdef work_t work
-    cdef block_t block
+    cdef winograd_t work
+    cdef winograd_block_t block
     cdef int64_t group
     cdef storage_t *sources
     _plan(&work, problem, False)

@@ -27,7 +27,7 @@ from cygrad._core.kernels.indexing.positions cimport (
 from cygrad._core.kernels.shape.shape cimport expanded
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, TYPE_ERROR, message
 
-ctypedef struct plan_t:
+ctypedef struct index_plan_t:
     array_t *offsets               # in bytes from the array's data, in the shape of the broadcast indices
     bint indexed[MAX_DIMS]         # which dimensions of the array are replaced
     int n_before                   # how many dimensions stay in front of the indices
@@ -132,12 +132,12 @@ cdef int _summed(const char *operation, int n, array_t **parts, array_t **total)
 
 
 cdef int _make_plan(const char *operation, const array_t *self, int count, array_t **entries,
-                    plan_t *plan) noexcept nogil:
+                    index_plan_t *plan) noexcept nogil:
     """Where the chosen elements lie, and the shape of what is chosen."""
     cdef array_t *parts[MAX_DIMS]
     cdef int i, n = 0, dim = 0, consumed = 0, last_entry = -1, status = OK
     cdef bint adjacent = True
-    memset(plan, 0, sizeof(plan_t))
+    memset(plan, 0, sizeof(index_plan_t))
     for i in range(count):
         if entries[i] == NULL:
             dim += 1
@@ -176,7 +176,7 @@ cdef int _make_plan(const char *operation, const array_t *self, int count, array
     return status
 
 
-cdef int _plan_shape(const char *operation, const array_t *self, plan_t *plan) noexcept nogil:
+cdef int _plan_shape(const char *operation, const array_t *self, index_plan_t *plan) noexcept nogil:
     """The shape of the result: what stays in front, the indices, what stays behind."""
     cdef int k
     plan.ndim = plan.offsets.ndim
@@ -196,7 +196,7 @@ cdef int _plan_shape(const char *operation, const array_t *self, plan_t *plan) n
     return OK
 
 
-cdef void _move(move_t move, const plan_t *plan, const array_t *self, const array_t *dense) noexcept nogil:
+cdef void _move(move_t move, const index_plan_t *plan, const array_t *self, const array_t *dense) noexcept nogil:
     """Move the chosen elements between `self` and a contiguous array of the result's shape."""
     cdef nest_of_offsets_t nest
     cdef int k
@@ -216,7 +216,7 @@ cdef int index_kernel(const value_t *arguments, value_t *results) noexcept nogil
     cdef array_t *self
     cdef array_t *result = NULL
     cdef array_t **entries
-    cdef plan_t plan
+    cdef index_plan_t plan
     cdef int count, status = array_argument(b"index", b"self", &arguments[0], &self)
     if status == OK:
         status = arrays_argument(b"index", b"indices", &arguments[1], &count, &entries)
@@ -256,7 +256,7 @@ cdef int scalar_array(const char *operation, const value_t *value, int dtype, ar
     return status
 
 
-cdef int _dense_values(array_t *self, const value_t *values, const plan_t *plan, array_t **dense) noexcept nogil:
+cdef int _dense_values(array_t *self, const value_t *values, const index_plan_t *plan, array_t **dense) noexcept nogil:
     """The values as a contiguous array of the result's shape that shares no memory with `self`."""
     cdef array_t *source = NULL
     cdef array_t *view = NULL
@@ -298,7 +298,7 @@ cdef int index_put_into_kernel(const value_t *arguments, value_t *results) noexc
     cdef array_t *self
     cdef array_t *dense = NULL
     cdef array_t **entries
-    cdef plan_t plan
+    cdef index_plan_t plan
     cdef int count, status = array_argument(b"index_put", b"self", &arguments[0], &self)
     if status == OK:
         status = arrays_argument(b"index_put", b"indices", &arguments[1], &count, &entries)
@@ -324,7 +324,7 @@ cdef int index_backward_kernel(const value_t *arguments, value_t *results) noexc
     cdef array_t *zeros = NULL
     cdef array_t **entries
     cdef const int64_t *shape
-    cdef plan_t plan
+    cdef index_plan_t plan
     cdef int ndim, count, status = array_argument(b"index_backward", b"grad", &arguments[0], &grad)
     if status == OK:
         status = integers_argument(b"index_backward", b"shape", &arguments[1], &ndim, &shape)

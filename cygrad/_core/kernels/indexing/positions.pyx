@@ -97,7 +97,7 @@ cdef int offsets_of(array_t *indices, const index_rule_t *rule, array_t **offset
 
 # ---- masks
 
-ctypedef struct mask_t:
+ctypedef struct mask_positions_t:
     const uint8_t *mask
     int64_t *starts        # for each piece: how many are true, later where its positions begin
     int64_t *positions
@@ -106,7 +106,7 @@ ctypedef struct mask_t:
 
 cdef void _count_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
     """How many elements of each of these pieces are true."""
-    cdef mask_t *job = <mask_t *>context
+    cdef mask_positions_t *job = <mask_positions_t *>context
     cdef int64_t piece, i, count
     for piece in range(begin, end):
         count = 0
@@ -117,7 +117,7 @@ cdef void _count_pieces(void *context, int64_t begin, int64_t end) noexcept nogi
 
 cdef void _list_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Write the positions of these pieces."""
-    cdef mask_t *job = <mask_t *>context
+    cdef mask_positions_t *job = <mask_positions_t *>context
     cdef int64_t[BLOCK] block
     cdef int64_t piece, start, i, k, found, room
     for piece in range(begin, end):
@@ -141,7 +141,7 @@ cdef void _list_pieces(void *context, int64_t begin, int64_t end) noexcept nogil
 
 
 cdef int true_positions(array_t *array, array_t **positions) noexcept nogil:
-    cdef mask_t job
+    cdef mask_positions_t job
     cdef array_t *mask = as_contiguous(array, BOOL)
     cdef array_t *starts = NULL
     cdef int64_t piece, count, total = 0, pieces = (array.size + GRAIN - 1) // GRAIN, slots = pieces + 1

@@ -17,7 +17,7 @@ from cygrad._core.threads.parallel cimport parallel_for
 cdef enum:
     GRAIN = 16384          # elements worth a thread
 
-ctypedef enum reduction_t:
+ctypedef enum scatter_kind_t:
     PROD
     AMAX
     AMIN
@@ -36,8 +36,8 @@ ctypedef fused number_t:
     complex64_t
     complex128_t
 
-ctypedef struct work_t:
-    reduction_t reduction
+ctypedef struct scatter_t:
+    scatter_kind_t reduction
     int ndim, dim
     int64_t shape[MAX_DIMS]       # of index and src
     int64_t strides[MAX_DIMS]     # of the target, in elements
@@ -50,7 +50,7 @@ ctypedef struct work_t:
     int64_t failed                # 1 once some index was out of bounds
 
 
-cdef void _reduce(work_t *work, number_t *target, const number_t *src, int64_t begin, int64_t end) noexcept nogil:
+cdef void _reduce(scatter_t *work, number_t *target, const number_t *src, int64_t begin, int64_t end) noexcept nogil:
     """Groups begin..end-1, in order."""
     cdef int64_t[MAX_DIMS] position
     cdef int64_t i, rest, index, offset = 0
@@ -91,7 +91,7 @@ cdef void _reduce(work_t *work, number_t *target, const number_t *src, int64_t b
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef scatter_t *work = <scatter_t *>context
     cdef int d = work.dtype
     if d == BOOL or d == UINT8:
         _reduce(work, <uint8_t *>work.target, <const uint8_t *>work.src, begin, end)
@@ -168,7 +168,7 @@ cdef int _prepare(const char *name, array_t *self, const value_t *arguments, int
     return OK if indices[0] != NULL and part[0] != NULL else MEMORY_ERROR
 
 
-cdef int _first_failure(const char *name, const work_t *work, int64_t n) noexcept nogil:
+cdef int _first_failure(const char *name, const scatter_t *work, int64_t n) noexcept nogil:
     cdef int64_t i
     for i in range(n):
         if not 0 <= work.indices[i] < work.size:
@@ -176,8 +176,9 @@ cdef int _first_failure(const char *name, const work_t *work, int64_t n) noexcep
     return OK
 
 
-cdef int _scattered(const char *name, reduction_t reduction, const value_t *arguments, value_t *results) noexcept nogil:
-    cdef work_t work
+cdef int _scattered(const char *name, scatter_kind_t reduction, const value_t *arguments,
+                    value_t *results) noexcept nogil:
+    cdef scatter_t work
     cdef array_t *self
     cdef array_t *indices = NULL
     cdef array_t *part = NULL

@@ -15,8 +15,8 @@ from cygrad._core.kernels.linalg.vector_products cimport dot_arrays
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, TYPE_ERROR, message
 
 
-cdef int set_factor(text_t operation, text_t name, const value_t *number, product_t *product,
-                    double *real, double *imag, int64_t *integer) noexcept nogil:
+cdef int _set_factor(text_t operation, text_t name, const value_t *number, product_t *product,
+                     double *real, double *imag, int64_t *integer) noexcept nogil:
     """alpha or beta, of a kind that the dtype can hold."""
     if number.kind == NOTHING:
         real[0], imag[0], integer[0] = 1, 0, 1
@@ -36,8 +36,8 @@ cdef int set_factor(text_t operation, text_t name, const value_t *number, produc
     return OK
 
 
-cdef int set_addend(text_t operation, product_t *product, const array_t *addend, int ndim,
-                    const int64_t *shape) noexcept nogil:
+cdef int _set_addend(text_t operation, product_t *product, const array_t *addend, int ndim,
+                     const int64_t *shape) noexcept nogil:
     """Add an array that broadcasts to `shape`: the last one or two sizes of the result."""
     cdef int i, offset = ndim - addend.ndim
     cdef bint fits = offset >= 0
@@ -58,14 +58,14 @@ cdef int set_addend(text_t operation, product_t *product, const array_t *addend,
     return OK
 
 
-cdef int set_bias(product_t *product, const array_t *bias, int ndim) noexcept nogil:
+cdef int _set_bias(product_t *product, const array_t *bias, int ndim) noexcept nogil:
     """A bias of one number for each output; for a matrix of outputs also another matrix."""
     cdef int64_t[2] matrix
     matrix[0], matrix[1] = product.m, product.n
     product.beta.real, product.integer_beta = 1, 1
     if ndim == 2:
-        return set_addend(b"linear", product, bias, 2, matrix)
-    return set_addend(b"linear", product, bias, 1, matrix + 1)
+        return _set_addend(b"linear", product, bias, 2, matrix)
+    return _set_addend(b"linear", product, bias, 1, matrix + 1)
 
 
 cdef int addmm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -89,13 +89,13 @@ cdef int addmm_kernel(const value_t *arguments, value_t *results) noexcept nogil
     left, right = matrix_of(a), matrix_of(b)
     status = prepare(b"addmm", &product, a, &left, &right)
     if status == OK:
-        status = set_addend(b"addmm", &product, addend, 2, shape)
+        status = _set_addend(b"addmm", &product, addend, 2, shape)
     if status == OK:
-        status = set_factor(b"addmm", b"beta", &arguments[3], &product, &product.beta.real, &product.beta.imag,
-                            &product.integer_beta)
+        status = _set_factor(b"addmm", b"beta", &arguments[3], &product, &product.beta.real, &product.beta.imag,
+                             &product.integer_beta)
     if status == OK:
-        status = set_factor(b"addmm", b"alpha", &arguments[4], &product, &product.alpha.real,
-                            &product.alpha.imag, &product.integer_alpha)
+        status = _set_factor(b"addmm", b"alpha", &arguments[4], &product, &product.alpha.real,
+                             &product.alpha.imag, &product.integer_alpha)
     if status == OK and product.beta.real == 0 and product.beta.imag == 0:
         product.addend = NULL         # not even its nan counts
     return finish(&product, status, 2, shape, results)
@@ -154,7 +154,7 @@ cdef int linear_kernel(const value_t *arguments, value_t *results) noexcept nogi
         fold_rows(&left)
     status = prepare(b"linear", &product, x, &left, &right)
     if status == OK and has_bias:
-        status = set_bias(&product, bias, ndim)
+        status = _set_bias(&product, bias, ndim)
     return finish(&product, status, ndim, shape, results)
 
 

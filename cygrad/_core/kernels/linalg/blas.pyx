@@ -44,16 +44,16 @@ cdef extern from "cblas.h" nogil:
     void scipy_cblas_zdotc_sub(int, const void *, int, const void *, int, void *)
 
 
-cdef inline CBLAS_TRANSPOSE transposed(bint transpose) noexcept nogil:
+cdef inline CBLAS_TRANSPOSE _transposed(bint transpose) noexcept nogil:
     """BLAS's name for it."""
     return CblasTrans if transpose else CblasNoTrans
 
 
 cdef void gemm(int dtype, bint transpose_a, bint transpose_b, int64_t m, int64_t n, int64_t k,
-               scalar_t alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
-               scalar_t beta, void *c, int64_t ldc) noexcept nogil:
+               blas_scalar_t alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+               blas_scalar_t beta, void *c, int64_t ldc) noexcept nogil:
     """c = alpha * op(a) @ op(b) + beta * c, row-major."""
-    cdef CBLAS_TRANSPOSE op_a = transposed(transpose_a), op_b = transposed(transpose_b)
+    cdef CBLAS_TRANSPOSE op_a = _transposed(transpose_a), op_b = _transposed(transpose_b)
     cdef float[2] alpha32
     cdef float[2] beta32
     if dtype == FLOAT32:
@@ -70,10 +70,10 @@ cdef void gemm(int dtype, bint transpose_a, bint transpose_b, int64_t m, int64_t
         scipy_cblas_zgemm(CblasRowMajor, op_a, op_b, m, n, k, &alpha, a, lda, b, ldb, &beta, c, ldc)
 
 
-cdef void gemv(int dtype, bint transpose_a, int64_t m, int64_t n, scalar_t alpha, const void *a, int64_t lda,
-               const void *x, int64_t x_stride, scalar_t beta, void *y, int64_t y_stride) noexcept nogil:
+cdef void gemv(int dtype, bint transpose_a, int64_t m, int64_t n, blas_scalar_t alpha, const void *a, int64_t lda,
+               const void *x, int64_t x_stride, blas_scalar_t beta, void *y, int64_t y_stride) noexcept nogil:
     """y = alpha * op(a) @ x + beta * y for the row-major matrix `a` of m x n as stored."""
-    cdef CBLAS_TRANSPOSE op = transposed(transpose_a)
+    cdef CBLAS_TRANSPOSE op = _transposed(transpose_a)
     cdef float[2] alpha32
     cdef float[2] beta32
     if dtype == FLOAT32:

@@ -44,7 +44,7 @@ cdef extern from *:
 cdef enum:
     PIECE = 1 << 16       # differences worth a thread
 
-ctypedef struct work_t:
+ctypedef struct distance_arguments_t:
     array_t *x            # (..., n, m), contiguous as all of them
     array_t *turned       # (..., m, k): the other vectors
     array_t *weights      # (..., n, k); NULL for distances
@@ -59,7 +59,7 @@ ctypedef struct work_t:
 
 cdef void _rows(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Vectors begin..end of x, counted through the batch."""
-    cdef work_t *work = <work_t *>context
+    cdef distance_arguments_t *work = <distance_arguments_t *>context
     cdef int64_t size = itemsize(work.x.dtype), row, n = work.n, k = work.k, m = work.m
     cdef int set_ = instruction_set(), double_precision = work.x.dtype == FLOAT64
     cdef char *x
@@ -78,7 +78,7 @@ cdef void _rows(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef void _mirror(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Blocks of rows begin..end, counted through the batch: what the other half of the distances is."""
-    cdef work_t *work = <work_t *>context
+    cdef distance_arguments_t *work = <distance_arguments_t *>context
     cdef int64_t block, first, n = work.n, blocks = (n + MIRRORED - 1) // MIRRORED
     cdef mirror_t loop = mirror_loops[instruction_set()][work.x.dtype == FLOAT64]
     for block in range(begin, end):
@@ -87,15 +87,15 @@ cdef void _mirror(void *context, int64_t begin, int64_t end) noexcept nogil:
              min(first + MIRRORED, n))
 
 
-cdef int _read(work_t *work, const value_t *x_value, const value_t *y_value, const value_t *p, array_t **x,
-               array_t **y) noexcept nogil:
+cdef int _read(distance_arguments_t *work, const value_t *x_value, const value_t *y_value, const value_t *p,
+               array_t **x, array_t **y) noexcept nogil:
     """Both operands and the sizes."""
     cdef int i, status = array_argument(b"cdist", b"x1", x_value, x)
     cdef bint fits
     status = status or array_argument(b"cdist", b"x2", y_value, y)
     if status != OK:
         return status
-    memset(work, 0, sizeof(work_t))
+    memset(work, 0, sizeof(distance_arguments_t))
     if not is_floating(x[0].dtype) or y[0].dtype != x[0].dtype:
         snprintf(message(), MESSAGE, b"cdist: expected two tensors of one floating dtype (got %s and %s).",
                  dtype_name(x[0].dtype), dtype_name(y[0].dtype))
@@ -113,7 +113,7 @@ cdef int _read(work_t *work, const value_t *x_value, const value_t *y_value, con
     return OK
 
 
-cdef int _finish(work_t *work, int status, const array_t *result) noexcept nogil:
+cdef int _finish(distance_arguments_t *work, int status, const array_t *result) noexcept nogil:
     """Compute, unless something failed, and let go of the operands."""
     cdef int64_t vectors, each = work.k * work.m
     if status == OK and (work.x == NULL or work.turned == NULL):
@@ -150,7 +150,7 @@ cdef array_t *_turned(array_t *array) noexcept nogil:
 
 cdef int _distances(const value_t *arguments, value_t *results, bint within) noexcept nogil:
     """Of x and y, p; `within`: x and y are the same."""
-    cdef work_t work
+    cdef distance_arguments_t work
     cdef array_t *x
     cdef array_t *y
     cdef int64_t[MAX_DIMS] shape
@@ -204,7 +204,7 @@ cdef int _weights(const value_t *value, const array_t *like, int64_t k, array_t 
 
 cdef int distances_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """distances_backward(weights, x, y, distances, p)."""
-    cdef work_t work
+    cdef distance_arguments_t work
     cdef array_t *x
     cdef array_t *y
     cdef int status = _read(&work, &arguments[1], &arguments[2], &arguments[4], &x, &y)

@@ -6,7 +6,8 @@ Integers wrap around; so a factor may be applied to the operands instead of to t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, itemsize)
+    BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, itemsize,
+)
 
 cdef enum:
     INNER_BLOCK = 128         # rows of b that are used together, ...
@@ -33,8 +34,8 @@ ctypedef fused floating_t:
     double
 
 
-cdef void multiply_block(integer_t *c, const integer_t *a, int64_t a_step, const integer_t *b,
-                         int64_t b_step, int64_t n, int64_t k, integer_t alpha) noexcept nogil:
+cdef void _multiply_block(integer_t *c, const integer_t *a, int64_t a_step, const integer_t *b,
+                          int64_t b_step, int64_t n, int64_t k, integer_t alpha) noexcept nogil:
     """One row of a times some rows of b, added to a row of c."""
     cdef int64_t p, j
     cdef integer_t factor
@@ -44,9 +45,9 @@ cdef void multiply_block(integer_t *c, const integer_t *a, int64_t a_step, const
             c[j] = <integer_t>(c[j] + factor * b[p * b_step + j])
 
 
-cdef void multiply_typed(integer_t *c, int64_t c_step, const integer_t *a, int64_t a_row_step,
-                         int64_t a_column_step, const integer_t *b, int64_t b_step,
-                         int64_t m, int64_t n, int64_t k, integer_t alpha) noexcept nogil:
+cdef void _multiply_typed(integer_t *c, int64_t c_step, const integer_t *a, int64_t a_row_step,
+                          int64_t a_column_step, const integer_t *b, int64_t b_step,
+                          int64_t m, int64_t n, int64_t k, integer_t alpha) noexcept nogil:
     """c += alpha * a @ b, in blocks."""
     cdef int64_t i, j = 0, p, columns, inner
     while j < n:
@@ -55,8 +56,8 @@ cdef void multiply_typed(integer_t *c, int64_t c_step, const integer_t *a, int64
         while p < k:
             inner = min(<int64_t>INNER_BLOCK, k - p)
             for i in range(m):
-                multiply_block(c + i * c_step + j, a + i * a_row_step + p * a_column_step, a_column_step,
-                               b + p * b_step + j, b_step, columns, inner, alpha)
+                _multiply_block(c + i * c_step + j, a + i * a_row_step + p * a_column_step, a_column_step,
+                                b + p * b_step + j, b_step, columns, inner, alpha)
             p += inner
         j += columns
 
@@ -65,29 +66,29 @@ cdef void multiply_integers(int dtype, int64_t m, int64_t n, int64_t k, int64_t 
                             const void *a, int64_t a_row_step, int64_t a_column_step,
                             const void *b, int64_t b_step, int64_t beta, void *c, int64_t c_step) noexcept nogil:
     """c = alpha * a @ b + beta * c in wrapping arithmetic."""
-    cdef scalar_t unused
+    cdef blas_scalar_t unused
     unused.real = unused.imag = 0
     if beta != 1:
         scale_tile(dtype, m, n, unused, beta, c, c_step)
     if dtype == UINT8:
-        multiply_typed(<uint8_t *>c, c_step, <const uint8_t *>a, a_row_step, a_column_step,
-                       <const uint8_t *>b, b_step, m, n, k, <uint8_t>alpha)
+        _multiply_typed(<uint8_t *>c, c_step, <const uint8_t *>a, a_row_step, a_column_step,
+                        <const uint8_t *>b, b_step, m, n, k, <uint8_t>alpha)
     elif dtype == INT8:
-        multiply_typed(<int8_t *>c, c_step, <const int8_t *>a, a_row_step, a_column_step,
-                       <const int8_t *>b, b_step, m, n, k, <int8_t>alpha)
+        _multiply_typed(<int8_t *>c, c_step, <const int8_t *>a, a_row_step, a_column_step,
+                        <const int8_t *>b, b_step, m, n, k, <int8_t>alpha)
     elif dtype == INT16:
-        multiply_typed(<int16_t *>c, c_step, <const int16_t *>a, a_row_step, a_column_step,
-                       <const int16_t *>b, b_step, m, n, k, <int16_t>alpha)
+        _multiply_typed(<int16_t *>c, c_step, <const int16_t *>a, a_row_step, a_column_step,
+                        <const int16_t *>b, b_step, m, n, k, <int16_t>alpha)
     elif dtype == INT32:
-        multiply_typed(<int32_t *>c, c_step, <const int32_t *>a, a_row_step, a_column_step,
-                       <const int32_t *>b, b_step, m, n, k, <int32_t>alpha)
+        _multiply_typed(<int32_t *>c, c_step, <const int32_t *>a, a_row_step, a_column_step,
+                        <const int32_t *>b, b_step, m, n, k, <int32_t>alpha)
     elif dtype == INT64:
-        multiply_typed(<int64_t *>c, c_step, <const int64_t *>a, a_row_step, a_column_step,
-                       <const int64_t *>b, b_step, m, n, k, alpha)
+        _multiply_typed(<int64_t *>c, c_step, <const int64_t *>a, a_row_step, a_column_step,
+                        <const int64_t *>b, b_step, m, n, k, alpha)
 
 
-cdef void dot_typed(const integer_t *x, int64_t x_step, const integer_t *y, int64_t y_step, int64_t n,
-                    integer_t *result) noexcept nogil:
+cdef void _dot_typed(const integer_t *x, int64_t x_step, const integer_t *y, int64_t y_step, int64_t n,
+                     integer_t *result) noexcept nogil:
     """The sum of x[i] * y[i]."""
     cdef integer_t total = 0
     cdef int64_t i
@@ -100,25 +101,25 @@ cdef void dot_integers(int dtype, int64_t n, const void *x, int64_t x_step, cons
                        void *result) noexcept nogil:
     """The sum of x[i] * y[i] in wrapping arithmetic."""
     if dtype == UINT8:
-        dot_typed(<const uint8_t *>x, x_step, <const uint8_t *>y, y_step, n, <uint8_t *>result)
+        _dot_typed(<const uint8_t *>x, x_step, <const uint8_t *>y, y_step, n, <uint8_t *>result)
     elif dtype == INT8:
-        dot_typed(<const int8_t *>x, x_step, <const int8_t *>y, y_step, n, <int8_t *>result)
+        _dot_typed(<const int8_t *>x, x_step, <const int8_t *>y, y_step, n, <int8_t *>result)
     elif dtype == INT16:
-        dot_typed(<const int16_t *>x, x_step, <const int16_t *>y, y_step, n, <int16_t *>result)
+        _dot_typed(<const int16_t *>x, x_step, <const int16_t *>y, y_step, n, <int16_t *>result)
     elif dtype == INT32:
-        dot_typed(<const int32_t *>x, x_step, <const int32_t *>y, y_step, n, <int32_t *>result)
+        _dot_typed(<const int32_t *>x, x_step, <const int32_t *>y, y_step, n, <int32_t *>result)
     elif dtype == INT64:
-        dot_typed(<const int64_t *>x, x_step, <const int64_t *>y, y_step, n, <int64_t *>result)
+        _dot_typed(<const int64_t *>x, x_step, <const int64_t *>y, y_step, n, <int64_t *>result)
 
 
-cdef void scale_real(real_t *c, int64_t n, real_t beta) noexcept nogil:
+cdef void _scale_real(real_t *c, int64_t n, real_t beta) noexcept nogil:
     """c *= beta for a row."""
     cdef int64_t j
     for j in range(n):
         c[j] = <real_t>(c[j] * beta)
 
 
-cdef void scale_complex(floating_t *c, int64_t n, floating_t real, floating_t imag) noexcept nogil:
+cdef void _scale_complex(floating_t *c, int64_t n, floating_t real, floating_t imag) noexcept nogil:
     """c *= beta for a row of pairs."""
     cdef int64_t j
     cdef floating_t x, y
@@ -128,7 +129,7 @@ cdef void scale_complex(floating_t *c, int64_t n, floating_t real, floating_t im
         c[2 * j + 1] = x * imag + y * real
 
 
-cdef void scale_tile(int dtype, int64_t m, int64_t n, scalar_t beta, int64_t integer_beta,
+cdef void scale_tile(int dtype, int64_t m, int64_t n, blas_scalar_t beta, int64_t integer_beta,
                      void *c, int64_t c_step) noexcept nogil:
     """c *= beta; 0 writes zeros whatever there was."""
     cdef int64_t size = itemsize(dtype), i
@@ -139,27 +140,27 @@ cdef void scale_tile(int dtype, int64_t m, int64_t n, scalar_t beta, int64_t int
         if zero:
             memset(row, 0, n * size)
         elif dtype == UINT8:
-            scale_real(<uint8_t *>row, n, <uint8_t>integer_beta)
+            _scale_real(<uint8_t *>row, n, <uint8_t>integer_beta)
         elif dtype == INT8:
-            scale_real(<int8_t *>row, n, <int8_t>integer_beta)
+            _scale_real(<int8_t *>row, n, <int8_t>integer_beta)
         elif dtype == INT16:
-            scale_real(<int16_t *>row, n, <int16_t>integer_beta)
+            _scale_real(<int16_t *>row, n, <int16_t>integer_beta)
         elif dtype == INT32:
-            scale_real(<int32_t *>row, n, <int32_t>integer_beta)
+            _scale_real(<int32_t *>row, n, <int32_t>integer_beta)
         elif dtype == INT64:
-            scale_real(<int64_t *>row, n, integer_beta)
+            _scale_real(<int64_t *>row, n, integer_beta)
         elif dtype == FLOAT32:
-            scale_real(<float *>row, n, <float>beta.real)
+            _scale_real(<float *>row, n, <float>beta.real)
         elif dtype == FLOAT64:
-            scale_real(<double *>row, n, beta.real)
+            _scale_real(<double *>row, n, beta.real)
         elif dtype == COMPLEX64:
-            scale_complex(<float *>row, n, <float>beta.real, <float>beta.imag)
+            _scale_complex(<float *>row, n, <float>beta.real, <float>beta.imag)
         elif dtype == COMPLEX128:
-            scale_complex(<double *>row, n, beta.real, beta.imag)
+            _scale_complex(<double *>row, n, beta.real, beta.imag)
 
 
-cdef void outer_real(const real_t *a, const real_t *b, real_t *result,
-                     int64_t begin, int64_t end, int64_t n) noexcept nogil:
+cdef void _outer_real(const real_t *a, const real_t *b, real_t *result,
+                      int64_t begin, int64_t end, int64_t n) noexcept nogil:
     """Some rows of an outer product."""
     cdef int64_t i, j
     cdef real_t factor
@@ -169,8 +170,8 @@ cdef void outer_real(const real_t *a, const real_t *b, real_t *result,
             result[i * n + j] = <real_t>(factor * b[j])
 
 
-cdef void outer_complex(const floating_t *a, const floating_t *b, floating_t *result,
-                        int64_t begin, int64_t end, int64_t n) noexcept nogil:
+cdef void _outer_complex(const floating_t *a, const floating_t *b, floating_t *result,
+                         int64_t begin, int64_t end, int64_t n) noexcept nogil:
     """Some rows of an outer product of pairs."""
     cdef int64_t i, j
     cdef floating_t x, y
@@ -187,20 +188,20 @@ cdef void outer_rows(int dtype, const void *a, const void *b, void *result,
                      int64_t begin, int64_t end, int64_t n) noexcept nogil:
     """Some rows of an outer product."""
     if dtype == BOOL or dtype == UINT8:       # 0 or 1: the product is the conjunction
-        outer_real(<const uint8_t *>a, <const uint8_t *>b, <uint8_t *>result, begin, end, n)
+        _outer_real(<const uint8_t *>a, <const uint8_t *>b, <uint8_t *>result, begin, end, n)
     elif dtype == INT8:
-        outer_real(<const int8_t *>a, <const int8_t *>b, <int8_t *>result, begin, end, n)
+        _outer_real(<const int8_t *>a, <const int8_t *>b, <int8_t *>result, begin, end, n)
     elif dtype == INT16:
-        outer_real(<const int16_t *>a, <const int16_t *>b, <int16_t *>result, begin, end, n)
+        _outer_real(<const int16_t *>a, <const int16_t *>b, <int16_t *>result, begin, end, n)
     elif dtype == INT32:
-        outer_real(<const int32_t *>a, <const int32_t *>b, <int32_t *>result, begin, end, n)
+        _outer_real(<const int32_t *>a, <const int32_t *>b, <int32_t *>result, begin, end, n)
     elif dtype == INT64:
-        outer_real(<const int64_t *>a, <const int64_t *>b, <int64_t *>result, begin, end, n)
+        _outer_real(<const int64_t *>a, <const int64_t *>b, <int64_t *>result, begin, end, n)
     elif dtype == FLOAT32:
-        outer_real(<const float *>a, <const float *>b, <float *>result, begin, end, n)
+        _outer_real(<const float *>a, <const float *>b, <float *>result, begin, end, n)
     elif dtype == FLOAT64:
-        outer_real(<const double *>a, <const double *>b, <double *>result, begin, end, n)
+        _outer_real(<const double *>a, <const double *>b, <double *>result, begin, end, n)
     elif dtype == COMPLEX64:
-        outer_complex(<const float *>a, <const float *>b, <float *>result, begin, end, n)
+        _outer_complex(<const float *>a, <const float *>b, <float *>result, begin, end, n)
     elif dtype == COMPLEX128:
-        outer_complex(<const double *>a, <const double *>b, <double *>result, begin, end, n)
+        _outer_complex(<const double *>a, <const double *>b, <double *>result, begin, end, n)

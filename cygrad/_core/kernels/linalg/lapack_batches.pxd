@@ -5,11 +5,11 @@ from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport value_t
 
 # What to do with matrix `i` of a batch; gives LAPACK's info. `scratch` is memory of task.scratch bytes.
-ctypedef int (*each_t)(task_t *task, int64_t i, char *scratch) noexcept nogil
+ctypedef int (*each_t)(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil
 
 # The matrices of a call: their type and sizes, where the first one of each operand begins, and whatever else the
 # function for one matrix needs to know.
-ctypedef struct task_t:
+ctypedef struct matrix_batch_t:
     each_t each
     int dtype
     int m
@@ -48,7 +48,7 @@ cdef int turn(array_t **columns) noexcept nogil
 # Seen the other way round: the last two dimensions exchanged. Takes over the reference.
 cdef int turned_result(array_t *columns, value_t *result) noexcept nogil
 # task.each for all matrices; `work` is the number of operations for one.
-cdef int run_batch(task_t *task, int64_t count, double work) noexcept nogil
+cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept nogil
 # Release all that are not NULL.
 cdef void release_all(int count, array_t **arrays) noexcept nogil
 # Are all elements of the matrix finite?

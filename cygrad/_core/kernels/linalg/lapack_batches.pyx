@@ -145,7 +145,7 @@ cdef int turned_result(array_t *columns, value_t *result) noexcept nogil:
 
 cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
     """The matrices from begin to end, one after the other in one scratch memory."""
-    cdef task_t *task = <task_t *>context
+    cdef matrix_batch_t *task = <matrix_batch_t *>context
     cdef char *scratch = NULL
     cdef int64_t i
     cdef int info
@@ -162,7 +162,7 @@ cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
         free(scratch)
 
 
-cdef int run_batch(task_t *task, int64_t count, double work) noexcept nogil:
+cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept nogil:
     """All matrices, in pieces that depend on their size alone."""
     cdef int64_t grain = 1
     task.failed = 0

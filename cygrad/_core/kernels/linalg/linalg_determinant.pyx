@@ -12,67 +12,31 @@ from libc.math cimport INFINITY, hypot, isfinite, log
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport array_t, release
-from cygrad._core.arrays.dtype cimport COMPLEX64, FLOAT32, FLOAT64, is_complex, itemsize, real_of
+from cygrad._core.arrays.dtype cimport FLOAT64, itemsize, real_of
 from cygrad._core.arrays.value cimport register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_copy
 from cygrad._core.kernels.arguments cimport array_result
-from cygrad._core.kernels.linalg.blas cimport gemm, scalar_t
+from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm
 from cygrad._core.kernels.linalg.lapack cimport gesdd, getrf, getrs
 from cygrad._core.kernels.linalg.lapack_batches cimport (
-    all_finite, batch_count, check_pair, in_columns, new_batch, run_batch, square_argument, task_t,
+    all_finite, batch_count, check_pair, in_columns, matrix_batch_t, new_batch, run_batch, square_argument,
 )
-from cygrad._core.kernels.linalg.linalg_solve cimport set_identity
-from cygrad._core.kernels.linalg.linalg_spectral cimport fill_nan
+from cygrad._core.kernels.linalg.matrix_elements cimport (
+    conjugate, fill_nan, number_at, put_number, scale, set_identity, times,
+)
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
 
 
-cdef scalar_t number_at(int dtype, const char *data, int64_t i) noexcept nogil:
-    """Element i of contiguous numbers."""
-    cdef scalar_t number
-    number.imag = 0
-    if dtype == FLOAT32:
-        number.real = (<const float *>data)[i]
-    elif dtype == FLOAT64:
-        number.real = (<const double *>data)[i]
-    elif dtype == COMPLEX64:
-        number.real, number.imag = (<const float *>data)[2 * i], (<const float *>data)[2 * i + 1]
-    else:
-        number.real, number.imag = (<const double *>data)[2 * i], (<const double *>data)[2 * i + 1]
-    return number
-
-
-cdef void put_number(int dtype, char *data, int64_t i, scalar_t number) noexcept nogil:
-    """The same, written."""
-    if dtype == FLOAT32:
-        (<float *>data)[i] = <float>number.real
-    elif dtype == FLOAT64:
-        (<double *>data)[i] = number.real
-    elif dtype == COMPLEX64:
-        (<float *>data)[2 * i], (<float *>data)[2 * i + 1] = <float>number.real, <float>number.imag
-    else:
-        (<double *>data)[2 * i], (<double *>data)[2 * i + 1] = number.real, number.imag
-
-
-cdef inline scalar_t times(scalar_t a, scalar_t b) noexcept nogil:
-    """The product of two numbers; of real ones without the nan that inf times 0 would leave."""
-    cdef scalar_t product
-    product.real, product.imag = a.real * b.real, 0
-    if a.imag != 0 or b.imag != 0:
-        product.real -= a.imag * b.imag
-        product.imag = a.real * b.imag + a.imag * b.real
-    return product
-
-
-cdef inline scalar_t scalar(double real, double imag) noexcept nogil:
+cdef inline blas_scalar_t _scalar(double real, double imag) noexcept nogil:
     """A number of two parts."""
-    cdef scalar_t number
+    cdef blas_scalar_t number
     number.real, number.imag = real, imag
     return number
 
 
-cdef scalar_t determinant(int dtype, const char *lu, const int32_t *pivots, int64_t n) noexcept nogil:
+cdef blas_scalar_t _determinant(int dtype, const char *lu, const int32_t *pivots, int64_t n) noexcept nogil:
     """Of a matrix from its triangular factors."""
-    cdef scalar_t product = scalar(1, 0)
+    cdef blas_scalar_t product = _scalar(1, 0)
     cdef int64_t i
     for i in range(n):
         product = times(product, number_at(dtype, lu, i * (n + 1)))
@@ -83,30 +47,30 @@ cdef scalar_t determinant(int dtype, const char *lu, const int32_t *pivots, int6
 
 # ---- values
 
-cdef int _det(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _det(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: the matrix, destroyed; b: the determinant, or its sign; c: the logarithm of its size, or NULL."""
     cdef int64_t n = task.n, j
     cdef char *a = task.a + i * n * n * itemsize(task.dtype)
     cdef int32_t *pivots = <int32_t *>scratch
-    cdef scalar_t number, sign = scalar(1, 0)
+    cdef blas_scalar_t number, sign = _scalar(1, 0)
     cdef double size, total = 0
     if n:
         getrf(task.dtype, task.n, task.n, a, pivots)
     if task.c == NULL:
-        put_number(task.dtype, task.b, i, determinant(task.dtype, a, pivots, n))
+        put_number(task.dtype, task.b, i, _determinant(task.dtype, a, pivots, n))
         return 0
     for j in range(n):
         number = number_at(task.dtype, a, j * (n + 1))
         size = hypot(number.real, number.imag)
         if size == 0:
-            sign, total = scalar(0, 0), -INFINITY
+            sign, total = _scalar(0, 0), -INFINITY
             break
-        sign = times(sign, scalar(number.real / size, number.imag / size))
+        sign = times(sign, _scalar(number.real / size, number.imag / size))
         if pivots[j] != j + 1:
             sign.real, sign.imag = -sign.real, -sign.imag
         total += log(size)
     put_number(task.dtype, task.b, i, sign)
-    put_number(real_of(task.dtype), task.c, i, scalar(total, 0))
+    put_number(real_of(task.dtype), task.c, i, _scalar(total, 0))
     return 0
 
 
@@ -115,7 +79,7 @@ cdef int _determinants(const char *operation, bint logarithm, const value_t *arg
     """Both kernels."""
     cdef array_t *input
     cdef array_t *made[3]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t n
     cdef int status = square_argument(operation, b"A", &arguments[0], &input)
     if status != OK:
@@ -162,7 +126,7 @@ ctypedef struct decomposed_t:
     char *rest
     int64_t rest_size
 
-cdef int64_t lay_out(decomposed_t *parts, int dtype, int n, char *scratch) noexcept nogil:
+cdef int64_t _lay_out(decomposed_t *parts, int dtype, int n, char *scratch) noexcept nogil:
     """Divide the scratch memory; gives its size, and for NULL nothing else."""
     cdef int64_t matrix = (<int64_t>n * n * itemsize(dtype) + 63) // 64 * 64
     cdef int64_t vector = (<int64_t>n * 8 + 63) // 64 * 64
@@ -177,38 +141,31 @@ cdef int64_t lay_out(decomposed_t *parts, int dtype, int n, char *scratch) noexc
     return 0
 
 
-cdef scalar_t decompose(task_t *task, decomposed_t *parts, char *a) noexcept nogil:
+cdef blas_scalar_t _decompose(matrix_batch_t *task, decomposed_t *parts, char *a) noexcept nogil:
     """Singular values and vectors of a matrix in column order, which is destroyed; det(U) det(V^H)."""
     cdef int64_t nbytes = <int64_t>task.n * task.n * itemsize(task.dtype)
-    cdef scalar_t product
+    cdef blas_scalar_t product
     cdef int info = 0
     gesdd(task.dtype, b"S", task.n, task.n, a, parts.s, parts.u, parts.vh, parts.rest,
           task.scratch - (parts.rest - parts.u), &info)
     memcpy(parts.own, parts.u, nbytes)
     getrf(task.dtype, task.n, task.n, parts.own, parts.pivots)
-    product = determinant(task.dtype, parts.own, parts.pivots, task.n)
+    product = _determinant(task.dtype, parts.own, parts.pivots, task.n)
     memcpy(parts.own, parts.vh, nbytes)
     getrf(task.dtype, task.n, task.n, parts.own, parts.pivots)
-    return times(product, determinant(task.dtype, parts.own, parts.pivots, task.n))
+    return times(product, _determinant(task.dtype, parts.own, parts.pivots, task.n))
 
 
-cdef void scale(int dtype, char *data, int64_t count, scalar_t factor) noexcept nogil:
-    """Multiply contiguous numbers."""
-    cdef int64_t i
-    for i in range(count):
-        put_number(dtype, data, i, times(number_at(dtype, data, i), factor))
-
-
-cdef int _cofactor(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _cofactor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: the matrix in column order, destroyed; b: its cofactors, conjugated, row after row."""
     cdef int dtype = task.dtype
     cdef int64_t n = task.n, j, nbytes = n * n * itemsize(dtype)
     cdef char *a = task.a + i * nbytes
     cdef char *b = task.b + i * nbytes
     cdef decomposed_t parts
-    cdef scalar_t number, zero = scalar(0, 0)
+    cdef blas_scalar_t number, zero = _scalar(0, 0)
     cdef double least = INFINITY, most = 0, size, product
-    lay_out(&parts, dtype, task.n, scratch)
+    _lay_out(&parts, dtype, task.n, scratch)
     if not all_finite(dtype, a, n * n):
         fill_nan(dtype, b, n * n)
         return 0
@@ -220,39 +177,28 @@ cdef int _cofactor(task_t *task, int64_t i, char *scratch) noexcept nogil:
         least, most = min(least, size), max(most, size)
     if least > 64 * n * most * (DBL_EPSILON if real_of(dtype) == FLOAT64 else FLT_EPSILON):
         # Far from singular: the determinant times the inverse. In column order, b is A^-1 (transposed: A^-T).
-        number = determinant(dtype, parts.own, parts.pivots, n)
+        number = _determinant(dtype, parts.own, parts.pivots, n)
         if isfinite(number.real) and isfinite(number.imag):
             set_identity(dtype, b, n, n)
             getrs(dtype, b"N", task.n, task.n, parts.own, parts.pivots, b)
             scale(dtype, b, n * n, number)
             conjugate(dtype, b, n * n)
             return 0
-    number = decompose(task, &parts, a)
+    number = _decompose(task, &parts, a)
     product = 1
     for j in range(n):                                  # products of all singular values before the j-th ...
-        put_number(real_of(dtype), parts.own, j, scalar(product, 0))
+        put_number(real_of(dtype), parts.own, j, _scalar(product, 0))
         product *= number_at(real_of(dtype), parts.s, j).real
     product = 1
     for j in range(n - 1, -1, -1):                      # ... times those behind it
         scale(dtype, parts.u + j * n * itemsize(dtype), n,
-              scalar(product * number_at(real_of(dtype), parts.own, j).real, 0))
+              _scalar(product * number_at(real_of(dtype), parts.own, j).real, 0))
         product *= number_at(real_of(dtype), parts.s, j).real
-    gemm(dtype, True, True, n, n, n, scalar(number.real, -number.imag), parts.u, n, parts.vh, n, zero, b, n)
+    gemm(dtype, True, True, n, n, n, _scalar(number.real, -number.imag), parts.u, n, parts.vh, n, zero, b, n)
     return 0
 
 
-cdef void conjugate(int dtype, char *data, int64_t count) noexcept nogil:
-    """The signs of imaginary parts changed."""
-    cdef int64_t i
-    cdef scalar_t number
-    if is_complex(dtype):
-        for i in range(count):
-            number = number_at(dtype, data, i)
-            number.imag = -number.imag
-            put_number(dtype, data, i, number)
-
-
-cdef int _cofactor_backward(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _cofactor_backward(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: the matrix in column order, destroyed; b: the gradient row after row, destroyed; c: the result."""
     cdef int dtype = task.dtype, real = real_of(task.dtype)
     cdef int64_t n = task.n, j, k, m, nbytes = n * n * itemsize(task.dtype)
@@ -260,17 +206,17 @@ cdef int _cofactor_backward(task_t *task, int64_t i, char *scratch) noexcept nog
     cdef char *g = task.b + i * nbytes
     cdef char *c = task.c + i * nbytes
     cdef decomposed_t parts
-    cdef scalar_t phase, first, second, zero = scalar(0, 0), one = scalar(1, 0)
+    cdef blas_scalar_t phase, first, second, zero = _scalar(0, 0), one = _scalar(1, 0)
     cdef double before, between, behind, product
-    lay_out(&parts, dtype, task.n, scratch)
+    _lay_out(&parts, dtype, task.n, scratch)
     if not all_finite(dtype, a, n * n):
         fill_nan(dtype, c, n * n)
         return 0
-    phase = decompose(task, &parts, a)
+    phase = _decompose(task, &parts, a)
     conjugate(dtype, g, n * n)
     # The conjugate of d U^H G V, in g.
     gemm(dtype, False, False, n, n, n, one, parts.u, n, g, n, zero, c, n)
-    gemm(dtype, False, False, n, n, n, scalar(phase.real, -phase.imag), c, n, parts.vh, n, zero, g, n)
+    gemm(dtype, False, False, n, n, n, _scalar(phase.real, -phase.imag), c, n, parts.vh, n, zero, g, n)
     memset(c, 0, nbytes)
     before = 1
     for j in range(n):
@@ -283,14 +229,14 @@ cdef int _cofactor_backward(task_t *task, int64_t i, char *scratch) noexcept nog
                     break
             product = before * between * behind
             first, second = number_at(dtype, c, j * (n + 1)), number_at(dtype, g, k * (n + 1))
-            put_number(dtype, c, j * (n + 1), scalar(first.real + product * second.real,
-                                                     first.imag + product * second.imag))
+            put_number(dtype, c, j * (n + 1), _scalar(first.real + product * second.real,
+                                                      first.imag + product * second.imag))
             first, second = number_at(dtype, c, k * (n + 1)), number_at(dtype, g, j * (n + 1))
-            put_number(dtype, c, k * (n + 1), scalar(first.real + product * second.real,
-                                                     first.imag + product * second.imag))
+            put_number(dtype, c, k * (n + 1), _scalar(first.real + product * second.real,
+                                                      first.imag + product * second.imag))
             first, second = number_at(dtype, g, j * n + k), number_at(dtype, g, k * n + j)
-            put_number(dtype, c, k * n + j, scalar(-product * first.real, -product * first.imag))
-            put_number(dtype, c, j * n + k, scalar(-product * second.real, -product * second.imag))
+            put_number(dtype, c, k * n + j, _scalar(-product * first.real, -product * first.imag))
+            put_number(dtype, c, j * n + k, _scalar(-product * second.real, -product * second.imag))
             between *= number_at(real, parts.s, k).real
         before *= number_at(real, parts.s, j).real
     gemm(dtype, False, True, n, n, n, one, c, n, parts.vh, n, zero, g, n)
@@ -302,7 +248,7 @@ cdef int linalg_cofactor_kernel(const value_t *arguments, value_t *results) noex
     """linalg_cofactor(self): the gradient of the determinant."""
     cdef array_t *input
     cdef array_t *made[2]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int status = square_argument(b"linalg.det", b"A", &arguments[0], &input)
     if status != OK:
         return status
@@ -312,7 +258,7 @@ cdef int linalg_cofactor_kernel(const value_t *arguments, value_t *results) noex
     if status == OK and input.size:
         task.each, task.dtype, task.n = _cofactor, input.dtype, <int>input.shape[input.ndim - 1]
         task.a, task.b = made[0].data, made[1].data
-        task.scratch = lay_out(NULL, task.dtype, task.n, NULL)
+        task.scratch = _lay_out(NULL, task.dtype, task.n, NULL)
         status = run_batch(&task, batch_count(input), 6.0 * task.n * task.n * task.n)
     release(made[0])
     if status != OK:
@@ -326,7 +272,7 @@ cdef int linalg_cofactor_backward_kernel(const value_t *arguments, value_t *resu
     cdef array_t *gradient
     cdef array_t *input
     cdef array_t *made[3]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int status = square_argument(b"linalg.det", b"grad", &arguments[0], &gradient)
     status = status or square_argument(b"linalg.det", b"A", &arguments[1], &input)
     status = status or check_pair(b"linalg.det", gradient, input)
@@ -340,7 +286,7 @@ cdef int linalg_cofactor_backward_kernel(const value_t *arguments, value_t *resu
     if status == OK and input.size:
         task.each, task.dtype, task.n = _cofactor_backward, input.dtype, <int>input.shape[input.ndim - 1]
         task.a, task.b, task.c = made[0].data, made[2].data, made[1].data
-        task.scratch = lay_out(NULL, task.dtype, task.n, NULL)
+        task.scratch = _lay_out(NULL, task.dtype, task.n, NULL)
         status = run_batch(&task, batch_count(input), 30.0 * task.n * task.n * task.n)
     release(made[0])
     release(made[2])

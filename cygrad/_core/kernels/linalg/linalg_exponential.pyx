@@ -14,11 +14,10 @@ from cygrad._core.arrays.dtype cimport FLOAT64, is_complex, itemsize, real_of
 from cygrad._core.arrays.value cimport register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_copy
 from cygrad._core.kernels.arguments cimport array_result
-from cygrad._core.kernels.linalg.blas cimport gemm, scalar_t
+from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm
 from cygrad._core.kernels.linalg.lapack cimport getrf, getrs
-from cygrad._core.kernels.linalg.lapack_batches cimport batch_count, run_batch, square_argument, task_t
-from cygrad._core.kernels.linalg.linalg_determinant cimport number_at
-from cygrad._core.kernels.linalg.linalg_spectral cimport fill_nan
+from cygrad._core.kernels.linalg.lapack_batches cimport batch_count, matrix_batch_t, run_batch, square_argument
+from cygrad._core.kernels.linalg.matrix_elements cimport fill_nan, number_at
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
 
 cdef enum:
@@ -45,23 +44,23 @@ cdef double[5] NORMS = [1.495585217958292e-2, 2.539398330063230e-1, 9.5041789961
 cdef double[3] NORMS_32 = [4.258730016922831e-1, 1.880152677804762, 3.925724783138660]
 
 
-cdef void _add(real_t *sum, const real_t *matrix, double factor, int64_t count) noexcept nogil:
+cdef void _add_typed(real_t *sum, const real_t *matrix, double factor, int64_t count) noexcept nogil:
     """sum += factor * matrix."""
     cdef int64_t i
     for i in range(count):
         sum[i] += <real_t>factor * matrix[i]
 
 
-cdef void add(int dtype, char *sum, const char *matrix, double factor, int64_t n) noexcept nogil:
+cdef void _add(int dtype, char *sum, const char *matrix, double factor, int64_t n) noexcept nogil:
     """The same for square matrices of any type."""
     cdef int64_t count = n * n * (2 if is_complex(dtype) else 1)
     if real_of(dtype) == FLOAT64:
-        _add(<double *>sum, <const double *>matrix, factor, count)
+        _add_typed(<double *>sum, <const double *>matrix, factor, count)
     else:
-        _add(<float *>sum, <const float *>matrix, factor, count)
+        _add_typed(<float *>sum, <const float *>matrix, factor, count)
 
 
-cdef void add_identity(int dtype, char *sum, double factor, int64_t n) noexcept nogil:
+cdef void _add_identity(int dtype, char *sum, double factor, int64_t n) noexcept nogil:
     """sum += factor on the diagonal."""
     cdef int64_t i
     for i in range(n):
@@ -71,17 +70,17 @@ cdef void add_identity(int dtype, char *sum, double factor, int64_t n) noexcept 
             (<float *>(sum + i * (n + 1) * itemsize(dtype)))[0] += <float>factor
 
 
-cdef void product(int dtype, const char *a, const char *b, char *c, int64_t n) noexcept nogil:
+cdef void _product(int dtype, const char *a, const char *b, char *c, int64_t n) noexcept nogil:
     """c = a @ b."""
-    cdef scalar_t one, zero
+    cdef blas_scalar_t one, zero
     one.real, one.imag, zero.real, zero.imag = 1, 0, 0, 0
     gemm(dtype, False, False, n, n, n, one, a, n, b, n, zero, c, n)
 
 
-cdef double norm_of(int dtype, const char *a, int64_t n) noexcept nogil:
+cdef double _norm_of(int dtype, const char *a, int64_t n) noexcept nogil:
     """The largest sum of a row; real and imaginary parts count separately, which makes it larger, never smaller."""
     cdef double largest = 0, total
-    cdef scalar_t number
+    cdef blas_scalar_t number
     cdef int64_t i, j
     for i in range(n):
         total = 0
@@ -93,7 +92,7 @@ cdef double norm_of(int dtype, const char *a, int64_t n) noexcept nogil:
     return largest
 
 
-cdef int _exponential(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _exponential(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: the matrix, row after row, which its exponential replaces."""
     cdef int dtype = task.dtype
     cdef int64_t n = task.n, nbytes = n * n * itemsize(dtype), k
@@ -103,7 +102,7 @@ cdef int _exponential(task_t *task, int64_t i, char *scratch) noexcept nogil:
     cdef char *even = scratch + 5 * nbytes
     cdef char *other = scratch + 6 * nbytes
     cdef int32_t *pivots = <int32_t *>(scratch + MATRICES * nbytes)
-    cdef double norm = norm_of(dtype, a, n), bound
+    cdef double norm = _norm_of(dtype, a, n), bound
     cdef double *b
     cdef int choice = 0, squarings = 0, choices = 5 if real_of(dtype) == FLOAT64 else 3, degree
     if not isfinite(norm):
@@ -118,42 +117,42 @@ cdef int _exponential(task_t *task, int64_t i, char *scratch) noexcept nogil:
     degree = 13 if choice == 4 else 3 + 2 * choice
     b = COEFFICIENTS[choice]
     memset(other, 0, nbytes)
-    add(dtype, other, a, ldexp(1, -squarings), n)
+    _add(dtype, other, a, ldexp(1, -squarings), n)
     memcpy(a, other, nbytes)
     for k in range(1, 5):
         powers[k] = scratch + (k - 1) * nbytes
-    product(dtype, a, a, powers[1], n)
+    _product(dtype, a, a, powers[1], n)
     if degree >= 5:
-        product(dtype, powers[1], powers[1], powers[2], n)
+        _product(dtype, powers[1], powers[1], powers[2], n)
     if degree >= 7:
-        product(dtype, powers[2], powers[1], powers[3], n)
+        _product(dtype, powers[2], powers[1], powers[3], n)
     if degree == 9:
-        product(dtype, powers[2], powers[2], powers[4], n)
+        _product(dtype, powers[2], powers[2], powers[4], n)
     memset(odd, 0, nbytes)
     memset(even, 0, nbytes)
     if degree == 13:
         for k in range(1, 4):
-            add(dtype, odd, powers[k], b[2 * k + 7], n)
-            add(dtype, even, powers[k], b[2 * k + 6], n)
-        product(dtype, powers[3], odd, other, n)
+            _add(dtype, odd, powers[k], b[2 * k + 7], n)
+            _add(dtype, even, powers[k], b[2 * k + 6], n)
+        _product(dtype, powers[3], odd, other, n)
         memcpy(odd, other, nbytes)
-        product(dtype, powers[3], even, other, n)
+        _product(dtype, powers[3], even, other, n)
         memcpy(even, other, nbytes)
         degree = 7                            # the lower terms are as for that degree
     for k in range(1, degree // 2 + 1):
-        add(dtype, odd, powers[k], b[2 * k + 1], n)
-        add(dtype, even, powers[k], b[2 * k], n)
-    add_identity(dtype, odd, b[1], n)
-    add_identity(dtype, even, b[0], n)
-    product(dtype, a, odd, other, n)
+        _add(dtype, odd, powers[k], b[2 * k + 1], n)
+        _add(dtype, even, powers[k], b[2 * k], n)
+    _add_identity(dtype, odd, b[1], n)
+    _add_identity(dtype, even, b[0], n)
+    _product(dtype, a, odd, other, n)
     # (even - odd)^-1 (even + odd); in column order these are transposed, and all of them commute.
     memcpy(a, even, nbytes)
-    add(dtype, a, other, 1, n)
-    add(dtype, even, other, -1, n)
+    _add(dtype, a, other, 1, n)
+    _add(dtype, even, other, -1, n)
     getrf(dtype, task.n, task.n, even, pivots)
     getrs(dtype, b"N", task.n, task.n, even, pivots, a)
     for k in range(squarings):
-        product(dtype, a, a, other, n)
+        _product(dtype, a, a, other, n)
         memcpy(a, other, nbytes)
     return 0
 
@@ -162,7 +161,7 @@ cdef int linalg_matrix_exp_kernel(const value_t *arguments, value_t *results) no
     """linalg_matrix_exp(self)."""
     cdef array_t *input
     cdef array_t *copy
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t n
     cdef int status = square_argument(b"linalg.matrix_exp", b"A", &arguments[0], &input)
     if status != OK:

@@ -9,14 +9,14 @@ from cygrad._core.arrays.value cimport is_true, register_kernel, set_array, valu
 from cygrad._core.kernels.arguments cimport new_zeros, text_argument
 from cygrad._core.kernels.linalg.lapack cimport geqrf, orgqr, potrf
 from cygrad._core.kernels.linalg.lapack_batches cimport (
-    all_finite, batch_count, in_columns, matrix_argument, new_batch, release_all, run_batch, square_argument, task_t,
-    turn,
+    all_finite, batch_count, in_columns, matrix_argument, matrix_batch_t, new_batch, release_all, run_batch,
+    square_argument, turn,
 )
-from cygrad._core.kernels.linalg.linalg_solve cimport set_identity
+from cygrad._core.kernels.linalg.matrix_elements cimport set_identity
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 
 
-cdef void keep_triangle(int dtype, char *data, int64_t rows, int64_t columns, bint upper) noexcept nogil:
+cdef void _keep_triangle(int dtype, char *data, int64_t rows, int64_t columns, bint upper) noexcept nogil:
     """Zeros beyond the triangle of a matrix in column order."""
     cdef int64_t j, size = itemsize(dtype), first
     for j in range(columns):
@@ -27,7 +27,7 @@ cdef void keep_triangle(int dtype, char *data, int64_t rows, int64_t columns, bi
             memset(data + j * rows * size, 0, min(j, rows) * size)
 
 
-cdef int _cholesky(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _cholesky(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """The factor in the place of the matrix."""
     cdef char *data = task.a + i * task.n * task.n * itemsize(task.dtype)
     cdef int info = potrf(task.dtype, task.uplo, task.n, data)
@@ -37,7 +37,7 @@ cdef int _cholesky(task_t *task, int64_t i, char *scratch) noexcept nogil:
             if not all_finite(task.dtype, data + j * (task.n + 1) * itemsize(task.dtype), 1):
                 info = <int>j + 1
                 break
-    keep_triangle(task.dtype, data, task.n, task.n, task.uplo == b"U")
+    _keep_triangle(task.dtype, data, task.n, task.n, task.uplo == b"U")
     return info
 
 
@@ -45,7 +45,7 @@ cdef int linalg_cholesky_ex_kernel(const value_t *arguments, value_t *results) n
     """linalg_cholesky_ex(self, upper) -> L, info."""
     cdef array_t *input
     cdef array_t *made[2]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t n
     cdef int status = square_argument(b"linalg.cholesky", b"A", &arguments[0], &input)
     if status != OK:
@@ -70,7 +70,7 @@ cdef int linalg_cholesky_ex_kernel(const value_t *arguments, value_t *results) n
 
 # ---- QR
 
-cdef int _reflect(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _reflect(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """Reflections below the diagonal and R, in the place of the matrix."""
     cdef int info = 0
     cdef int64_t size = itemsize(task.dtype)
@@ -83,7 +83,7 @@ cdef int linalg_geqrf_kernel(const value_t *arguments, value_t *results) noexcep
     """linalg_geqrf(self) -> a, tau."""
     cdef array_t *input
     cdef array_t *made[2]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t m, n
     cdef int info = 0
     cdef int status = matrix_argument(b"geqrf", b"input", &arguments[0], &input)
@@ -107,7 +107,7 @@ cdef int linalg_geqrf_kernel(const value_t *arguments, value_t *results) noexcep
     return OK
 
 
-cdef int _qr(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _qr(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: m x n, b: Q of m x k if `flag`, c: R; tau is at the front of the scratch memory."""
     cdef int64_t size = itemsize(task.dtype), least = min(task.m, task.n), j
     cdef int64_t front = (least * size + 63) // 64 * 64
@@ -120,7 +120,7 @@ cdef int _qr(task_t *task, int64_t i, char *scratch) noexcept nogil:
         geqrf(task.dtype, task.m, task.n, a, scratch, scratch + front, task.scratch - front, &info)
     for j in range(task.n):
         memcpy(r + j * rows * size, a + j * task.m * size, min(rows, task.m) * size)
-    keep_triangle(task.dtype, r, rows, task.n, True)
+    _keep_triangle(task.dtype, r, rows, task.n, True)
     if task.flag and task.k and task.m:
         if least == 0:
             set_identity(task.dtype, q, task.m, task.k)
@@ -136,7 +136,7 @@ cdef int linalg_qr_kernel(const value_t *arguments, value_t *results) noexcept n
     """linalg_qr(self, mode) -> Q, R."""
     cdef array_t *input
     cdef array_t *made[3]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef const char *mode
     cdef int64_t m, n, k, rows, none = 0
     cdef int info = 0, status = matrix_argument(b"linalg.qr", b"A", &arguments[0], &input)

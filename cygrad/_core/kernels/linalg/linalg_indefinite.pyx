@@ -10,13 +10,13 @@ from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport array_argument, new_zeros
 from cygrad._core.kernels.linalg.lapack cimport sytrf, sytrs
 from cygrad._core.kernels.linalg.lapack_batches cimport (
-    batch_count, check_pair, in_columns, matrix_argument, new_batch, release_all, run_batch, square_argument, task_t,
-    turn, turned, turned_result,
+    batch_count, check_pair, in_columns, matrix_argument, matrix_batch_t, new_batch, release_all, run_batch,
+    square_argument, turn, turned, turned_result,
 )
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 
 
-cdef int _factor(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _factor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """Unit lower factor and D, in the place of the matrix; what is above the diagonal becomes zero."""
     cdef int64_t j, size = itemsize(task.dtype)
     cdef char *data = task.a + i * task.n * task.n * size
@@ -31,7 +31,7 @@ cdef int linalg_ldl_factor_ex_kernel(const value_t *arguments, value_t *results)
     """linalg_ldl_factor_ex(self, hermitian) -> LD, pivots, info."""
     cdef array_t *input
     cdef array_t *made[3]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int i, info = 0, status = square_argument(b"linalg.ldl_factor", b"A", &arguments[0], &input)
     if status != OK:
         return status
@@ -54,7 +54,7 @@ cdef int linalg_ldl_factor_ex_kernel(const value_t *arguments, value_t *results)
     return OK
 
 
-cdef int _solve(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _solve(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """One matrix of right-hand sides."""
     cdef int64_t size = itemsize(task.dtype)
     sytrs(task.dtype, task.flag, task.n, task.k, task.a + i * task.n * task.n * size, task.pivots + i * task.n,
@@ -62,7 +62,7 @@ cdef int _solve(task_t *task, int64_t i, char *scratch) noexcept nogil:
     return 0
 
 
-cdef bint _pivots_fit(const task_t *task, int64_t matrices) noexcept nogil:
+cdef bint _pivots_fit(const matrix_batch_t *task, int64_t matrices) noexcept nogil:
     """Does each name a row, or do two neighbors name one by its negative: a block of D of two rows?"""
     cdef int64_t i, row
     cdef int32_t pivot
@@ -84,7 +84,7 @@ cdef int linalg_ldl_solve_kernel(const value_t *arguments, value_t *results) noe
     cdef array_t *pivots
     cdef array_t *other
     cdef array_t *made[3]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int status = square_argument(b"linalg.ldl_solve", b"LD", &arguments[0], &factors)
     status = status or array_argument(b"linalg.ldl_solve", b"pivots", &arguments[1], &pivots)
     status = status or matrix_argument(b"linalg.ldl_solve", b"B", &arguments[2], &other)

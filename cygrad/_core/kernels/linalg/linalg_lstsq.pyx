@@ -10,29 +10,28 @@ from cygrad._core.arrays.dtype cimport FLOAT64, INT32, INT64, itemsize, real_of
 from cygrad._core.arrays.value cimport as_real, is_true, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport array_argument, array_result, new_zeros, text_argument
-from cygrad._core.kernels.linalg.blas cimport gemm, scalar_t
+from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm
 from cygrad._core.kernels.linalg.lapack cimport gesdd, heevd, lstsq
 from cygrad._core.kernels.linalg.lapack_batches cimport (
-    all_finite, batch_count, check_pair, in_columns, matrix_argument, new_batch, release_all, run_batch, task_t,
+    all_finite, batch_count, check_pair, in_columns, matrix_argument, matrix_batch_t, new_batch, release_all, run_batch,
 )
-from cygrad._core.kernels.linalg.linalg_determinant cimport conjugate, number_at, scale
-from cygrad._core.kernels.linalg.linalg_spectral cimport fill_nan
+from cygrad._core.kernels.linalg.matrix_elements cimport conjugate, fill_nan, number_at, scale
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 
 cdef enum:
     NOT_FINITE = -1       # info of a matrix with nan or inf, which LAPACK must not be given
 
 
-cdef inline scalar_t real_scalar(double real) noexcept nogil:
+cdef inline blas_scalar_t _real_scalar(double real) noexcept nogil:
     """A number without imaginary part."""
-    cdef scalar_t number
+    cdef blas_scalar_t number
     number.real, number.imag = real, 0
     return number
 
 
 # ---- least squares
 
-cdef int _lstsq(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _lstsq(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: the matrix, destroyed; b: max(m, n) rows of right-hand sides; c: singular values; d: ranks (int64)."""
     cdef int64_t size = itemsize(task.dtype), least = min(task.m, task.n), rows = max(task.m, task.n)
     cdef int64_t real_size = itemsize(real_of(task.dtype))
@@ -64,7 +63,7 @@ cdef int linalg_lstsq_kernel(const value_t *arguments, value_t *results) noexcep
     cdef array_t *made[5]
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef const char *driver
     cdef int64_t m, n, k, i, j, rows, size
     cdef double limit
@@ -128,7 +127,7 @@ cdef int linalg_lstsq_kernel(const value_t *arguments, value_t *results) noexcep
 
 # ---- pseudo-inverses
 
-cdef double _cutoff(task_t *task, int64_t i, double largest) noexcept nogil:
+cdef double _cutoff(matrix_batch_t *task, int64_t i, double largest) noexcept nogil:
     """Singular values up to this one count as zero."""
     cdef double epsilon = DBL_EPSILON if real_of(task.dtype) == FLOAT64 else FLT_EPSILON
     cdef double relative = max(task.m, task.n) * epsilon
@@ -137,7 +136,7 @@ cdef double _cutoff(task_t *task, int64_t i, double largest) noexcept nogil:
     return max(task.limits[2 * i], task.limits[2 * i + 1] * largest)
 
 
-cdef int _pinv(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _pinv(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: the matrix in column order, destroyed; b: its pseudo-inverse, row after row."""
     cdef int dtype = task.dtype, real = real_of(task.dtype)
     cdef int64_t size = itemsize(dtype), least = min(task.m, task.n), m = task.m, n = task.n, j
@@ -162,12 +161,12 @@ cdef int _pinv(task_t *task, int64_t i, char *scratch) noexcept nogil:
         limit = _cutoff(task, i, number_at(real, s, 0).real)
     for j in range(least):
         value = number_at(real, s, j).real
-        scale(dtype, u + j * m * size, m, real_scalar(1 / value if fabs(value) > limit else 0))
+        scale(dtype, u + j * m * size, m, _real_scalar(1 / value if fabs(value) > limit else 0))
     if task.flag:
-        gemm(dtype, True, False, n, n, n, real_scalar(1), a, n, u, n, real_scalar(0), b, n)
+        gemm(dtype, True, False, n, n, n, _real_scalar(1), a, n, u, n, _real_scalar(0), b, n)
     else:
         # The conjugate of V S^-1 U^H.
-        gemm(dtype, False, False, n, m, least, real_scalar(1), vh, least, u, m, real_scalar(0), b, m)
+        gemm(dtype, False, False, n, m, least, _real_scalar(1), vh, least, u, m, _real_scalar(0), b, m)
         conjugate(dtype, b, m * n)
     return info
 
@@ -177,7 +176,7 @@ cdef int linalg_pinv_kernel(const value_t *arguments, value_t *results) noexcept
     cdef array_t *input
     cdef array_t *limits = NULL
     cdef array_t *made[4]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t m, n, least
     cdef int info = 0, status = matrix_argument(b"linalg.pinv", b"A", &arguments[0], &input)
     if status == OK and arguments[1].kind:

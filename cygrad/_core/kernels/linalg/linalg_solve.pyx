@@ -5,32 +5,22 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_t, release, retain, shape_text
-from cygrad._core.arrays.dtype cimport COMPLEX64, COMPLEX128, FLOAT64, INT32, is_complex, itemsize
+from cygrad._core.arrays.dtype cimport COMPLEX64, COMPLEX128, INT32, is_complex, itemsize
 from cygrad._core.arrays.value cimport is_true, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, as_copy
 from cygrad._core.kernels.arguments cimport array_argument, array_result, new_zeros, text_argument
 from cygrad._core.kernels.linalg.lapack cimport getrf, getrs, trsm
 from cygrad._core.kernels.linalg.lapack_batches cimport (
-    batch_count, check_pair, in_columns, matrix_argument, new_batch, release_all, run_batch, square_argument, task_t,
-    turn, turned, turned_result,
+    batch_count, check_pair, in_columns, matrix_argument, matrix_batch_t, new_batch, release_all, run_batch,
+    square_argument, turn, turned, turned_result,
 )
+from cygrad._core.kernels.linalg.matrix_elements cimport set_identity
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-
-
-cdef void set_identity(int dtype, char *data, int64_t rows, int64_t columns) noexcept nogil:
-    """Ones on the diagonal of a contiguous matrix, zeros elsewhere."""
-    cdef int64_t i, step = columns + 1, size = itemsize(dtype)
-    memset(data, 0, rows * columns * size)
-    for i in range(min(rows, columns)):
-        if dtype == FLOAT64 or dtype == COMPLEX128:
-            (<double *>(data + i * step * size))[0] = 1
-        else:
-            (<float *>(data + i * step * size))[0] = 1
 
 
 # ---- factors
 
-cdef int _factor(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _factor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """Triangular factors in the place of the matrix."""
     return getrf(task.dtype, task.m, task.n, task.a + i * task.m * task.n * itemsize(task.dtype),
                  task.pivots + i * min(task.m, task.n))
@@ -40,7 +30,7 @@ cdef int linalg_lu_factor_ex_kernel(const value_t *arguments, value_t *results) 
     """linalg_lu_factor_ex(self) -> LU, pivots, info."""
     cdef array_t *input
     cdef array_t *made[3]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t m, n
     cdef int status = matrix_argument(b"linalg.lu_factor", b"A", &arguments[0], &input)
     if status != OK:
@@ -131,7 +121,7 @@ cdef int _check_pivots(const array_t *matrices, const array_t *pivots) noexcept 
 
 # ---- solutions
 
-cdef int _solve(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _solve(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """One matrix of right-hand sides, with factors that are there."""
     cdef int64_t size = itemsize(task.dtype)
     getrs(task.dtype, task.trans, task.n, task.k, task.a + i * task.n * task.n * size, task.pivots + i * task.n,
@@ -145,7 +135,7 @@ cdef int linalg_solve_with_kernel(const value_t *arguments, value_t *results) no
     cdef array_t *pivots
     cdef array_t *other
     cdef array_t *made[3]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t i
     cdef int status = square_argument(b"linalg.lu_solve", b"LU", &arguments[1], &factors)
     if status == OK:
@@ -189,7 +179,7 @@ cdef int linalg_solve_with_kernel(const value_t *arguments, value_t *results) no
     return turned_result(made[2], &results[0])
 
 
-cdef int _invert(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _invert(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """The inverse, by the factors."""
     cdef int64_t at = i * task.n * task.n * itemsize(task.dtype)
     cdef int info = getrf(task.dtype, task.n, task.n, task.a + at, <int32_t *>scratch)
@@ -202,7 +192,7 @@ cdef int linalg_inv_ex_kernel(const value_t *arguments, value_t *results) noexce
     """linalg_inv_ex(self) -> inverse, info."""
     cdef array_t *input
     cdef array_t *made[3]
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t n
     cdef int status = square_argument(b"linalg.inv", b"A", &arguments[0], &input)
     if status != OK:
@@ -229,7 +219,7 @@ cdef int linalg_inv_ex_kernel(const value_t *arguments, value_t *results) noexce
 
 # ---- triangular systems
 
-cdef int _solve_triangle(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _solve_triangle(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """One matrix of right-hand sides; `m` is the size of the triangle, `n` and `k` are the sizes of B."""
     cdef int64_t size = itemsize(task.dtype)
     trsm(task.dtype, task.job, task.uplo, task.trans, b"U" if task.flag else b"N", task.n, task.k,
@@ -244,7 +234,7 @@ cdef int linalg_solve_triangular_kernel(const value_t *arguments, value_t *resul
     cdef array_t *columns
     cdef array_t *triangle
     cdef array_t *copy
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef bint upper = is_true(&arguments[2]), left = is_true(&arguments[3]), flipped
     cdef int status = square_argument(b"linalg.solve_triangular", b"A", &arguments[0], &input)
     if status == OK:

@@ -1,35 +1,23 @@
 """Factorizations by iteration: singular values and eigenvalues, with and without vectors."""
 
-from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_t, release
-from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT32, complex_of, itemsize, real_of
+from cygrad._core.arrays.dtype cimport FLOAT64, INT32, complex_of, itemsize, real_of
 from cygrad._core.arrays.value cimport is_true, register_kernel, set_array, value_t
 from cygrad._core.kernels.arguments cimport new_zeros, text_argument
 from cygrad._core.kernels.linalg.lapack cimport geev, gesdd, heevd
 from cygrad._core.kernels.linalg.lapack_batches cimport (
-    all_finite, batch_count, in_columns, matrix_argument, new_batch, release_all, run_batch, square_argument, task_t,
-    turn,
+    all_finite, batch_count, in_columns, matrix_argument, matrix_batch_t, new_batch, release_all, run_batch,
+    square_argument, turn,
 )
-from cygrad._core.kernels.linalg.linalg_solve cimport set_identity
+from cygrad._core.kernels.linalg.matrix_elements cimport fill_nan, set_identity
 from cygrad._core.memory.errors cimport MESSAGE, OK, RUNTIME_ERROR, message
 
 cdef enum:
     MADE = 5              # arrays that a factorization makes, at most
     NOT_FINITE = -1       # info of a matrix with nan or inf, which LAPACK must not be given
-
-
-cdef void fill_nan(int dtype, char *data, int64_t count) noexcept nogil:
-    """nan everywhere (in a complex number: both parts)."""
-    cdef int64_t i
-    cdef int64_t reals = count * itemsize(dtype) // itemsize(real_of(dtype))
-    for i in range(reals):
-        if real_of(dtype) == FLOAT32:
-            (<float *>data)[i] = NAN
-        else:
-            (<double *>data)[i] = NAN
 
 
 cdef void _drop(array_t **array) noexcept nogil:
@@ -51,7 +39,7 @@ cdef int _give(int status, array_t **made, int count, const int *given, value_t 
 
 # ---- singular values
 
-cdef int _svd(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _svd(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: m x n, destroyed; b: U, c: singular values, d: V^H. job as in gesdd."""
     cdef int64_t size = itemsize(task.dtype), least = min(task.m, task.n)
     cdef int64_t rows = task.n if task.job == b"A" else least, columns = task.m if task.job == b"A" else least
@@ -75,9 +63,9 @@ cdef int _svd(task_t *task, int64_t i, char *scratch) noexcept nogil:
     return NOT_FINITE
 
 
-cdef int svd_arrays(array_t *input, char job, array_t **made) noexcept nogil:
+cdef int _svd_arrays(array_t *input, char job, array_t **made) noexcept nogil:
     """made: copy of the matrices, U, S, V^H, info; the vectors in column order, and NULL for job 'N'."""
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t m = input.shape[input.ndim - 2], n = input.shape[input.ndim - 1], least = min(m, n)
     cdef int info = 0
     cdef int status = in_columns(input, &made[0]) or new_batch(input, 2, real_of(input.dtype), least, -1, &made[2])
@@ -106,7 +94,7 @@ cdef int linalg_svd_kernel(const value_t *arguments, value_t *results) noexcept 
     if status != OK:
         return status
     memset(made, 0, sizeof(made))
-    status = svd_arrays(input, b"A" if is_true(&arguments[1]) else b"S", made)
+    status = _svd_arrays(input, b"A" if is_true(&arguments[1]) else b"S", made)
     _drop(&made[0])
     return _give(status or turn(&made[1]) or turn(&made[3]), made, 4, given, results)
 
@@ -120,14 +108,14 @@ cdef int linalg_svdvals_kernel(const value_t *arguments, value_t *results) noexc
     if status != OK:
         return status
     memset(made, 0, sizeof(made))
-    status = svd_arrays(input, b"N", made)
+    status = _svd_arrays(input, b"N", made)
     _drop(&made[0])
     return _give(status, made, 2, given, results)
 
 
 # ---- eigenvalues of symmetric and Hermitian matrices
 
-cdef int _eigh(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _eigh(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: the matrix, which the vectors replace; b: eigenvalues."""
     cdef int64_t n = task.n
     cdef char *a = task.a + i * n * n * itemsize(task.dtype)
@@ -145,7 +133,7 @@ cdef int _eigh_arrays(const value_t *arguments, char job, array_t **made) noexce
     """made: vectors in column order, eigenvalues, info."""
     cdef array_t *input
     cdef const char *uplo
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t n
     cdef int info = 0, status = square_argument(b"linalg.eigh", b"A", &arguments[0], &input)
     status = status or text_argument(b"linalg.eigh", b"UPLO", &arguments[1], &uplo)
@@ -210,7 +198,7 @@ cdef void _unpack(real_t *values, real_t *vectors, const real_t *parts, const re
         j += 2
 
 
-cdef int _eig(task_t *task, int64_t i, char *scratch) noexcept nogil:
+cdef int _eig(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: the matrix, destroyed; b: eigenvalues; c: vectors or NULL."""
     cdef int64_t n = task.n, size = itemsize(task.dtype), complex_size = itemsize(complex_of(task.dtype))
     cdef char *a = task.a + i * n * n * size
@@ -242,7 +230,7 @@ cdef int _eig(task_t *task, int64_t i, char *scratch) noexcept nogil:
 cdef int _eig_arrays(const value_t *arguments, char job, array_t **made) noexcept nogil:
     """made: copy of the matrices, eigenvalues, vectors in column order, info."""
     cdef array_t *input
-    cdef task_t task
+    cdef matrix_batch_t task
     cdef int64_t n
     cdef int info = 0, dtype, status = square_argument(b"linalg.eig", b"A", &arguments[0], &input)
     if status != OK:

@@ -7,7 +7,7 @@ from cygrad._core.kernels.linalg.blas cimport BLAS_MAX
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
 
 
-cdef inline matrix_t bare(array_t *array, int batch_ndim) noexcept nogil:
+cdef inline matrix_t _bare(array_t *array, int batch_ndim) noexcept nogil:
     """A matrix without rows and columns yet."""
     cdef matrix_t matrix
     matrix.array = retain(array)
@@ -24,7 +24,7 @@ cdef inline matrix_t bare(array_t *array, int batch_ndim) noexcept nogil:
 
 cdef matrix_t matrix_of(array_t *array) noexcept nogil:
     """The last two dimensions of an array."""
-    cdef matrix_t matrix = bare(array, array.ndim - 2)
+    cdef matrix_t matrix = _bare(array, array.ndim - 2)
     matrix.rows = array.shape[array.ndim - 2]
     matrix.columns = array.shape[array.ndim - 1]
     matrix.row_step = array.strides[array.ndim - 2]
@@ -34,7 +34,7 @@ cdef matrix_t matrix_of(array_t *array) noexcept nogil:
 
 cdef matrix_t row_of(array_t *vector) noexcept nogil:
     """A vector as a matrix of one row."""
-    cdef matrix_t matrix = bare(vector, 0)
+    cdef matrix_t matrix = _bare(vector, 0)
     matrix.columns = vector.shape[0]
     matrix.column_step = vector.strides[0]
     return matrix
@@ -42,7 +42,7 @@ cdef matrix_t row_of(array_t *vector) noexcept nogil:
 
 cdef matrix_t column_of(array_t *vector) noexcept nogil:
     """A vector as a matrix of one column."""
-    cdef matrix_t matrix = bare(vector, 0)
+    cdef matrix_t matrix = _bare(vector, 0)
     matrix.rows = vector.shape[0]
     matrix.row_step = vector.strides[0]
     return matrix
@@ -71,13 +71,13 @@ cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
     return True
 
 
-cdef inline bint readable(int64_t columns, int64_t column_step, int64_t rows, int64_t row_step) noexcept nogil:
+cdef inline bint _readable(int64_t columns, int64_t column_step, int64_t rows, int64_t row_step) noexcept nogil:
     """Are these rows of adjacent elements, one behind the other?"""
     return ((column_step == 1 or columns <= 1)
             and (rows <= 1 or (row_step >= (columns if columns > 1 else 1) and row_step <= BLAS_MAX)))
 
 
-cdef int copy_matrix(matrix_t *matrix) noexcept nogil:
+cdef int _copy_matrix(matrix_t *matrix) noexcept nogil:
     """Put a row-major copy in the place of the matrix."""
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] steps
@@ -107,12 +107,12 @@ cdef int lay_out(matrix_t *matrix, bint row_major) noexcept nogil:
     """Find out how BLAS can read the matrix, copying it only if it cannot."""
     cdef int64_t rows = matrix.rows, columns = matrix.columns
     cdef int status
-    if not readable(columns, matrix.column_step, rows, matrix.row_step):
-        if not row_major and readable(rows, matrix.row_step, columns, matrix.column_step):
+    if not _readable(columns, matrix.column_step, rows, matrix.row_step):
+        if not row_major and _readable(rows, matrix.row_step, columns, matrix.column_step):
             matrix.transposed = True
             matrix.leading = matrix.column_step if columns > 1 else rows
             return OK
-        status = copy_matrix(matrix)
+        status = _copy_matrix(matrix)
         if status != OK:
             return status
     matrix.transposed = False

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport MAX_DIMS
-from cygrad._core.kernels.linalg.blas cimport scalar_t
+from cygrad._core.kernels.linalg.blas cimport blas_scalar_t
 from cygrad._core.kernels.linalg.matrix cimport matrix_t
 
 # c = alpha * a @ b + beta * addend, for each matrix of a batch; c is contiguous.
@@ -11,8 +11,8 @@ ctypedef struct product_t:
     int64_t m                 # rows of a and c
     int64_t n                 # columns of b and c
     int64_t k
-    scalar_t alpha            # floating and complex dtypes
-    scalar_t beta
+    blas_scalar_t alpha       # floating and complex dtypes
+    blas_scalar_t beta
     int64_t integer_alpha     # integer dtypes
     int64_t integer_beta
     matrix_t a                # laid out

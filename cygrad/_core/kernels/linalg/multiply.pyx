@@ -8,7 +8,7 @@ they are therefore as large as leaves enough of them to share, and nearly square
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.dtype cimport FLOAT64, is_differentiable, is_floating, itemsize
-from cygrad._core.kernels.linalg.blas cimport gemm, gemv, scalar_t
+from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm, gemv
 from cygrad._core.kernels.linalg.integer_matmul cimport multiply_integers, scale_tile
 from cygrad._core.threads.parallel cimport parallel_for
 
@@ -38,12 +38,12 @@ cdef void start_product(product_t *product, int dtype, int64_t m, int64_t n, int
     product.batch_ndim = 0
 
 
-cdef inline int64_t half(int64_t side) noexcept nogil:
+cdef inline int64_t _half(int64_t side) noexcept nogil:
     """Half of a side, rounded up to what the innermost loops of BLAS like."""
     return ((side + 1) // 2 + 31) // 32 * 32
 
 
-cdef int64_t wanted_tiles(int64_t work, bint vector) noexcept nogil:
+cdef int64_t _wanted_tiles(int64_t work, bint vector) noexcept nogil:
     """How many tiles are worth while: s / 64 for a cube of side s, so that they grow with the problem."""
     cdef int64_t tiles = 1
     if vector:
@@ -54,11 +54,11 @@ cdef int64_t wanted_tiles(int64_t work, bint vector) noexcept nogil:
     return tiles
 
 
-cdef void choose_tiles(product_t *product) noexcept nogil:
+cdef void _choose_tiles(product_t *product) noexcept nogil:
     """Cut the longer side in two until there are enough tiles, or they would become too small."""
     cdef int64_t rows = product.m, columns = product.n, tiles = 1, wanted
     cdef bint vector = rows == 1 or columns == 1
-    wanted = wanted_tiles(rows * columns * max(product.k, 1), vector)
+    wanted = _wanted_tiles(rows * columns * max(product.k, 1), vector)
     while True:
         product.row_tiles = (product.m + rows - 1) // rows
         product.column_tiles = (product.n + columns - 1) // columns
@@ -67,14 +67,14 @@ cdef void choose_tiles(product_t *product) noexcept nogil:
             if tiles >= wanted or rows <= SHORT_SIDE and columns <= SHORT_SIDE:
                 break
         if rows > columns:
-            rows = half(rows)
+            rows = _half(rows)
         else:
-            columns = half(columns)
+            columns = _half(columns)
     product.tile_rows, product.tile_columns = rows, columns
 
 
-cdef void set_addend(product_t *product, char *c, int64_t row, int64_t rows,
-                     int64_t column, int64_t columns) noexcept nogil:
+cdef void _set_addend(product_t *product, char *c, int64_t row, int64_t rows,
+                      int64_t column, int64_t columns) noexcept nogil:
     """Copy a tile of the addend into the result."""
     cdef int64_t size = itemsize(product.dtype)
     cdef int64_t row_bytes = product.addend_row_step * size, column_bytes = product.addend_column_step * size
@@ -91,18 +91,18 @@ cdef void set_addend(product_t *product, char *c, int64_t row, int64_t rows,
                 memcpy(target + j * size, source + j * column_bytes, size)
 
 
-cdef inline void multiply_tile(product_t *product, char *a, char *b, char *c, int64_t row,
-                               int64_t column) noexcept nogil:
+cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, int64_t row,
+                                int64_t column) noexcept nogil:
     """One tile of one matrix; a, b and c are those of the whole matrix."""
     cdef int64_t size = itemsize(product.dtype)
     cdef int64_t rows = min(product.tile_rows, product.m - row)
     cdef int64_t columns = min(product.tile_columns, product.n - column)
-    cdef scalar_t beta = product.beta
+    cdef blas_scalar_t beta = product.beta
     a += row * (1 if product.a.transposed else product.a.leading) * size
     b += column * (product.b.leading if product.b.transposed else 1) * size
     c += (row * product.n + column) * size
     if product.addend != NULL:
-        set_addend(product, c, row, rows, column, columns)
+        _set_addend(product, c, row, rows, column, columns)
     if product.k == 0 or (product.alpha.real == 0 and product.alpha.imag == 0):
         # Nothing of a and b counts, not even nan.
         scale_tile(product.dtype, rows, columns, beta, product.integer_beta, c, product.n)
@@ -134,7 +134,7 @@ cdef inline void multiply_tile(product_t *product, char *a, char *b, char *c, in
              product.alpha, a, product.a.leading, b, product.b.leading, beta, c, product.n)
 
 
-cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Some tiles, counted through the matrices of the batch."""
     cdef product_t *product = <product_t *>context
     cdef int64_t size = itemsize(product.dtype)
@@ -152,10 +152,10 @@ cdef void run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
                 rest = rest // product.batch_shape[i]
                 a_offset += place * product.a_steps[i]
                 b_offset += place * product.b_steps[i]
-        multiply_tile(product, product.a.data + a_offset * size, product.b.data + b_offset * size,
-                      product.c + matrix * product.c_step * size,
-                      tile // product.column_tiles * product.tile_rows,
-                      tile % product.column_tiles * product.tile_columns)
+        _multiply_tile(product, product.a.data + a_offset * size, product.b.data + b_offset * size,
+                       product.c + matrix * product.c_step * size,
+                       tile // product.column_tiles * product.tile_rows,
+                       tile % product.column_tiles * product.tile_columns)
 
 
 cdef void multiply(product_t *product) noexcept nogil:
@@ -167,8 +167,8 @@ cdef void multiply(product_t *product) noexcept nogil:
     if matrices == 0 or product.m == 0 or product.n == 0:
         return
     product.c_step = product.m * product.n
-    choose_tiles(product)
+    _choose_tiles(product)
     tiles = product.row_tiles * product.column_tiles
     work = product.tile_rows * product.tile_columns * (product.k if product.k > 0 else 1)
     grain = PIECE_WORK // work
-    parallel_for(run_tiles, product, matrices * tiles, grain if grain > 1 else 1)
+    parallel_for(_run_tiles, product, matrices * tiles, grain if grain > 1 else 1)

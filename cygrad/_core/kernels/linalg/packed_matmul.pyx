@@ -25,7 +25,7 @@ cdef enum:
 
 ROWS = PANEL                   # for Python, which makes the panels
 
-ctypedef struct work_t:
+ctypedef struct packed_product_t:
     const array_t *self
     const array_t *panels
     const array_t *bias        # contiguous, of one row or as many as the result; or NULL
@@ -37,7 +37,7 @@ ctypedef struct work_t:
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef packed_product_t *work = <packed_product_t *>context
     cdef int64_t panel, width, m = work.m, n = work.n, k = work.k, unit = itemsize(work.result.dtype)
     cdef int64_t bias_step = n if work.bias != NULL and work.bias.ndim > 1 else 0
     cdef const char *bias
@@ -85,7 +85,7 @@ cdef int _check(const array_t *self, const array_t *weight, const array_t *panel
 
 cdef int linear_in_panels_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """linear_in_panels(self, weight, panels, back, bias): only derivatives look at weight and back."""
-    cdef work_t work
+    cdef packed_product_t work
     cdef array_t *self
     cdef array_t *weight
     cdef array_t *panels

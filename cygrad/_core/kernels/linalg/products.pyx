@@ -54,7 +54,7 @@ cdef int finish(product_t *product, int status, int ndim, const int64_t *shape, 
     return status
 
 
-cdef int broadcast_batches(text_t operation, product_t *product, int64_t *shape) noexcept nogil:
+cdef int _broadcast_batches(text_t operation, product_t *product, int64_t *shape) noexcept nogil:
     """Line up the leading dimensions of both operands; they become the batch, and the front of `shape`."""
     cdef matrix_t *a = &product.a
     cdef matrix_t *b = &product.b
@@ -124,7 +124,7 @@ cdef int bmm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     left, right = matrix_of(a), matrix_of(b)
     status = prepare(b"bmm", &product, a, &left, &right)
     if status == OK:
-        status = broadcast_batches(b"bmm", &product, shape)
+        status = _broadcast_batches(b"bmm", &product, shape)
     shape[1], shape[2] = a.shape[1], b.shape[2]
     return finish(&product, status, 3, shape, results)
 
@@ -181,7 +181,7 @@ cdef int matmul_kernel(const value_t *arguments, value_t *results) noexcept nogi
         ndim = a.ndim - 1
     else:
         if status == OK:
-            status = broadcast_batches(b"matmul", &product, shape)
+            status = _broadcast_batches(b"matmul", &product, shape)
             ndim = product.batch_ndim
         if a.ndim > 1:
             shape[ndim] = a.shape[a.ndim - 2]

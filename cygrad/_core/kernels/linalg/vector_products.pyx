@@ -34,7 +34,7 @@ ctypedef struct outer_t:
     array_t *result
 
 
-cdef void dot_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _dot_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
     """The sum over one piece."""
     cdef dot_t *work = <dot_t *>context
     cdef int64_t size = itemsize(work.dtype)
@@ -47,7 +47,7 @@ cdef void dot_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
         dot_integers(work.dtype, end - begin, a, work.a_step, b, work.b_step, total)
 
 
-cdef void add_cells(int dtype, char *total, const char *other) noexcept nogil:
+cdef void _add_cells(int dtype, char *total, const char *other) noexcept nogil:
     """total += other for sums of any dtype."""
     if dtype == FLOAT32:
         (<float *>total)[0] += (<const float *>other)[0]
@@ -65,29 +65,29 @@ cdef void add_cells(int dtype, char *total, const char *other) noexcept nogil:
         (<int64_t *>total)[0] += (<const int64_t *>other)[0]
 
 
-cdef array_t *steady(array_t *vector) noexcept nogil:
+cdef array_t *_steady(array_t *vector) noexcept nogil:
     """The vector, held, or a copy if its step is nothing for BLAS."""
     if vector.shape[0] <= 1 or 0 < vector.strides[0] <= BLAS_MAX:
         return retain(vector)
     return as_contiguous(vector, -1)
 
 
-cdef int sum_of_products(dot_t *work, int64_t n, char *result) noexcept nogil:
+cdef int _sum_of_products(dot_t *work, int64_t n, char *result) noexcept nogil:
     """Compute the pieces and add their sums in order."""
     cdef int64_t pieces = (n + DOT_PIECE - 1) // DOT_PIECE, i
     cdef char[CELL] one
     memset(one, 0, CELL)
     work.sums = one
     if pieces == 1:
-        dot_piece(work, 0, n)
+        _dot_piece(work, 0, n)
     elif pieces > 1:
         work.sums = <char *>allocate(pieces * CELL)
         if work.sums == NULL:
             return MEMORY_ERROR
         memset(work.sums, 0, pieces * CELL)
-        parallel_for(dot_piece, work, n, DOT_PIECE)
+        parallel_for(_dot_piece, work, n, DOT_PIECE)
         for i in range(pieces):
-            add_cells(work.dtype, one, work.sums + i * CELL)
+            _add_cells(work.dtype, one, work.sums + i * CELL)
         deallocate(work.sums, pieces * CELL)
     memcpy(result, one, itemsize(work.dtype))
     return OK
@@ -108,14 +108,14 @@ cdef int dot_arrays(text_t operation, bint conjugate, array_t *a, array_t *b, va
         snprintf(message(), MESSAGE, b"%s: inconsistent tensor size, expected vectors with the same number of "
                  b"elements (got %lld and %lld)", operation, <long long>n, <long long>b.shape[0])
         return RUNTIME_ERROR
-    a, b = steady(a), steady(b)
+    a, b = _steady(a), _steady(b)
     result = array_empty(a.dtype if a != NULL else 0, 0, NULL)
     if a != NULL and b != NULL and result != NULL:
         work.dtype, work.conjugate = a.dtype, conjugate
         work.a, work.b = a.data, b.data
         work.a_step = a.strides[0] if n > 1 else 1
         work.b_step = b.strides[0] if n > 1 else 1
-        status = sum_of_products(&work, n, result.data)
+        status = _sum_of_products(&work, n, result.data)
     release(a)
     release(b)
     if status == OK:
@@ -137,7 +137,7 @@ cdef int vdot_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     return status or dot_arrays(b"vdot", True, arguments[0].of.array, arguments[1].of.array, results)
 
 
-cdef void outer_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _outer_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Some rows."""
     cdef outer_t *work = <outer_t *>context
     outer_rows(work.result.dtype, work.a.data, work.b.data, work.result.data, begin, end, work.b.shape[0])
@@ -167,7 +167,7 @@ cdef int outer_kernel(const value_t *arguments, value_t *results) noexcept nogil
     if work.a != NULL and work.b != NULL:
         if work.result.size > 0:
             grain = OUTER_PIECE // shape[1]
-            parallel_for(outer_piece, &work, shape[0], grain if grain > 1 else 1)
+            parallel_for(_outer_piece, &work, shape[0], grain if grain > 1 else 1)
         set_array(results, work.result)
         status = OK
     else:

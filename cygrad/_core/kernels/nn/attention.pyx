@@ -25,7 +25,7 @@ ctypedef fused floating:
     float
     double
 
-ctypedef struct work_t:
+ctypedef struct attention_t:
     const array_t *scores                # contiguous
     const array_t *mask                  # or NULL
     int64_t[MAX_DIMS] steps              # of the mask along the dimensions of the scores, in elements
@@ -34,7 +34,7 @@ ctypedef struct work_t:
     array_t *out
 
 
-cdef const char *_mask_row(work_t *work, int64_t row) noexcept nogil:
+cdef const char *_mask_row(attention_t *work, int64_t row) noexcept nogil:
     """Where the row of the mask lies that belongs to a row of the scores."""
     cdef int64_t offset = 0, place
     cdef int i
@@ -45,7 +45,7 @@ cdef const char *_mask_row(work_t *work, int64_t row) noexcept nogil:
     return work.mask.data + offset * itemsize(work.mask.dtype)
 
 
-cdef void _row(work_t *work, int64_t row, floating *out) noexcept nogil:
+cdef void _row(attention_t *work, int64_t row, floating *out) noexcept nogil:
     cdef int64_t n = work.scores.shape[work.scores.ndim - 1], size = n, k, step
     cdef const floating *scores = <const floating *>work.scores.data + row * n
     cdef const char *mask
@@ -79,7 +79,7 @@ cdef void _row(work_t *work, int64_t row, floating *out) noexcept nogil:
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef attention_t *work = <attention_t *>context
     cdef int64_t row, n = work.scores.shape[work.scores.ndim - 1]
     for row in range(begin, end):
         if work.scores.dtype == FLOAT32:
@@ -88,7 +88,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
             _row(work, row, <double *>work.out.data + row * n)
 
 
-cdef int _set_mask(work_t *work, const value_t *value) noexcept nogil:
+cdef int _set_mask(attention_t *work, const value_t *value) noexcept nogil:
     """The mask, and how it is broadcast to the scores."""
     cdef array_t *mask
     cdef const array_t *scores = work.scores
@@ -118,7 +118,7 @@ cdef int _set_mask(work_t *work, const value_t *value) noexcept nogil:
 
 cdef int attention_weights_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """attention_weights(scores, mask, scale, causal)."""
-    cdef work_t work
+    cdef attention_t work
     cdef array_t *scores
     cdef array_t *held
     cdef int64_t n

@@ -13,11 +13,12 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_empty_like, 
 from cygrad._core.arrays.dtype cimport FLOAT32, INT64, dtype_name, is_floating
 from cygrad._core.arrays.value cimport NOTHING, as_real, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport (
     array_argument, integer_argument, integers_argument, list_text, new_array, text_argument,
 )
 from cygrad._core.kernels.reduction.reduce_engine cimport SUM, reduce_array, row_sum
-from cygrad._core.kernels.reduction.softmax cimport log_softmax_into, rows_along, rows_t, scaled_exponentials
+from cygrad._core.kernels.reduction.softmax cimport log_softmax_into, scaled_exponentials
 from cygrad._core.memory.errors cimport (
     INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, VALUE_ERROR, message,
 )

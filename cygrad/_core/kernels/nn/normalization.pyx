@@ -41,14 +41,14 @@ cdef enum:
     ROWS_PIECE = 1 << 16     # elements whose columns are summed by themselves
     OPERANDS = 6
 
-ctypedef enum task_t:
+ctypedef enum normalization_task_t:
     NORMALIZE                  # x, weight, bias -> result, mean, rstd, variance
     SUMS                       # grad, x, no weight, mean, rstd -> along, total
     BACKWARD                   # grad, x, weight, mean, rstd -> result, along, total
 
-ctypedef struct work_t:
+ctypedef struct normalization_t:
     channels_t channels
-    task_t task
+    normalization_task_t task
     int dtype
     int64_t tile                         # channels or rows that are taken at once
     bint parts                           # each tile has sums of its own
@@ -60,7 +60,7 @@ ctypedef struct work_t:
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Tiles of channels, or of rows."""
-    cdef work_t *work = <work_t *>context
+    cdef normalization_t *work = <normalization_t *>context
     cdef channels_t *c = &work.channels
     cdef bint double_precision = work.dtype != FLOAT32
     cdef void *out[4]
@@ -80,7 +80,8 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
             normalize_backward(double_precision, c, first, n, work.operand, out)
 
 
-cdef int _lay_out(work_t *work, const char *name, const array_t *input, const value_t *dims_value) noexcept nogil:
+cdef int _lay_out(normalization_t *work, const char *name, const array_t *input,
+                  const value_t *dims_value) noexcept nogil:
     """Channels and lines of the input, and the shape of their statistics."""
     cdef channels_t *c = &work.channels
     cdef int64_t dims
@@ -119,7 +120,7 @@ cdef int _lay_out(work_t *work, const char *name, const array_t *input, const va
     return OK
 
 
-cdef int _hold(work_t *work, const char *name, int place, const char *what, const value_t *value, int64_t size,
+cdef int _hold(normalization_t *work, const char *name, int place, const char *what, const value_t *value, int64_t size,
                bint optional) noexcept nogil:
     """An operand of so many elements, made contiguous."""
     cdef array_t *array
@@ -141,7 +142,7 @@ cdef int _hold(work_t *work, const char *name, int place, const char *what, cons
     return OK
 
 
-cdef void _lay_segments(work_t *work, const array_t *input, int dims, int ndim) noexcept nogil:
+cdef void _lay_segments(normalization_t *work, const array_t *input, int dims, int ndim) noexcept nogil:
     """
     Groups and segments, if weight or bias have so many dimensions as to want them.
 
@@ -153,7 +154,7 @@ cdef void _lay_segments(work_t *work, const array_t *input, int dims, int ndim) 
         work.channels.groups = max(1, input.shape[input.ndim - dims - 1])
 
 
-cdef int64_t _lay_weight(work_t *work, const array_t *input, int dims, const value_t *weight) noexcept nogil:
+cdef int64_t _lay_weight(normalization_t *work, const array_t *input, int dims, const value_t *weight) noexcept nogil:
     """How many elements weight or bias has, if it is given: one for each channel, element of a row, or segment."""
     cdef channels_t *c = &work.channels
     if weight.kind == ARRAY:
@@ -161,7 +162,7 @@ cdef int64_t _lay_weight(work_t *work, const array_t *input, int dims, const val
     return c.channels if c.by_channel else c.segments * c.groups if c.segments else c.inner
 
 
-cdef void _run(work_t *work) noexcept nogil:
+cdef void _run(normalization_t *work) noexcept nogil:
     """All channels."""
     cdef int64_t elements
     if not work.tile:
@@ -170,7 +171,7 @@ cdef void _run(work_t *work) noexcept nogil:
     parallel_for(_body, work, (work.channels.channels + work.tile - 1) // work.tile, max(1, PIECE // max(elements, 1)))
 
 
-cdef int _finish(work_t *work, int status, int count, array_t **made, value_t *results) noexcept nogil:
+cdef int _finish(normalization_t *work, int status, int count, array_t **made, value_t *results) noexcept nogil:
     """Let go of the operands; the arrays become results, unless something failed."""
     cdef int i
     for i in range(OPERANDS):
@@ -184,7 +185,7 @@ cdef int _finish(work_t *work, int status, int count, array_t **made, value_t *r
 
 
 cdef int _normalize(const char *name, bint centered, const value_t *self, const value_t *weight, const value_t *bias,
-                    const value_t *dims, const value_t *eps, array_t **made, work_t *work) noexcept nogil:
+                    const value_t *dims, const value_t *eps, array_t **made, normalization_t *work) noexcept nogil:
     """result, mean, 1 / deviation, variance; of what is not centered no mean and no variance."""
     cdef array_t *input
     cdef int i, status = array_argument(name, b"input", self, &input)
@@ -213,7 +214,7 @@ cdef int _normalize(const char *name, bint centered, const value_t *self, const 
 
 cdef int normalize_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """normalize(self, weight, bias, dims, eps) -> result, mean, 1 / deviation, variance."""
-    cdef work_t work
+    cdef normalization_t work
     cdef array_t *made[4]
     cdef const char *name = b"layer_norm" if arguments[3].of.integer else b"batch_norm"
     cdef int status
@@ -228,7 +229,7 @@ cdef int normalize_kernel(const value_t *arguments, value_t *results) noexcept n
 
 cdef int rms_norm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """rms_norm(self, weight, dims, eps) -> result, 1 / root of the mean of squares."""
-    cdef work_t work
+    cdef normalization_t work
     cdef value_t no_bias
     cdef array_t *made[4]
     cdef int status
@@ -240,7 +241,7 @@ cdef int rms_norm_kernel(const value_t *arguments, value_t *results) noexcept no
     return _finish(&work, status, 2, made, results)
 
 
-cdef int _open_backward(work_t *work, const char *name, const value_t *arguments, int last, array_t **input,
+cdef int _open_backward(normalization_t *work, const char *name, const value_t *arguments, int last, array_t **input,
                         int *dims) noexcept nogil:
     """Gradient and input, from which gradients are computed; argument number `last` is dims."""
     cdef array_t *grad
@@ -259,7 +260,8 @@ cdef int _open_backward(work_t *work, const char *name, const value_t *arguments
     return status
 
 
-cdef int _hold_statistics(work_t *work, const char *name, const value_t *mean, const value_t *rstd) noexcept nogil:
+cdef int _hold_statistics(normalization_t *work, const char *name, const value_t *mean,
+                          const value_t *rstd) noexcept nogil:
     """Mean, None if it is not subtracted, and 1 / deviation of what `_open_backward` has opened."""
     cdef int status = _hold(work, name, 3, b"mean", mean, work.channels.channels,
                             not work.channels.by_channel)
@@ -271,7 +273,7 @@ cdef int _hold_statistics(work_t *work, const char *name, const value_t *mean, c
 
 cdef int normalize_sums_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """normalize_sums(grad, x, mean, rstd, dims) -> sum(grad * (x - mean) * rstd), sum(grad)."""
-    cdef work_t work
+    cdef normalization_t work
     cdef array_t *input
     cdef array_t *made[2]
     cdef const char *name = b"normalize_sums"
@@ -304,7 +306,7 @@ cdef int normalize_backward_kernel(const value_t *arguments, value_t *results) n
     Of the gradient of x, and of the sums of grad * (x - mean) * rstd and of grad in the shape of a weight, those whose
     bits are in `which`.
     """
-    cdef work_t work
+    cdef normalization_t work
     cdef array_t *input
     cdef array_t *made[3]
     cdef array_t *partial[2]

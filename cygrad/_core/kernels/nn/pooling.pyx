@@ -61,7 +61,7 @@ ctypedef enum pool_t:
     AVERAGES
     ADAPTIVE_AVERAGES
 
-ctypedef struct work_t:
+ctypedef struct pooling_arguments_t:
     const char *name
     pooling_t pooling
     storage_t *memory          # of the windows
@@ -96,7 +96,8 @@ cdef int _check_planes(const char *name, int ndim, const int64_t *shape, int n, 
     return OK
 
 
-cdef int _open(work_t *work, const char *name, int n, int ndim, const int64_t *shape, bint adaptive) noexcept nogil:
+cdef int _open(pooling_arguments_t *work, const char *name, int n, int ndim, const int64_t *shape,
+               bint adaptive) noexcept nogil:
     """Sizes of planes; the caller sets `out` and asks for the windows. `adaptive`: also of no channels."""
     cdef int i, status = _check_planes(name, ndim, shape, n, 1 if adaptive else ndim - n - 1)
     work.name, work.n, work.memory = name, n, NULL
@@ -115,7 +116,7 @@ cdef int _open(work_t *work, const char *name, int n, int ndim, const int64_t *s
     return OK
 
 
-cdef int _allocate(work_t *work) noexcept nogil:
+cdef int _allocate(pooling_arguments_t *work) noexcept nogil:
     """Memory for the windows of `out` outputs."""
     cdef pooling_t *p = &work.pooling
     cdef int i
@@ -131,7 +132,7 @@ cdef int _allocate(work_t *work) noexcept nogil:
     return OK
 
 
-cdef int _sliding(work_t *work, const value_t *arguments, bint dilated, bint ceil_mode) noexcept nogil:
+cdef int _sliding(pooling_arguments_t *work, const value_t *arguments, bint dilated, bint ceil_mode) noexcept nogil:
     """Windows of a kernel that moves: kernel_size, stride, padding and, if `dilated`, dilation."""
     cdef pooling_t *p = &work.pooling
     cdef int64_t[3] kernel
@@ -191,7 +192,7 @@ cdef int _sliding(work_t *work, const value_t *arguments, bint dilated, bint cei
     return OK
 
 
-cdef int _adaptive(work_t *work, const value_t *sizes) noexcept nogil:
+cdef int _adaptive(pooling_arguments_t *work, const value_t *sizes) noexcept nogil:
     """Windows that divide the image into so many nearly equal parts."""
     cdef pooling_t *p = &work.pooling
     cdef int64_t out, end, largest
@@ -213,7 +214,7 @@ cdef int _adaptive(work_t *work, const value_t *sizes) noexcept nogil:
     return OK
 
 
-cdef int _new_output(work_t *work, const array_t *like, int dtype, array_t **output) noexcept nogil:
+cdef int _new_output(pooling_arguments_t *work, const array_t *like, int dtype, array_t **output) noexcept nogil:
     """An array with the planes of the output."""
     cdef int64_t[MAX_DIMS] shape
     cdef int i
@@ -222,14 +223,14 @@ cdef int _new_output(work_t *work, const array_t *like, int dtype, array_t **out
     return new_array(work.name, dtype, like.ndim, shape, output)
 
 
-cdef int64_t _grain(work_t *work) noexcept nogil:
+cdef int64_t _grain(pooling_arguments_t *work) noexcept nogil:
     return max(1, PIECE // max(work.out_plane * work.window, 1))
 
 
 # ---------------------------------------------------------------- maxima
 
 cdef void _maxima_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef pooling_arguments_t *work = <pooling_arguments_t *>context
     cdef pooling_t *p = &work.pooling
     cdef int64_t plane, bytes = itemsize(work.dtype)
     cdef char *input
@@ -255,7 +256,7 @@ cdef void _maxima_body(void *context, int64_t begin, int64_t end) noexcept nogil
             maxima_uint8(p, <const void *>input, <void *>output, indices)
 
 
-cdef int _maxima(work_t *work, array_t *self, value_t *results) noexcept nogil:
+cdef int _maxima(pooling_arguments_t *work, array_t *self, value_t *results) noexcept nogil:
     """Values and where in their plane they are."""
     cdef array_t *values = NULL
     cdef array_t *indices = NULL
@@ -283,7 +284,7 @@ cdef int _maxima(work_t *work, array_t *self, value_t *results) noexcept nogil:
 # ---------------------------------------------------------------- averages
 
 cdef void _averages_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef pooling_arguments_t *work = <pooling_arguments_t *>context
     cdef pooling_t *p = &work.pooling
     cdef int64_t plane, i = work.in_plane, o = work.out_plane
     for plane in range(begin, end):
@@ -296,7 +297,7 @@ cdef void _averages_body(void *context, int64_t begin, int64_t end) noexcept nog
 
 
 cdef void _shares_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef pooling_arguments_t *work = <pooling_arguments_t *>context
     cdef pooling_t *p = &work.pooling
     cdef int64_t plane, i = work.in_plane, o = work.out_plane, bytes = itemsize(work.dtype)
     for plane in range(begin, end):
@@ -309,7 +310,7 @@ cdef void _shares_body(void *context, int64_t begin, int64_t end) noexcept nogil
             shares_int64(p, <int64_t *>work.output + plane * o, <int64_t *>work.input + plane * i)
 
 
-cdef int _averages(work_t *work, array_t *self, value_t *result) noexcept nogil:
+cdef int _averages(pooling_arguments_t *work, array_t *self, value_t *result) noexcept nogil:
     cdef array_t *output = NULL
     cdef array_t *input = as_contiguous(self, -1)
     cdef int status = OK if input != NULL else MEMORY_ERROR
@@ -326,7 +327,8 @@ cdef int _averages(work_t *work, array_t *self, value_t *result) noexcept nogil:
     return array_result(as_images_lie(output, self), result)
 
 
-cdef int _shares(work_t *work, array_t *grad, int ndim, const int64_t *shape, value_t *result) noexcept nogil:
+cdef int _shares(pooling_arguments_t *work, array_t *grad, int ndim, const int64_t *shape,
+                 value_t *result) noexcept nogil:
     """The transpose: the shape is that of the input."""
     cdef int64_t[MAX_DIMS] expected
     cdef array_t *output = NULL
@@ -379,7 +381,7 @@ cdef const char *_numbered(pool_t pool, bint back, int n, const char *name) noex
     return name
 
 
-cdef int _find_windows(work_t *work, pool_t pool, const value_t *arguments) noexcept nogil:
+cdef int _find_windows(pooling_arguments_t *work, pool_t pool, const value_t *arguments) noexcept nogil:
     """Sizes, which are the first of the arguments, and what follows them."""
     if pool == ADAPTIVE_MAXIMA or pool == ADAPTIVE_AVERAGES:
         return _adaptive(work, arguments)
@@ -398,7 +400,7 @@ cdef int _find_windows(work_t *work, pool_t pool, const value_t *arguments) noex
 
 cdef int _pool(const char *name, pool_t pool, bint back, const value_t *arguments, value_t *results) noexcept nogil:
     """The array, for what goes `back` also the shape of the input, a size for each spatial dimension, and options."""
-    cdef work_t work
+    cdef pooling_arguments_t work
     cdef array_t *array
     cdef const int64_t *shape
     cdef const int64_t *sizes

@@ -21,7 +21,7 @@ from cygrad._core.threads.parallel cimport parallel_for
 cdef enum:
     PIECE = 1 << 14            # elements worth a thread
 
-ctypedef enum move_t:
+ctypedef enum position_move_t:
     PICK                       # small[i] = large[place[i]]
     ADD                        # large[place[i]] += small[i]
     PLACE                      # large[place[i]] = small[i]
@@ -32,9 +32,9 @@ ctypedef fused number:
     float complex
     double complex
 
-ctypedef struct work_t:
+ctypedef struct positions_t:
     const char *name
-    move_t move
+    position_move_t move
     int dtype
     int n
     int64_t planes
@@ -46,7 +46,7 @@ ctypedef struct work_t:
     int64_t wrong              # atomic: 1 + a plane with a place out of bounds
 
 
-cdef inline int64_t _move_one(move_t move, number *small, number *large, const int64_t *places, int64_t limit,
+cdef inline int64_t _move_one(position_move_t move, number *small, number *large, const int64_t *places, int64_t limit,
                               int64_t i) noexcept nogil:
     """-> is the place out of bounds?"""
     cdef int64_t place = places[i]
@@ -64,7 +64,7 @@ cdef inline int64_t _move_one(move_t move, number *small, number *large, const i
     return False
 
 
-cdef inline int64_t _move_all(move_t move, number *small, number *large, const int64_t *places, int64_t n,
+cdef inline int64_t _move_all(position_move_t move, number *small, number *large, const int64_t *places, int64_t n,
                               int64_t limit) noexcept nogil:
     """
     n elements; -> is a place out of bounds?
@@ -83,7 +83,7 @@ cdef inline int64_t _move_all(move_t move, number *small, number *large, const i
     return wrong
 
 
-cdef int64_t _move(work_t *work, number *small, number *large, const int64_t *places) noexcept nogil:
+cdef int64_t _move(positions_t *work, number *small, number *large, const int64_t *places) noexcept nogil:
     """One plane; -> is a place out of bounds?"""
     if work.move != PICK:
         memset(large, 0, work.large_plane * sizeof(number))
@@ -95,7 +95,7 @@ cdef int64_t _move(work_t *work, number *small, number *large, const int64_t *pl
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef positions_t *work = <positions_t *>context
     cdef int64_t plane, bytes = itemsize(work.dtype), wrong
     cdef const int64_t *places
     cdef char *small
@@ -116,7 +116,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
             atomic_store(&work.wrong, 1 + plane)
 
 
-cdef int64_t _find_wrong(work_t *work, int64_t plane) noexcept nogil:
+cdef int64_t _find_wrong(positions_t *work, int64_t plane) noexcept nogil:
     """The first place of a plane that is out of bounds."""
     cdef const int64_t *places = work.places + plane * work.small_plane
     cdef int64_t i = 0
@@ -125,7 +125,7 @@ cdef int64_t _find_wrong(work_t *work, int64_t plane) noexcept nogil:
     return places[i]
 
 
-cdef int _run(work_t *work, array_t *small, array_t *large, array_t *places) noexcept nogil:
+cdef int _run(positions_t *work, array_t *small, array_t *large, array_t *places) noexcept nogil:
     """Contiguous arrays whose last `n` dimensions are planes."""
     cdef int i
     work.planes = work.small_plane = work.large_plane = 1
@@ -148,7 +148,7 @@ cdef int _run(work_t *work, array_t *small, array_t *large, array_t *places) noe
     return OK
 
 
-cdef int _read(work_t *work, const char *name, const value_t *value, const value_t *indices, const value_t *count,
+cdef int _read(positions_t *work, const char *name, const value_t *value, const value_t *indices, const value_t *count,
                array_t **array, array_t **places) noexcept nogil:
     """The moved array, the places, and the number of dimensions of a plane."""
     cdef int64_t n
@@ -177,9 +177,9 @@ cdef int _read(work_t *work, const char *name, const value_t *value, const value
     return OK
 
 
-cdef int _put(const char *name, move_t move, const value_t *arguments, value_t *results) noexcept nogil:
+cdef int _put(const char *name, position_move_t move, const value_t *arguments, value_t *results) noexcept nogil:
     """self, indices, shape, n: zeros of that shape, with the elements of self at their places."""
-    cdef work_t work
+    cdef positions_t work
     cdef array_t *self
     cdef array_t *places
     cdef array_t *result = NULL
@@ -222,7 +222,7 @@ cdef int max_unpool_kernel(const value_t *arguments, value_t *results) noexcept 
 
 cdef int max_pool_gather_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """max_pool_gather(self, indices, n)."""
-    cdef work_t work
+    cdef positions_t work
     cdef array_t *self
     cdef array_t *places
     cdef array_t *result = NULL

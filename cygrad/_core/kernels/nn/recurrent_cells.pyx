@@ -36,14 +36,14 @@ cdef enum:
     OPERANDS = 4
     RESULTS = 3
 
-ctypedef enum task_t:
+ctypedef enum cell_task_t:
     LSTM                       # logits, cell -> hidden, next cell, activations
     LSTM_BACKWARD              # activations, cell, grad of hidden, grad of next cell -> grad of logits
     GRU                        # logits of input, logits of hidden, hidden -> next hidden, activations
     GRU_BACKWARD               # activations, logits of hidden, hidden, grad -> grad of logits
 
-ctypedef struct work_t:
-    task_t task
+ctypedef struct cell_rows_t:
+    cell_task_t task
     const char *name
     int dtype
     int64_t n                            # units of a row
@@ -67,7 +67,7 @@ cdef inline void _take_tanh(int dtype, char *data, int64_t n) noexcept nogil:
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef cell_rows_t *work = <cell_rows_t *>context
     cdef char *x[OPERANDS]
     cdef char *out[RESULTS]
     cdef int64_t n = work.n, unit = itemsize(work.dtype), rows = end - begin, step = work.step, size = rows * n
@@ -93,7 +93,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
         gru_backward(double_precision, x[0], x[1], x[2], x[3], out[0], rows, n, step, work.of_hidden)
 
 
-cdef void _start(work_t *work, task_t task, const char *name) noexcept nogil:
+cdef void _start(cell_rows_t *work, cell_task_t task, const char *name) noexcept nogil:
     cdef int i
     work.task, work.name = task, name
     work.of_hidden = False
@@ -103,7 +103,7 @@ cdef void _start(work_t *work, task_t task, const char *name) noexcept nogil:
         work.made[i] = NULL
 
 
-cdef int _hold(work_t *work, int place, const char *what, const value_t *value, int64_t blocks,
+cdef int _hold(cell_rows_t *work, int place, const char *what, const value_t *value, int64_t blocks,
                const array_t *state) noexcept nogil:
     """An operand whose rows are `blocks` times as long as those of the state."""
     cdef array_t *array
@@ -126,7 +126,8 @@ cdef int _hold(work_t *work, int place, const char *what, const value_t *value, 
     return OK if work.held[place] != NULL else MEMORY_ERROR
 
 
-cdef int _hold_activations(work_t *work, const value_t *value, int64_t blocks, const array_t *state) noexcept nogil:
+cdef int _hold_activations(cell_rows_t *work, const value_t *value, int64_t blocks,
+                           const array_t *state) noexcept nogil:
     """The first operand: one block of the shape of the state for each gate."""
     cdef array_t *array
     cdef bint fits
@@ -146,7 +147,7 @@ cdef int _hold_activations(work_t *work, const value_t *value, int64_t blocks, c
     return OK if work.held[0] != NULL else MEMORY_ERROR
 
 
-cdef int _make_activations(work_t *work, int place, int64_t blocks, const array_t *state) noexcept nogil:
+cdef int _make_activations(cell_rows_t *work, int place, int64_t blocks, const array_t *state) noexcept nogil:
     cdef int64_t[MAX_DIMS + 1] shape
     cdef int i
     if state.ndim == MAX_DIMS:
@@ -159,7 +160,7 @@ cdef int _make_activations(work_t *work, int place, int64_t blocks, const array_
     return new_array(work.name, work.dtype, state.ndim + 1, shape, &work.made[place])
 
 
-cdef int _state(work_t *work, const char *what, const value_t *value, array_t **state) noexcept nogil:
+cdef int _state(cell_rows_t *work, const char *what, const value_t *value, array_t **state) noexcept nogil:
     """The state, by which all else is measured."""
     cdef int status = array_argument(work.name, what, value, state)
     if status != OK:
@@ -177,7 +178,7 @@ cdef int _state(work_t *work, const char *what, const value_t *value, array_t **
     return OK
 
 
-cdef int _make(work_t *work, int place, int64_t blocks, const array_t *state) noexcept nogil:
+cdef int _make(cell_rows_t *work, int place, int64_t blocks, const array_t *state) noexcept nogil:
     cdef int64_t[MAX_DIMS] shape
     cdef int i
     for i in range(state.ndim):
@@ -187,7 +188,7 @@ cdef int _make(work_t *work, int place, int64_t blocks, const array_t *state) no
     return new_array(work.name, work.dtype, state.ndim, shape, &work.made[place])
 
 
-cdef int _finish(work_t *work, int status, const array_t *state, int count, value_t *results) noexcept nogil:
+cdef int _finish(cell_rows_t *work, int status, const array_t *state, int count, value_t *results) noexcept nogil:
     """Compute, unless something failed, and let go of the operands."""
     cdef int i
     if status == OK and state.size:
@@ -204,7 +205,7 @@ cdef int _finish(work_t *work, int status, const array_t *state, int count, valu
 
 cdef int lstm_gates_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """lstm_gates(logits, cell) -> hidden, next_cell, activations."""
-    cdef work_t work
+    cdef cell_rows_t work
     cdef array_t *cell
     _start(&work, LSTM, b"lstm")
     cdef int status = _state(&work, b"cell", &arguments[1], &cell)
@@ -222,7 +223,7 @@ cdef int lstm_gates_kernel(const value_t *arguments, value_t *results) noexcept 
     return _finish(&work, status, cell, 3, results)
 
 
-cdef int _run_backward(work_t *work, const char *what, const value_t *given_state, int64_t activations,
+cdef int _run_backward(cell_rows_t *work, const char *what, const value_t *given_state, int64_t activations,
                        int64_t first, int64_t gates, const value_t *arguments, value_t *results) noexcept nogil:
     """Activations and three operands, `first` blocks in the first of them -> the gradient of the logits."""
     cdef array_t *state
@@ -240,14 +241,14 @@ cdef int _run_backward(work_t *work, const char *what, const value_t *given_stat
 
 cdef int lstm_gates_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """lstm_gates_backward(activations, cell, grad_hidden, grad_cell)."""
-    cdef work_t work
+    cdef cell_rows_t work
     _start(&work, LSTM_BACKWARD, b"lstm_gates_backward")
     return _run_backward(&work, b"cell", &arguments[1], 5, 1, 4, arguments, results)
 
 
 cdef int gru_gates_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """gru_gates(logits, hidden_logits, hidden) -> next hidden, activations."""
-    cdef work_t work
+    cdef cell_rows_t work
     cdef array_t *hidden
     _start(&work, GRU, b"gru")
     cdef int status = _state(&work, b"hidden", &arguments[2], &hidden)
@@ -267,7 +268,7 @@ cdef int gru_gates_kernel(const value_t *arguments, value_t *results) noexcept n
 
 cdef int gru_gates_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """gru_gates_backward(activations, hidden_logits, hidden, grad, of_hidden)."""
-    cdef work_t work
+    cdef cell_rows_t work
     _start(&work, GRU_BACKWARD, b"gru_gates_backward")
     work.of_hidden = is_true(&arguments[4])
     return _run_backward(&work, b"hidden", &arguments[2], 3, 3, 3, arguments, results)

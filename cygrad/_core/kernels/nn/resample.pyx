@@ -46,7 +46,7 @@ cdef extern from "kernels/nn/resample.h" nogil:
 cdef enum:
     PIECE = 1 << 14            # elements of the result worth a thread
 
-ctypedef struct work_t:
+ctypedef struct resample_arguments_t:
     const char *name
     resampling_t resampling
     storage_t *memory          # of the tables
@@ -80,7 +80,8 @@ cdef int _mode(const char *name, const value_t *value, int *mode) noexcept nogil
     return OK
 
 
-cdef int _open(work_t *work, const char *name, int ndim, const int64_t *shape, const value_t *arguments) noexcept nogil:
+cdef int _open(resample_arguments_t *work, const char *name, int ndim, const int64_t *shape,
+               const value_t *arguments) noexcept nogil:
     """The tables; arguments: size, mode, align_corners, antialias and three scales, the last dimension last."""
     cdef resampling_t *r = &work.resampling
     cdef const int64_t *size
@@ -129,7 +130,7 @@ cdef int _open(work_t *work, const char *name, int ndim, const int64_t *shape, c
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef resample_arguments_t *work = <resample_arguments_t *>context
     cdef resampling_t *r = &work.resampling
     cdef int64_t plane, bytes = itemsize(work.dtype)
     cdef char *input
@@ -165,7 +166,8 @@ cdef int _read(const char *name, const value_t *value, array_t **array) noexcept
     return status
 
 
-cdef int _run(work_t *work, array_t *source, int ndim, const int64_t *shape, bint back, value_t *result) noexcept nogil:
+cdef int _run(resample_arguments_t *work, array_t *source, int ndim, const int64_t *shape, bint back,
+              value_t *result) noexcept nogil:
     """From a contiguous copy of the source to a new array of that shape."""
     cdef array_t *made = NULL
     cdef array_t *values
@@ -187,7 +189,8 @@ cdef int _run(work_t *work, array_t *source, int ndim, const int64_t *shape, bin
     return array_result(as_images_lie(made, source), result)
 
 
-cdef void _result_shape(const work_t *work, int ndim, const int64_t *shape, int64_t *result) noexcept nogil:
+cdef void _result_shape(const resample_arguments_t *work, int ndim, const int64_t *shape,
+                        int64_t *result) noexcept nogil:
     cdef int i
     for i in range(ndim):
         result[i] = shape[i] if i < 2 else work.resampling.out[5 - ndim + i - 2]
@@ -195,7 +198,7 @@ cdef void _result_shape(const work_t *work, int ndim, const int64_t *shape, int6
 
 cdef int resample_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """resample(self, size, mode, align_corners, antialias, scale_depth, scale_height, scale_width)."""
-    cdef work_t work
+    cdef resample_arguments_t work
     cdef array_t *self
     cdef int64_t[MAX_DIMS] shape
     cdef int status = _read(b"interpolate", &arguments[0], &self)
@@ -212,7 +215,7 @@ cdef int resample_kernel(const value_t *arguments, value_t *results) noexcept no
 
 cdef int resample_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """resample_backward(grad, shape, size, mode, align_corners, antialias, three scales)."""
-    cdef work_t work
+    cdef resample_arguments_t work
     cdef array_t *grad
     cdef const int64_t *shape
     cdef int64_t[MAX_DIMS] expected

@@ -18,7 +18,7 @@ from cygrad._core.elementwise.nan_watch cimport nan_watchers
 from cygrad._core.elementwise.specialize cimport MAX_CELLS, discard, specialize, specialized_t
 from cygrad._core.elementwise.tiles cimport place_cells, prepare_task, produce, task_t
 from cygrad._core.kernels.arguments cimport new_array
-from cygrad._core.kernels.reduction.reduce_engine cimport SUM, can_reduce_computed, reduce_computed, source_t
+from cygrad._core.kernels.reduction.reduce_engine cimport SUM, can_reduce_computed, element_source_t, reduce_computed
 from cygrad._core.kernels.reduction.reduce_kernels cimport dimensions_summed
 from cygrad._core.memory.atomic cimport atomic_add
 from cygrad._core.memory.errors cimport OK, RUNTIME_ERROR
@@ -62,7 +62,7 @@ cdef int _sum(const specialized_t *program, const value_t *inputs, const array_t
     """-> -1 if this program or these operands are not for it."""
     cdef task_t task
     cdef double complex[MAX_CELLS] numbers
-    cdef source_t source
+    cdef element_source_t source
     cdef array_t *array
     cdef int i, status
     # Of a complex sum for a real number the caller takes the real parts first.

@@ -7,12 +7,12 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, same_shape
 from cygrad._core.arrays.dtype cimport COMPLEX64, INT64, is_differentiable, itemsize, promote
 from cygrad._core.arrays.value cimport BOOLEAN, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport (
     array_argument, check_same_shape, integer_argument, integers_argument, new_zeros, view_result,
     wrap_dim,
 )
 from cygrad._core.kernels.reduction.reduce_kernels cimport read_reduction, reduction_t
-from cygrad._core.kernels.reduction.softmax cimport rows_along, rows_t
 from cygrad._core.memory.atomic cimport atomic_load, atomic_store
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
 
-ctypedef enum operation_t:
+ctypedef enum reduce_operation_t:
     SUM
     MEAN
     PROD
@@ -33,14 +33,14 @@ cdef int reduce_array(int operation, double parameter, const array_t *self, cons
 
 # Where elements come from that lie nowhere yet: compute `n` of them, from number `start` on as in a contiguous array,
 # one after the other into `to`. Called by several threads at once.
-ctypedef struct source_t:
+ctypedef struct element_source_t:
     void (*produce)(void *context, int64_t start, int64_t n, char *to) noexcept nogil
     void *context
 
 # The same, bit for bit, of an array that would be contiguous, of which only shape, strides and dtype exist: its
 # elements are computed just before they are reduced, in pieces that stay in the first-level cache.
 cdef int reduce_computed(int operation, double parameter, const array_t *like, const bint *reduced, array_t *result,
-                         source_t *source) noexcept nogil
+                         element_source_t *source) noexcept nogil
 # Is there such a form of this reduction?
 cdef bint can_reduce_computed(int operation, int dtype) noexcept nogil
 

@@ -32,14 +32,14 @@ cdef extern from "kernels/reduction/reduce_types.h" nogil:
     ctypedef void (*finish_t)(const char *accumulators, int64_t width, char *result, char *second,
                               int64_t stride,
                               const parameter_t *parameter) noexcept nogil
-    ctypedef void (*rows_t)(const char *data, int64_t n, int64_t stride, int64_t width, int begin, int end, char *tile,
-                            char *accumulators, const parameter_t *parameter) noexcept nogil
+    ctypedef void (*row_leaf_t)(const char *data, int64_t n, int64_t stride, int64_t width, int begin, int end,
+                                char *tile, char *accumulators, const parameter_t *parameter) noexcept nogil
     ctypedef struct loops_t:
         leaf_t leaf
         combine_t combine
         finish_t finish
         int64_t accumulator
-        rows_t rows
+        row_leaf_t rows
     loops_t find_loops(int operation, int dtype)
     bint FOLDS(int64_t n, int64_t stride, int64_t width)
 
@@ -63,7 +63,7 @@ ctypedef struct group_t:
     int64_t[MAX_DIMS] strides         # of the input, in elements
     int64_t[MAX_DIMS] out_strides     # of the result, for kept dimensions
 
-ctypedef struct plan_t:
+ctypedef struct reduction_plan_t:
     loops_t loops
     parameter_t parameter
     const char *data
@@ -82,7 +82,7 @@ ctypedef struct plan_t:
     int64_t leaves_per_piece
     int64_t pieces            # of one result
     int64_t slot              # bytes of a tile of accumulators
-    const source_t *source    # computes the elements; NULL: they are there
+    const element_source_t *source     # computes the elements; NULL: they are there
     char *partial             # accumulators of all pieces, where there are several
     int64_t *counts           # and how many elements are in each
     int32_t status
@@ -140,7 +140,7 @@ cdef int64_t _offset(const group_t *group, int64_t index, const int64_t *strides
     return offset
 
 
-cdef void _split(plan_t *plan) noexcept nogil:
+cdef void _split(reduction_plan_t *plan) noexcept nogil:
     """Sizes of tiles, leaves and pieces."""
     cdef int64_t n = plan.reduced.shape[plan.reduced.ndim - 1]
     cdef int64_t stride = plan.reduced.strides[plan.reduced.ndim - 1]
@@ -170,12 +170,12 @@ cdef void _split(plan_t *plan) noexcept nogil:
     plan.pieces = (plan.leaves + plan.leaves_per_piece - 1) // plan.leaves_per_piece
 
 
-cdef inline int64_t _width_of(const plan_t *plan, int64_t tile) noexcept nogil:
+cdef inline int64_t _width_of(const reduction_plan_t *plan, int64_t tile) noexcept nogil:
     cdef int64_t begin = tile % plan.tiles * plan.width
     return min(plan.width, plan.kept.shape[plan.kept.ndim - 1] - begin)
 
 
-cdef int64_t _join(const plan_t *plan, char *stack, int64_t *counts, int *depth, int64_t index,
+cdef int64_t _join(const reduction_plan_t *plan, char *stack, int64_t *counts, int *depth, int64_t index,
                    int64_t width) noexcept nogil:
     """After part `index` (0, 1, ...) was pushed: join parts of equal rank, as carries do in a binary
     counter."""
@@ -188,7 +188,7 @@ cdef int64_t _join(const plan_t *plan, char *stack, int64_t *counts, int *depth,
     return counts[depth[0] - 1]
 
 
-cdef int64_t _join_all(const plan_t *plan, char *stack, int64_t *counts, int depth,
+cdef int64_t _join_all(const reduction_plan_t *plan, char *stack, int64_t *counts, int depth,
                        int64_t width) noexcept nogil:
     """Join what is left on the stack into its first entry; -> how many elements that stands for."""
     while depth > 1:
@@ -199,7 +199,7 @@ cdef int64_t _join_all(const plan_t *plan, char *stack, int64_t *counts, int dep
     return counts[0]
 
 
-cdef void _finish(const plan_t *plan, int64_t tile, const char *accumulators) noexcept nogil:
+cdef void _finish(const reduction_plan_t *plan, int64_t tile, const char *accumulators) noexcept nogil:
     cdef int inner = plan.kept.ndim - 1
     cdef int64_t place = (_offset(&plan.kept, tile // plan.tiles, plan.kept.out_strides)
                           + tile % plan.tiles * plan.width * plan.kept.out_strides[inner])
@@ -209,19 +209,19 @@ cdef void _finish(const plan_t *plan, int64_t tile, const char *accumulators) no
                       plan.kept.out_strides[inner], &plan.parameter)
 
 
-cdef int64_t _block(const plan_t *plan) noexcept nogil:
+cdef int64_t _block(const reduction_plan_t *plan) noexcept nogil:
     """Bytes that hold the elements computed at a time: of a narrow leaf all, else some rows."""
     return max(BLOCK, plan.item * (max(ROW_ELEMENTS, 4 * plan.width) if plan.columns else RUN))
 
 
-cdef void _computed_leaf(const plan_t *plan, int64_t start, int64_t n, int64_t stride, int64_t width,
+cdef void _computed_leaf(const reduction_plan_t *plan, int64_t start, int64_t n, int64_t stride, int64_t width,
                          int64_t column_stride, char *accumulators, char *space) noexcept nogil:
     """
     What `leaf` does with elements in memory, with elements that are computed for it, from number `start` on.
 
     As they would be contiguous, one of the strides is 1; the parts of the leaf are rows that follow each other.
     """
-    cdef const source_t *source = plan.source
+    cdef const element_source_t *source = plan.source
     cdef char *block = space + PARTIAL
     cdef bint whole = plan.columns and FOLDS(n, stride, width)
     cdef int64_t rows = n if plan.columns else width, length = width if plan.columns else n
@@ -248,7 +248,7 @@ cdef void _computed_leaf(const plan_t *plan, int64_t start, int64_t n, int64_t s
             return
 
 
-cdef void _piece(const plan_t *plan, int64_t tile, int64_t piece, char *stack, char *space,
+cdef void _piece(const reduction_plan_t *plan, int64_t tile, int64_t piece, char *stack, char *space,
                  int64_t *counts) noexcept nogil:
     """All leaves of one piece, joined into the first entry of the stack. `space`: where elements are computed."""
     cdef int inner = plan.reduced.ndim - 1, depth = 0
@@ -289,7 +289,7 @@ cdef int _levels(int64_t parts) noexcept nogil:
     return levels
 
 
-cdef char *_new_stack(plan_t *plan, int64_t parts, char *small, int64_t *nbytes, char **space) noexcept nogil:
+cdef char *_new_stack(reduction_plan_t *plan, int64_t parts, char *small, int64_t *nbytes, char **space) noexcept nogil:
     """Memory for accumulators, and behind them for what is computed."""
     cdef char *stack = small
     cdef int64_t accumulators = _levels(parts) * plan.slot
@@ -304,7 +304,7 @@ cdef char *_new_stack(plan_t *plan, int64_t parts, char *small, int64_t *nbytes,
 
 cdef void _tiles_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Whole reductions of tiles begin..end-1."""
-    cdef plan_t *plan = <plan_t *>context
+    cdef reduction_plan_t *plan = <reduction_plan_t *>context
     cdef double[SMALL] small
     cdef int64_t[LEVELS] counts
     cdef int64_t tile, nbytes
@@ -321,7 +321,7 @@ cdef void _tiles_body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef void _pieces_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Pieces begin..end-1 of few long reductions; joined later."""
-    cdef plan_t *plan = <plan_t *>context
+    cdef reduction_plan_t *plan = <reduction_plan_t *>context
     cdef double[SMALL] small
     cdef int64_t[LEVELS] counts
     cdef int64_t index, i, nbytes
@@ -338,7 +338,7 @@ cdef void _pieces_body(void *context, int64_t begin, int64_t end) noexcept nogil
         deallocate(stack, nbytes)
 
 
-cdef void _join_pieces(plan_t *plan, int64_t tile) noexcept nogil:
+cdef void _join_pieces(reduction_plan_t *plan, int64_t tile) noexcept nogil:
     """The result of a tile from its pieces, which are joined pairwise where they lie."""
     cdef char *parts = plan.partial + tile * plan.pieces * plan.slot
     cdef int64_t *counts = plan.counts + tile * plan.pieces
@@ -354,7 +354,7 @@ cdef void _join_pieces(plan_t *plan, int64_t tile) noexcept nogil:
     _finish(plan, tile, parts)
 
 
-cdef int _run_pieces(plan_t *plan, int64_t tiles) noexcept nogil:
+cdef int _run_pieces(reduction_plan_t *plan, int64_t tiles) noexcept nogil:
     cdef int64_t tile, n = tiles * plan.pieces
     cdef int64_t nbytes = n * plan.slot, counts_bytes = n * <int64_t>sizeof(int64_t)
     plan.partial = <char *>allocate(nbytes)
@@ -383,13 +383,13 @@ cdef bint can_reduce_computed(int operation, int dtype) noexcept nogil:
 
 
 cdef int reduce_computed(int operation, double parameter, const array_t *like, const bint *reduced, array_t *result,
-                         source_t *source) noexcept nogil:
+                         element_source_t *source) noexcept nogil:
     return _reduce(operation, parameter, like, reduced, result, NULL, source)
 
 
 cdef int _reduce(int operation, double parameter, const array_t *self, const bint *reduced, array_t *result,
-                 array_t *second, const source_t *source) noexcept nogil:
-    cdef plan_t plan
+                 array_t *second, const element_source_t *source) noexcept nogil:
+    cdef reduction_plan_t plan
     cdef group_t *group
     cdef array_t *like = result if result != NULL else second
     cdef int64_t out_stride = 1, count = 1, tiles, work

@@ -26,8 +26,8 @@ typedef void (*leaf_t)(const char *data, int64_t n, int64_t stride, int64_t widt
 // What a leaf by columns does, bit for bit, in parts: `n` rows of `width` neighbors without gaps, `stride` apart, are
 // added to `tile`, memory for TILE partial results. `begin`: nothing is in there yet; `end`: give the accumulators. All
 // parts but the last have a multiple of four rows. Not for leaves that FOLDS() says are folded.
-typedef void (*rows_t)(const char *data, int64_t n, int64_t stride, int64_t width, int begin, int end, char *tile,
-                       char *accumulators, const parameter_t *parameter);
+typedef void (*row_leaf_t)(const char *data, int64_t n, int64_t stride, int64_t width, int begin, int end, char *tile,
+                           char *accumulators, const parameter_t *parameter);
 // accumulators[width] of `n_left` elements each join with `other`, that of the `n_right` elements behind
 // them.
 typedef void (*combine_t)(char *accumulators, const char *other, int64_t width,
@@ -41,7 +41,7 @@ typedef struct {
     combine_t combine;
     finish_t finish;
     int64_t accumulator;   // bytes
-    rows_t rows;           // NULL: there is no such form
+    row_leaf_t rows;       // NULL: there is no such form
 } loops_t;
 
 // Are narrow rows without gaps taken together in a leaf by columns?
@@ -51,7 +51,7 @@ typedef enum {
     SUM, MEAN, PROD, MAXIMUM, MINIMUM, ANY, ALL, VARIANCE, DEVIATION,
     NORM_0, NORM_1, NORM_2, NORM_P, NORM_MAX, NORM_MIN, ARGMAX, ARGMIN, LOGSUMEXP,
     OPERATIONS
-} operation_t;
+} reduce_operation_t;
 
 // Widest tile of neighbors that one leaf takes.
 enum { TILE = 1024 };

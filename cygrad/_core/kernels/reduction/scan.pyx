@@ -5,8 +5,8 @@ from cygrad._core.arrays.array cimport array_empty_like, array_t, release
 from cygrad._core.arrays.dtype cimport BOOL, COMPLEX64, FLOAT32, FLOAT64, INT64, is_differentiable
 from cygrad._core.arrays.value cimport NOTHING, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype
+from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, integer_argument, wrap_dim
-from cygrad._core.kernels.reduction.softmax cimport rows_along, rows_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
 from cygrad._core.threads.parallel cimport parallel_for
 
@@ -30,13 +30,13 @@ ctypedef fused total:
     double
     complex128_t
 
-ctypedef enum operation_t:
+ctypedef enum scan_operation_t:
     CUMSUM
     CUMPROD
     CUMSUM_REVERSE
 
-ctypedef struct work_t:
-    operation_t operation
+ctypedef struct cumulation_t:
+    scan_operation_t operation
     int dtype
     rows_t rows
     int64_t width
@@ -45,7 +45,7 @@ ctypedef struct work_t:
     char *out
 
 
-cdef void _scan(work_t *work, element *x, element *out, total *totals, int64_t begin,
+cdef void _scan(cumulation_t *work, element *x, element *out, total *totals, int64_t begin,
                 int64_t end) noexcept nogil:
     """Tiles begin..end-1; `totals` has room for a tile."""
     cdef int64_t item, i, k, at, column, width, line, n = work.rows.n, inner = work.rows.inner
@@ -90,7 +90,7 @@ cdef void _scan(work_t *work, element *x, element *out, total *totals, int64_t b
 
 
 cdef void _scan_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef cumulation_t *work = <cumulation_t *>context
     cdef int64_t[COLUMNS] integers
     cdef double[COLUMNS] reals
     cdef complex128_t[COLUMNS] complexes
@@ -116,10 +116,10 @@ cdef int _read(const char *name, const value_t *self_value, const value_t *dim_v
     return wrap_dim(name, given, self[0].ndim, dim) if status == OK else status
 
 
-cdef int _scanned(const char *name, operation_t operation, const value_t *arguments, int wanted,
+cdef int _scanned(const char *name, scan_operation_t operation, const value_t *arguments, int wanted,
                   value_t *results) noexcept nogil:
     """The scan in dtype `wanted` (-1: as PyTorch chooses)."""
-    cdef work_t work
+    cdef cumulation_t work
     cdef array_t *self
     cdef array_t *source
     cdef array_t *out

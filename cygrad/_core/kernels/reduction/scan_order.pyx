@@ -9,8 +9,8 @@ from cygrad._core.arrays.dtype cimport (
 )
 from cygrad._core.arrays.value cimport register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, integer_argument, wrap_dim
-from cygrad._core.kernels.reduction.softmax cimport rows_along, rows_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, message
 from cygrad._core.threads.parallel cimport parallel_for
 
@@ -30,7 +30,7 @@ ctypedef fused real_t:
     float
     double
 
-ctypedef struct work_t:
+ctypedef struct ordered_scan_t:
     bint largest
     int dtype
     rows_t rows
@@ -39,7 +39,7 @@ ctypedef struct work_t:
     int64_t *indices
 
 
-cdef void _extrema(work_t *work, element_t *x, element_t *out, int64_t begin, int64_t end) noexcept nogil:
+cdef void _extrema(ordered_scan_t *work, element_t *x, element_t *out, int64_t begin, int64_t end) noexcept nogil:
     """Rows begin..end-1, neighbors side by side: the last of equals, and nan from the first one on."""
     cdef int64_t row = begin, i, k, at, width, place, n = work.rows.n, inner = work.rows.inner
     cdef int64_t *indices = work.indices
@@ -79,7 +79,7 @@ cdef void _extrema(work_t *work, element_t *x, element_t *out, int64_t begin, in
 
 
 cdef void _extrema_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef ordered_scan_t *work = <ordered_scan_t *>context
     cdef int d = work.dtype
     if d == BOOL or d == UINT8:
         _extrema(work, <uint8_t *>work.self, <uint8_t *>work.out, begin, end)
@@ -105,7 +105,7 @@ cdef inline double _log_sum(double a, double b) noexcept nogil:
     return high + log1p(exp(low - high))
 
 
-cdef void _exponentials(work_t *work, real_t *x, real_t *out, int64_t begin, int64_t end) noexcept nogil:
+cdef void _exponentials(ordered_scan_t *work, real_t *x, real_t *out, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t row, i, at, n = work.rows.n, inner = work.rows.inner
     cdef double total
     for row in range(begin, end):
@@ -117,7 +117,7 @@ cdef void _exponentials(work_t *work, real_t *x, real_t *out, int64_t begin, int
 
 
 cdef void _exponentials_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef ordered_scan_t *work = <ordered_scan_t *>context
     if work.dtype == FLOAT32:
         _exponentials(work, <float *>work.self, <float *>work.out, begin, end)
     else:
@@ -145,7 +145,7 @@ cdef int _read(const char *name, bint exponentials, const value_t *arguments, ar
 
 cdef int _running(const char *name, bint exponentials, bint largest, const value_t *arguments,
                   value_t *results) noexcept nogil:
-    cdef work_t work
+    cdef ordered_scan_t work
     cdef array_t *self
     cdef array_t *source
     cdef array_t *out = NULL

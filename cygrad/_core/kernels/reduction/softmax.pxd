@@ -2,13 +2,6 @@
 
 from cygrad._core.arrays.array cimport array_t
 
-# An array seen as rows along one dimension: element (o, i, k) lies at (o * n + i) * inner + k.
-ctypedef struct rows_t:
-    long long outer
-    long long n
-    long long inner
-
-cdef void rows_along(const array_t *array, int dim, rows_t *rows) noexcept nogil
 # exp of n contiguous floats, in place.
 cdef void exponentiate(int dtype, char *data, long long n) noexcept nogil
 # exp(x) * factor - less of n contiguous floats; `out` may be `x`.

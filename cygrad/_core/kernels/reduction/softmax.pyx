@@ -10,6 +10,7 @@ from cygrad._core.arrays.array cimport array_empty_like, array_t, release
 from cygrad._core.arrays.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
 from cygrad._core.arrays.value cimport NOTHING, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, check_same_shape, integer_argument, wrap_dim
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for
@@ -35,7 +36,7 @@ cdef extern from "kernels/reduction/softmax_rows.h" nogil:
 cdef enum:
     PIECE = 16384         # elements worth a thread
 
-ctypedef struct work_t:
+ctypedef struct softmax_t:
     softmax_rows_t along  # for rows of neighbors
     softmax_columns_t columns
     int64_t item          # bytes of an element
@@ -45,18 +46,6 @@ ctypedef struct work_t:
     char *self            # or grad
     char *result          # of the forward
     char *out
-
-
-cdef void rows_along(const array_t *array, int dim, rows_t *rows) noexcept nogil:
-    cdef int i
-    rows.outer = rows.inner = rows.n = 1
-    for i in range(array.ndim):
-        if i < dim:
-            rows.outer *= array.shape[i]
-        elif i > dim:
-            rows.inner *= array.shape[i]
-        else:
-            rows.n = array.shape[i]
 
 
 cdef void exponentiate(int dtype, char *data, long long n) noexcept nogil:
@@ -70,7 +59,7 @@ cdef void scaled_exponentials(int dtype, const char *x, double factor, double le
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Rows, or tiles of neighboring ones."""
-    cdef work_t *work = <work_t *>context
+    cdef softmax_t *work = <softmax_t *>context
     cdef int64_t item, at, column, n = work.rows.n, inner = work.rows.inner
     if inner == 1:
         at = begin * n * work.item
@@ -84,7 +73,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef void _run(softmax_operation_t operation, array_t *self, array_t *result, int dim, array_t *out) noexcept nogil:
     """The operation on contiguous arrays of one floating dtype and shape."""
-    cdef work_t work
+    cdef softmax_t work
     if out.size == 0:
         return
     work.along = rows_of_softmax(operation, out.dtype != FLOAT32)

@@ -7,19 +7,19 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, s
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT64, dtype_name, is_complex, itemsize
 from cygrad._core.arrays.value cimport is_true, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, integer_argument, new_array, wrap_dim
-from cygrad._core.kernels.reduction.softmax cimport rows_along, rows_t
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport allocate, deallocate
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/sorting/selection.h" nogil:
-    ctypedef struct entry_t:
+    ctypedef struct sort_entry_t:
         uint64_t key
         int64_t index
-    void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, entry_t *entries)
-    void sort_entries(entry_t *entries, entry_t *spare, int64_t n)
-    int64_t nth_index(entry_t *entries, int64_t n, int64_t k)
+    void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, sort_entry_t *entries)
+    void sort_entries(sort_entry_t *entries, sort_entry_t *spare, int64_t n)
+    int64_t nth_index(sort_entry_t *entries, int64_t n, int64_t k)
 
 cdef enum:
     PIECE = 4096           # elements worth a thread
@@ -30,7 +30,7 @@ ctypedef enum choice_t:
     NANMEDIAN              # of those which are no nan
     MODE                   # the smallest of those that occur most often
 
-ctypedef struct work_t:
+ctypedef struct order_statistic_t:
     choice_t choice
     int dtype
     int64_t item
@@ -48,7 +48,7 @@ cdef inline bint _is_nan(int dtype, const char *data) noexcept nogil:
     return dtype == FLOAT64 and (<const double *>data)[0] != (<const double *>data)[0]
 
 
-cdef int64_t _nans(const work_t *work, const char *row, int64_t *first) noexcept nogil:
+cdef int64_t _nans(const order_statistic_t *work, const char *row, int64_t *first) noexcept nogil:
     """How many there are, and where the first is."""
     cdef int64_t i, count = 0
     first[0] = -1
@@ -61,7 +61,7 @@ cdef int64_t _nans(const work_t *work, const char *row, int64_t *first) noexcept
     return count
 
 
-cdef int64_t _most_frequent(entry_t *entries, int64_t n) noexcept nogil:
+cdef int64_t _most_frequent(sort_entry_t *entries, int64_t n) noexcept nogil:
     """The last of the longest run of equal keys, of the first such run; the entries become sorted."""
     cdef int64_t i, run = 0, longest = 0, found = 0
     sort_entries(entries, entries + n, n)
@@ -72,7 +72,7 @@ cdef int64_t _most_frequent(entry_t *entries, int64_t n) noexcept nogil:
     return found
 
 
-cdef int64_t _chosen(const work_t *work, const char *row, entry_t *entries) noexcept nogil:
+cdef int64_t _chosen(const order_statistic_t *work, const char *row, sort_entry_t *entries) noexcept nogil:
     """The place in its row of the element that is wanted."""
     cdef int64_t n = work.rows.n, nans = 0, first = -1, k = work.k
     if work.choice == MEDIAN or work.choice == NANMEDIAN:
@@ -85,10 +85,10 @@ cdef int64_t _chosen(const work_t *work, const char *row, entry_t *entries) noex
 
 
 cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef work_t *work = <work_t *>context
+    cdef order_statistic_t *work = <order_statistic_t *>context
     cdef int64_t row, place, n = work.rows.n, inner = work.rows.inner
-    cdef int64_t nbytes = (2 if work.choice == MODE else 1) * n * <int64_t>sizeof(entry_t)
-    cdef entry_t *entries = <entry_t *>allocate(nbytes)
+    cdef int64_t nbytes = (2 if work.choice == MODE else 1) * n * <int64_t>sizeof(sort_entry_t)
+    cdef sort_entry_t *entries = <sort_entry_t *>allocate(nbytes)
     cdef char *start
     if entries == NULL:
         work.status = MEMORY_ERROR
@@ -104,7 +104,7 @@ cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
 cdef int _reduced(const char *name, choice_t choice, array_t *self, int dim, int64_t k, bint keepdim,
                   value_t *results) noexcept nogil:
     """The chosen element of each row, and its place."""
-    cdef work_t work
+    cdef order_statistic_t work
     cdef int64_t[MAX_DIMS] shape
     cdef array_t *values = NULL
     cdef array_t *indices = NULL

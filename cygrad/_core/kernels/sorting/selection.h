@@ -8,7 +8,7 @@ extern "C" {
 #endif
 
 // Where the element was that comes at position `k` in the order of keys, equals by index; the entries change places.
-int64_t nth_index(entry_t *entries, int64_t n, int64_t k);
+int64_t nth_index(sort_entry_t *entries, int64_t n, int64_t k);
 
 #ifdef __cplusplus
 }

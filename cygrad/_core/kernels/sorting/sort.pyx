@@ -9,27 +9,27 @@ from cygrad._core.arrays.array cimport (
 from cygrad._core.arrays.dtype cimport FLOAT32, INT32, INT64, dtype_name, is_complex, is_floating, itemsize
 from cygrad._core.arrays.value cimport NOTHING, is_true, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
+from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, integer_argument, new_array, optional_integer, wrap_dim
-from cygrad._core.kernels.reduction.softmax cimport rows_along, rows_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport allocate, deallocate
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/sorting/sort_loops.h" nogil:
-    ctypedef struct entry_t:
+    ctypedef struct sort_entry_t:
         uint64_t key
         int64_t index
     void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending,
-                      entry_t *entries)
-    void sort_entries(entry_t *entries, entry_t *spare, int64_t n)
+                      sort_entry_t *entries)
+    void sort_entries(sort_entry_t *entries, sort_entry_t *spare, int64_t n)
     void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,
-                        entry_t *entries)
+                        sort_entry_t *entries)
     int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right)
 
 cdef enum:
     PIECE = 4096           # elements worth a thread
 
-ctypedef struct work_t:
+ctypedef struct sort_t:
     int dtype
     int64_t item
     rows_t rows
@@ -43,10 +43,10 @@ ctypedef struct work_t:
 
 cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Order rows begin..end-1 and write the first k of each."""
-    cdef work_t *work = <work_t *>context
+    cdef sort_t *work = <sort_t *>context
     cdef int64_t row, i, at, to, n = work.rows.n, inner = work.rows.inner
-    cdef int64_t nbytes = 2 * n * <int64_t>sizeof(entry_t)
-    cdef entry_t *entries = <entry_t *>allocate(nbytes)
+    cdef int64_t nbytes = 2 * n * <int64_t>sizeof(sort_entry_t)
+    cdef sort_entry_t *entries = <sort_entry_t *>allocate(nbytes)
     if entries == NULL:
         work.status = MEMORY_ERROR
         return
@@ -78,7 +78,7 @@ cdef int _refuse_complex(const char *name, const array_t *array) noexcept nogil:
 cdef int _ordered(const char *name, array_t *self, int dim, int64_t k, bint descending,
                   value_t *values_result, value_t *indices_result) noexcept nogil:
     """The first k along a wrapped dimension, with (values_result may be NULL) or without their values."""
-    cdef work_t work
+    cdef sort_t work
     cdef int64_t[MAX_DIMS] shape
     cdef array_t *values = NULL
     cdef array_t *indices = NULL
@@ -179,7 +179,7 @@ cdef int unique_kernel(const value_t *arguments, value_t *results) noexcept nogi
     cdef array_t *values = NULL
     cdef array_t *inverse = NULL
     cdef array_t *counts = NULL
-    cdef entry_t *entries
+    cdef sort_entry_t *entries
     cdef int64_t i, n, nbytes, item, after, groups = 0
     cdef int status = array_argument(b"unique", b"self", &arguments[0], &self)
     if status == OK:
@@ -187,10 +187,10 @@ cdef int unique_kernel(const value_t *arguments, value_t *results) noexcept nogi
     if status != OK:
         return status
     n, item = self.size, itemsize(self.dtype)
-    nbytes = max(1, 2 * n) * <int64_t>sizeof(entry_t)
+    nbytes = max(1, 2 * n) * <int64_t>sizeof(sort_entry_t)
     source = as_contiguous(self, -1)
     inverse = array_empty_like(self, INT64)
-    entries = <entry_t *>allocate(nbytes)
+    entries = <sort_entry_t *>allocate(nbytes)
     if source != NULL and inverse != NULL and entries != NULL:
         make_entries(self.dtype, source.data, 1, n, False, entries)
         if n:
@@ -240,11 +240,11 @@ cdef array_t *_dim_first(array_t *array, int dim) noexcept nogil:
     return array_view(array, array.dtype, array.ndim, shape, strides, 0)
 
 
-cdef void _sort_slices(int dtype, const char *rows, int64_t n, int64_t m, entry_t *entries) noexcept nogil:
+cdef void _sort_slices(int dtype, const char *rows, int64_t n, int64_t m, sort_entry_t *entries) noexcept nogil:
     """Order n rows of m elements: by the last element, then stably by those before; behind 2 n entries, n
     more."""
     cdef int64_t i, column = m - 1, item = itemsize(dtype)
-    cdef entry_t *order = entries + 2 * n
+    cdef sort_entry_t *order = entries + 2 * n
     for i in range(n):
         order[i].index = i
     while column >= 0:
@@ -254,12 +254,12 @@ cdef void _sort_slices(int dtype, const char *rows, int64_t n, int64_t m, entry_
         sort_entries(entries, entries + n, n)
         for i in range(n):
             entries[i].index = order[entries[i].index].index
-        memcpy(order, entries, n * sizeof(entry_t))
+        memcpy(order, entries, n * sizeof(sort_entry_t))
         column -= 1
 
 
 cdef bint _same_slice(int dtype, const char *a, const char *b, int64_t m) noexcept nogil:
-    cdef entry_t x, y
+    cdef sort_entry_t x, y
     cdef int64_t i, item = itemsize(dtype)
     for i in range(m):
         make_entries(dtype, a + i * item, 1, 1, False, &x)
@@ -280,8 +280,8 @@ cdef int unique_dim_kernel(const value_t *arguments, value_t *results) noexcept 
     cdef array_t *counts = NULL
     cdef array_t *target = NULL
     cdef array_t *part = NULL
-    cdef entry_t *entries
-    cdef entry_t *order
+    cdef sort_entry_t *entries
+    cdef sort_entry_t *order
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t i, n, m, nbytes, width, groups = 0
     cdef int dim, status = _read(b"unique_dim", &arguments[0], &arguments[1], &self, &dim)
@@ -298,9 +298,9 @@ cdef int unique_dim_kernel(const value_t *arguments, value_t *results) noexcept 
                  b"%s).",
                  shape_text(self))
         return RUNTIME_ERROR
-    nbytes = max(1, 3 * n) * <int64_t>sizeof(entry_t)
+    nbytes = max(1, 3 * n) * <int64_t>sizeof(sort_entry_t)
     width = m * itemsize(self.dtype)
-    entries = <entry_t *>allocate(nbytes)
+    entries = <sort_entry_t *>allocate(nbytes)
     view = _dim_first(self, dim)
     source = as_contiguous(view, -1) if view != NULL else NULL
     inverse = array_empty(INT64, 1, &n)

@@ -33,10 +33,10 @@ template <class T> uint64_t turn_of(int descending) {
 }
 
 template <class T> void entries_of(const char *data, int64_t stride, int64_t n, int descending,
-                                   entry_t *entries) {
+                                   sort_entry_t *entries) {
     const T *p = (const T *)data;
     const uint64_t turn = turn_of<T>(descending);
-    for (int64_t i = 0; i < n; i++) entries[i] = entry_t{key_of(p[i * stride]) ^ turn, i};
+    for (int64_t i = 0; i < n; i++) entries[i] = sort_entry_t{key_of(p[i * stride]) ^ turn, i};
 }
 
 // As PyTorch does it: by comparisons that are false for nan.
@@ -53,12 +53,12 @@ template <class T> int64_t search(const char *row, int64_t n, const char *value,
     return low;
 }
 
-bool before(const entry_t &a, const entry_t &b) {
+bool before(const sort_entry_t &a, const sort_entry_t &b) {
     return a.key < b.key || (a.key == b.key && a.index < b.index);
 }
 
 template <class T> void smallest(const char *data, int64_t stride, int64_t n, int descending, int64_t k,
-                                 entry_t *entries) {
+                                 sort_entry_t *entries) {
     if (k <= 0) return;
     if (k > 64 || k * 8 > n) {
         entries_of<T>(data, stride, n, descending, entries);
@@ -77,16 +77,16 @@ template <class T> void smallest(const char *data, int64_t stride, int64_t n, in
         if (key >= worst) continue;
         int64_t place = k - 1;
         for (; place > 0 && entries[place - 1].key > key; place--) entries[place] = entries[place - 1];
-        entries[place] = entry_t{key, i};
+        entries[place] = sort_entry_t{key, i};
         worst = entries[k - 1].key;
     }
 }
 
 // Least significant digit first; digits that are the same everywhere are skipped.
-void sort_by_digits(entry_t *entries, entry_t *spare, int64_t n) {
+void sort_by_digits(sort_entry_t *entries, sort_entry_t *spare, int64_t n) {
     enum { BITS = 8, DIGITS = 64 / BITS, VALUES = 1 << BITS };
     static thread_local int64_t counts[DIGITS][VALUES];
-    entry_t *from = entries, *to = spare;
+    sort_entry_t *from = entries, *to = spare;
     memset(counts, 0, sizeof counts);
     for (int64_t i = 0; i < n; i++)
         for (int d = 0; d < DIGITS; d++) counts[d][(entries[i].key >> (BITS * d)) & (VALUES - 1)]++;
@@ -101,7 +101,7 @@ void sort_by_digits(entry_t *entries, entry_t *spare, int64_t n) {
         for (int64_t i = 0; i < n; i++) to[count[(from[i].key >> (BITS * d)) & (VALUES - 1)]++] = from[i];
         std::swap(from, to);
     }
-    if (from != entries) memcpy(entries, from, n * sizeof(entry_t));
+    if (from != entries) memcpy(entries, from, n * sizeof(sort_entry_t));
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ void sort_by_digits(entry_t *entries, entry_t *spare, int64_t n) {
         default: call(double);              \
     }
 
-void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, entry_t *entries) {
+void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, sort_entry_t *entries) {
 #define CALL(T) return entries_of<T>(data, stride, n, descending, entries)
     FOR_DTYPE(CALL)
 #undef CALL
@@ -129,13 +129,13 @@ int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value
 #undef CALL
 }
 
-void sort_entries(entry_t *entries, entry_t *spare, int64_t n) {
+void sort_entries(sort_entry_t *entries, sort_entry_t *spare, int64_t n) {
     if (n <= 256) std::sort(entries, entries + n, before);
     else sort_by_digits(entries, spare, n);
 }
 
 void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,
-                    entry_t *entries) {
+                    sort_entry_t *entries) {
 #define CALL(T) return smallest<T>(data, stride, n, descending, k, entries)
     FOR_DTYPE(CALL)
 #undef CALL

@@ -12,15 +12,15 @@ extern "C" {
 typedef struct {
     uint64_t key;
     int64_t index;
-} entry_t;
+} sort_entry_t;
 
 // Order-preserving keys of n elements at `stride` (in elements); `dtype` is real.
-void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, entry_t *entries);
+void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, sort_entry_t *entries);
 // Sort by key; equal keys stay in order. `spare` has room for n entries more.
-void sort_entries(entry_t *entries, entry_t *spare, int64_t n);
+void sort_entries(sort_entry_t *entries, sort_entry_t *spare, int64_t n);
 // The `k` <= n smallest of n elements in order, equal keys by index; `entries` has room for n.
 void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,
-                    entry_t *entries);
+                    sort_entry_t *entries);
 // Position in a sorted row at which `value` would be inserted: before (or, `right`, behind) its equals.
 int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right);
 

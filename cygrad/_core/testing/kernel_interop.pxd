@@ -1,0 +1,6 @@
+"""Results of kernels and formulas as Python objects."""
+
+from cygrad._core.arrays.value cimport value_t
+
+# Arrays become ndarrays over their memory.
+cdef object unbox_raw(value_t *value)
