@@ -19,7 +19,7 @@ from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
 from cygrad._core.graph.boxing cimport box, frame_t, unbox
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
-from cygrad._core.graph.meta cimport any_meta, is_meta
+from cygrad._core.graph.meta cimport any_is_meta, any_meta, is_meta
 from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, set_meta
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge

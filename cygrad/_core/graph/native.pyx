@@ -46,13 +46,12 @@ cdef kernel_t _real_view = find_kernel("real_view")
 
 
 cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs, bint with_metas):
-    cdef const operator_t *op = &operator.descriptor
     if operator.node_type is None:
-        operator.node_type = node_type(op.node_name.decode(), NativeNode)
-    cdef NativeNode node = <NativeNode>node_new(operator.node_type, n_edges, n_outputs, op.n_saved, with_metas)
-    node.c.op = op
+        operator.node_type = node_type(operator.descriptor.node_name.decode(), NativeNode)
+    cdef Node node = node_new(operator.node_type, n_edges, n_outputs, operator.descriptor.n_saved, with_metas)
+    node.c.op = &operator.descriptor
     node.c.backward = native_backward
-    return node
+    return <NativeNode>node
 
 
 cdef int set_meta(node_t *node, int i, const array_t *array) except -1:

@@ -64,8 +64,7 @@ def completed(doc, code, meanings, returns):
     described = set()
     if title in head:
         for entry in head.split(" : ")[:-1]:
-            described.update(name.lstrip("*") for name in entry[entry.rfind("
-") + 1:].lstrip(" ").split(", "))
+            described.update([name.lstrip("*") for name in entry[entry.rfind("\n") + 1:].lstrip(" ").split(", ")])
     first = last = ""
     for name in names:
         if name in meanings and name not in described:
