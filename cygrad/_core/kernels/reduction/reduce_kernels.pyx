@@ -14,7 +14,7 @@ from cygrad._core.elementwise.copying cimport as_dtype
 from cygrad._core.kernels.arguments cimport array_argument, integers_argument, new_array, wrap_dims
 from cygrad._core.kernels.reduction.reduce_engine cimport (
     ALL, ANY, DEVIATION, LOGSUMEXP, MEAN, NORM_0, NORM_1, NORM_2, NORM_MAX, NORM_MIN, NORM_P, PROD, SUM,
-    VARIANCE, can_reduce_computed, reduce_array, reduce_computed, source_t,
+    VARIANCE, can_reduce_computed, element_source_t, reduce_array, reduce_computed,
 )
 from cygrad._core.memory.errors cimport (
     MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, TYPE_ERROR, message, sizes_text,
@@ -75,7 +75,7 @@ cdef int _reduce_as(int operation, double parameter, int dtype, reduction_t *red
     cdef array_t *source
     cdef array_t like
     cdef cast_t cast
-    cdef source_t blocks
+    cdef element_source_t blocks
     cdef int status
     if self.dtype == dtype:
         return reduce_array(operation, parameter, self, reduction.reduced, out, NULL)
