@@ -36,7 +36,7 @@ def _detach(self):
 
 def _make_subclass(cls, data, require_grad=False, *options):
     """The memory of a tensor as one of a subclass."""
-    return make_subclass(cls, data.detach(), require_grad)
+    return make_subclass(cls, Tensor.detach(data), require_grad)
 
 
 _data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__, (type(self),), (self,)),
