@@ -169,7 +169,9 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
     for member, value in vars(cls).items():
         if member.startswith("__") or member == "_is_view":
             continue
-        if callable(value):
+        if isinstance(value, staticmethod):
+            lines.append("    @staticmethod\n    " + function_text(member, value.__func__, {}, True))
+        elif callable(value):
             lines.append("    " + function_text(member, value, table.get(member, {}), True))
         elif not hasattr(value, "__get__"):
             lines.append(f"    {member}: {type_of(None, value)}")       # a class of its name would be hidden here
@@ -190,7 +192,7 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
     lines += [
         "    def __index__(self) -> _int: ...", "    def __len__(self) -> _int: ...",
         "    def __hash__(self) -> _int: ...",
-        "    def __iter__(self) -> Iterator[Tensor]: ...",
+        "    def __iter__(self) -> Iterator[Tensor]: ...", "    def __reversed__(self) -> Tensor: ...",
         "    def __contains__(self, element: Any, /) -> _bool: ...",
         "    def __getitem__(self, key: Any, /) -> Tensor: ...",
         "    def __setitem__(self, key: Any, value: Any, /) -> None: ...",

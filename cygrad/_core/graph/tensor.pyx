@@ -583,18 +583,13 @@ cdef Tensor as_tensor(object value, str operation):
 
 
 def install(attributes):
-    """
-    Put functions and properties into the Tensor type.
-
-    Parameters
-    ----------
-    attributes : dict
-        Name -> function, property or other descriptor.
-    """
+    """Put functions, properties and other descriptors into the Tensor type, by their names."""
     cdef dict namespace = <dict>(<_Type *>Tensor).tp_dict
     for name, attribute in attributes.items():
         if name in _slot_functions:           # the type has a C slot for it, which calls the function
             _slot_functions[name] = attribute
         else:
             namespace[name] = attribute
+            if isinstance(attribute, property):
+                attribute.__set_name__(Tensor, name)           # for messages
     PyType_Modified(Tensor)
