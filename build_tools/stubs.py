@@ -170,7 +170,7 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
         if member.startswith("__") or member == "_is_view":
             continue
         if isinstance(value, staticmethod):
-            lines.append("    @staticmethod\n    " + function_text(member, value.__func__, {}, True))
+            lines.append("    @staticmethod\n    " + function_text(member, value.__func__, {}))
         elif callable(value):
             lines.append("    " + function_text(member, value, table.get(member, {}), True))
         elif not hasattr(value, "__get__"):
