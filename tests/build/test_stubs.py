@@ -3,6 +3,8 @@
 import ast
 import importlib
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,8 +85,11 @@ def test_build_writes_it(tree):
     package = Path(cygrad.__file__).parent
     stubs.write(package.parent)
     written = names(ast.parse((package / stubs.STUB).read_text()).body)
-    # A test may have imported a module that is nobody's attribute before.
-    assert {name for name in names(tree.body) - written if not inspect.ismodule(getattr(cygrad, name))} == set()
+    # What other tests have looked up stays in the namespace: what counts is what is there at first.
+    first = subprocess.run([sys.executable, "-c", "import cygrad; print(*vars(cygrad))"], cwd=package.parent, check=True,
+                           stdout=subprocess.PIPE, text=True).stdout.split()
+    assert len(first) > 500
+    assert names(tree.body) & set(first) <= written
     assert not written - names(tree.body)
 
 
