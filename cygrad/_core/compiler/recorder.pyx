@@ -166,6 +166,8 @@ cdef class Recorder:
 
     def begin(self):
         """Record from now on what this thread does."""
+        if self.by_storage is None:
+            raise RuntimeError("Recorder.begin: it was made without __init__. Make it by Recorder(tensors).")
         self.generation = begin_generation()
         _recorders[get_ident()] = self
         thread_state().dual_level = RECORDING
