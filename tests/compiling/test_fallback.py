@@ -6,6 +6,7 @@ import pytest
 
 import cygrad
 from cygrad import nn, optim
+from cygrad._core.compiler.recorder import Recorder
 from cygrad.compiling import CompileError, draw, explain
 from tests.tools import in_threads
 
@@ -321,3 +322,9 @@ def test_threads_replay_at_the_same_time():
         return all(cygrad.equal(compiled(inputs[i]), function(inputs[i])) for _ in range(200))
 
     assert all(in_threads(4, work))
+
+
+def test_bare_recorder_does_not_begin():
+    with pytest.raises(RuntimeError, match="made without __init__"):
+        Recorder.__new__(Recorder).begin()
+    assert cygrad.ones(1).add(1).item() == 2

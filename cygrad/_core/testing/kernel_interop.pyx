@@ -11,6 +11,7 @@ from cygrad._core.arrays.interop cimport array_from_numpy, owned_ndarray
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, find_kernel, kernel_t,
     set_array, set_arrays, set_integers, value_t)
+from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.memory.errors cimport check
 
 cnp.import_array()
@@ -62,24 +63,12 @@ cdef int _box(object argument, value_t *value) except -1:
 cdef object _unbox(value_t *value):
     """A result as a Python object; arrays become ndarrays of their own."""
     cdef int i
-    if value.kind == NOTHING:
-        return None
     if value.kind == ARRAY:
         return _copied(value.of.array)
     if value.kind == ARRAYS:
         return [_copied(value.of.arrays[i]) if value.of.arrays[i] != NULL else None
                 for i in range(value.count)]
-    if value.kind == BOOLEAN:
-        return value.of.integer != 0
-    if value.kind == REAL:
-        return value.of.real
-    if value.kind == COMPLEX:
-        return complex(value.of.real, value.imag)
-    if value.kind == INTEGERS:
-        return tuple([value.of.integers[i] for i in range(value.count)])
-    if value.kind == TEXT:
-        return value.of.text.decode()
-    return value.of.integer
+    return plain_object(value)
 
 
 cdef object _copied(array_t *array):
