@@ -9,7 +9,7 @@ from cygrad._core.arrays.array cimport array_t, retain
 from cygrad._core.arrays.dtype cimport dtype
 from cygrad._core.arrays.interop cimport array_from_numpy, owned_ndarray
 from cygrad._core.arrays.value cimport (
-    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, find_kernel, kernel_t,
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, NOTHING, REAL, TEXT, clear, find_kernel, kernel_t,
     set_array, set_arrays, set_integers, value_t)
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.memory.errors cimport check
