@@ -50,7 +50,7 @@ LATE = {
         "log_normal_", "map2_", "map_", "module_load", "narrow_copy", "new", "new_empty_strided", "prelu",
         "record_stream", "reinforce", "resize_", "resize_as_", "share_memory_", "sparse_mask", "storage",
         "storage_type", "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "untyped_storage"),
-    "cygrad.notebook": ("_repr_html_",),
+    "cygrad.notebook": ("_repr_html_", "_repr_mimebundle_"),
     "cygrad.array_api": ("__array_namespace__", "to_device"),
     # What is loaded installs its own methods in the place of these.
     "cygrad.numpy_protocols": ("__array_ufunc__", "__array_function__"),

@@ -1,5 +1,6 @@
 """Pictures of a graph: as text for Graphviz, or as SVG with a layout of our own."""
 
+import importlib
 import math
 
 from cygrad._core.graph.node import Node
@@ -146,6 +147,12 @@ class Picture(str):
 
     def _repr_svg_(self):
         return str(self)
+
+    _repr_html_ = _repr_svg_    # HTML holds SVG as it is
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        # Late: notebooks are drawn with this module.
+        return importlib.import_module("cygrad.notebook").mimebundle(self, include, exclude)
 
 
 def to_svg(root, names=None):

@@ -445,6 +445,9 @@ class Module(Stateful, Attributes):
     def _repr_html_(self):
         return importlib.import_module("cygrad.notebook").module_html(self)
 
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return importlib.import_module("cygrad.notebook").mimebundle(self, include, exclude)
+
 
 for _name, _view in VIEWS.items():
     setattr(Module, _name, _view)

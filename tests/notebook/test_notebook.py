@@ -10,6 +10,7 @@ import pytest
 
 import cygrad
 from cygrad import nn
+from cygrad.autograd.drawing import to_svg
 from tests.tools import leaf, run_program
 
 
@@ -78,6 +79,18 @@ def test_a_module_is_a_tree_with_counts():
     assert all(word in said for word in ("Sequential", "27 parameters", "(3, 4), float32, frozen", "running_mean",
                                          "(3,), float32, buffer", "in_features=4", "ReLU", "0 parameters"))
     assert sum(item.tag == "details" for item in parsed(html).iter()) == 5
+
+
+@pytest.mark.parametrize("make", [
+    lambda: leaf(1.0, 2.0) * 2, lambda: nn.Linear(2, 3), lambda: to_svg(leaf(1.0, 2.0) * 2)])
+def test_bundles_of_all_forms(make):
+    value = make()
+    forms = {"text/plain": repr(value), "text/html": value._repr_html_()}
+    if isinstance(value, str):
+        forms["image/svg+xml"] = str(value)
+    assert value._repr_mimebundle_() == forms
+    assert value._repr_mimebundle_(include={"text/html"}) == {"text/html": forms["text/html"]}
+    assert "text/html" not in value._repr_mimebundle_(exclude=["text/html"])
 
 
 def test_nothing_is_loaded_before_it_is_asked_for():
