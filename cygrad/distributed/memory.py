@@ -96,7 +96,8 @@ def check_writable(operation, array):
     if not array.flags.writeable:
         raise RuntimeError(f"{operation}: the memory is read-only (got a tensor over a read-only buffer). Use clone() "
                            "first.")
-    if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
+    if 0 in array.strides and any(
+            stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
         raise RuntimeError(f"{operation}: several elements of the tensor share one place in memory (got strides "
                            f"{array.strides}). Use clone() first.")
 

@@ -31,6 +31,8 @@ class ReduceOp(enum.Enum):
 
 ReduceOp.RedOpType = ReduceOp                # its name in annotations
 OF_BOOLEANS = {"SUM": "LOR", "MAX": "LOR", "PROD": "LAND", "MIN": "LAND", "BAND": "LAND", "BOR": "LOR", "BXOR": "LXOR"}
+# Kinds of NumPy dtypes that an operation is not defined for.
+REFUSED = {"AVG": "biu", "MIN": "c", "MAX": "c", "BAND": "fc", "BOR": "fc", "BXOR": "fc"}
 
 
 def mpi_name(operation, op, dtype):
@@ -38,9 +40,7 @@ def mpi_name(operation, op, dtype):
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{operation}: op must be a ReduceOp (got {op!r}). Use ReduceOp.SUM, AVG, PRODUCT, MIN or MAX.")
     kind = dtype.kind
-    refused = {ReduceOp.AVG: "biu", ReduceOp.MIN: "c", ReduceOp.MAX: "c", ReduceOp.BAND: "fc", ReduceOp.BOR: "fc",
-               ReduceOp.BXOR: "fc"}
-    if kind in refused.get(op, ""):
+    if kind in REFUSED.get(op.value, ""):
         raise TypeError(f"{operation}: ReduceOp.{op.name} is not defined for {dtype}. Convert the tensor with to(), or "
                         "use another operation.")
     return OF_BOOLEANS[op.value] if kind == "b" else "SUM" if op is ReduceOp.AVG else op.value

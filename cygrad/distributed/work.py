@@ -1,5 +1,6 @@
 """A collective under way: it is brought forward whenever somebody asks, and waiting for it has an end."""
 
+import os
 import time
 
 from cygrad._core.graph.inplace import increment_version
@@ -8,9 +9,12 @@ from cygrad.distributed.future import Future, _Later, in_turn, stage
 
 __all__ = ["Work", "finish_all", "seconds_of", "written"]
 
-# Asking again and again is fastest. After that, sleep in between: a process that only yields its core waits, on a busy
-# machine, until all others have had their time, and one that wakes up does not.
-IMPATIENT = 3e-4          # seconds
+# Asking again and again is fastest; ranks that share a core yield it in between, to the one that they wait for. After
+# that, sleep in between. On a busy machine sleep at once: whoever only asks has used up its time slice when the others
+# have come, and one that wakes up has not. Who has lost its core while asking finds that the machine is busy.
+IMPATIENT, IMPATIENT_IF_BUSY = 2e-2, 3e-4        # seconds
+LOST = 4e-3               # seconds without the core
+BUSY_WAITS = 200          # until it is tried again
 SHORTEST, LONGEST = 20e-6, 1e-3
 ROLL_CALL = 0.25          # seconds between two looks at who else waits
 # What is under way: MPI may write to its memory until it is complete, even if nobody wants to know any more.
@@ -136,9 +140,7 @@ class Work(Future):
         timeout = seconds_of(timeout, self.group.timeout)
         if not self._finished and not test():
             begin = time.monotonic()
-            impatient_until = begin + (0 if self.group.crowded else IMPATIENT)
-            while time.monotonic() < impatient_until and not test():
-                pass
+            self._ask(begin)
             if not self._finished:
                 self._wait_long(begin, timeout)
         if self._error is not None:
@@ -148,6 +150,21 @@ class Work(Future):
                                        "dtype; CYGRAD_DISTRIBUTED_DEBUG=1 names those that do not.") from self._error
             raise self._error
         return self._value
+
+    def _ask(self, begin):
+        """Ask again and again, for a short time."""
+        group, test, asked, used = self.group, self._test, begin, time.thread_time()
+        crowded, busy = group.crowded, group.busy_waits > 0
+        group.busy_waits -= busy
+        end = begin + (IMPATIENT if not busy else 0 if crowded else IMPATIENT_IF_BUSY)
+        while asked < end and not test():
+            if crowded:
+                os.sched_yield()
+            now = time.monotonic()
+            if now - asked > LOST and now - begin > time.thread_time() - used + LOST:
+                group.busy_waits = BUSY_WAITS
+                return
+            asked = now
 
     def _wait_long(self, begin, timeout):
         roll = self.group.roll

@@ -45,6 +45,7 @@ class ProcessGroup:
     def __init__(self, comm, ranks, number, timeout, roll, crowded):
         self.ranks, self.number, self.timeout, self.roll, self.crowded = ranks, number, timeout, roll, crowded
         self.comms = [comm, comm.Dup()]            # for first steps, and for what follows them
+        self.busy_waits = 0                        # how often to sleep soon: see `Work`
         self.called = [0, 0]                       # how many collectives on each
         self.queue = {}                            # what has to follow in this order
         self.own_rank, self.own_global_rank = comm.rank, ranks[comm.rank]
