@@ -219,6 +219,26 @@ def test_threads_have_one_door():
     assert {path.stem for path in files(".pyx", ".py") if re.search(r"\bomp_\w+\(", path.read_text())} == {"parallel"}
 
 
+def test_private_functions_begin_with_an_underscore():
+    """C functions that no contract declares; kernels and loops are entries of tables, which go by their names."""
+    wrong = []
+    for path in files(".pyx"):
+        contract = path.with_suffix(".pxd")
+        declared = contract.read_text() if contract.exists() else ""
+        for name in re.findall(r"^cdef (?!class)(?:inline )?[^\n=(]*?\b([a-z]\w*)\(", path.read_text(), re.MULTILINE):
+            if not name.endswith(("_kernel", "_loop")) and not re.search(rf"\b{name}\(", declared):
+                wrong.append(f"{path.name}: {name}")
+    assert not wrong
+
+
+def test_structs_have_one_meaning():
+    """Among headers, and in Cython, where what a header defines may be declared once more."""
+    for suffixes, pattern in (((".pyx", ".pxd"), r"^(?:cdef|ctypedef) (?:packed )?(?:struct|union|enum) (\w+)"),
+                              ((".h",), r"^\} (\w+_t);")):
+        names = [name for path in files(*suffixes) for name in re.findall(pattern, path.read_text(), re.MULTILINE)]
+        assert names and len(names) == len(set(names)), {name for name in names if names.count(name) > 1}
+
+
 def test_nothing_is_left_undone():
     marks = re.compile(r"\b(TODO|FIXME|XXX)\b|^include ", re.MULTILINE)
     assert not {str(path.relative_to(ROOT)) for path in files(*SOURCES) if marks.search(path.read_text())}

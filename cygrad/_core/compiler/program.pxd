@@ -30,7 +30,7 @@ ctypedef struct patch_t:
 ctypedef struct operation_t:
     int32_t kind
     int32_t target
-    int32_t arguments, n_arguments        # in frame_t.arguments, and the same places of `slots`
+    int32_t arguments, n_arguments        # in replay_frame_t.arguments, and the same places of `slots`
     int32_t results, n_results            # in program.result_slots
     int32_t listed                        # the results are one list; of a draw: its number
     uint32_t reuse                        # arguments in whose memory the result may be computed
@@ -56,7 +56,7 @@ ctypedef struct input_t:
     int32_t number        # of the tensor
 
 # What one run works on. A program has as many as there are threads that run it at a time.
-ctypedef struct frame_t:
+ctypedef struct replay_frame_t:
     array_t **table           # array of each slot
     array_t **views           # of slots that are views: arrays that belong to the frame
     value_t *arguments
@@ -67,7 +67,7 @@ ctypedef struct frame_t:
     array_t **gradients       # what was in .grad of tensors when that was compared, owned; or NULL
     array_t **outgoing        # results that leave, owned
     array_t **drawn           # random numbers, owned
-    frame_t *next
+    replay_frame_t *next
 
 cdef enum:
     LONG_WORK = 1 << 14       # elements from which a replay gives the interpreter's lock up even if it is alone
@@ -84,7 +84,7 @@ cdef class Program:
     cdef int32_t *update_slots        # five for each update
     cdef value_t *templates           # arguments that are no arrays
     cdef int n_outer_patches
-    cdef frame_t *free_frames
+    cdef replay_frame_t *free_frames
     cdef list keep
     cdef readonly list description    # of the operations, for people
     cdef input_t *inputs
@@ -94,19 +94,19 @@ cdef class Program:
     cdef list is_view
     cdef readonly list groups                  # (operation, optimizer, group, options) of optimizers
     cdef readonly int64_t work        # elements that all operations touch
-    cdef frame_t *take_frame(self) except NULL
-    cdef void give_frame(self, frame_t *frame) noexcept
-    cdef int run(self, frame_t *frame) noexcept nogil
+    cdef replay_frame_t *take_frame(self) except NULL
+    cdef void give_frame(self, replay_frame_t *frame) noexcept
+    cdef int run(self, replay_frame_t *frame) noexcept nogil
     # Fill the slots that come from outside from frame.tensors; empty the slots.
-    cdef void begin(self, frame_t *frame) noexcept
-    cdef array_t *source(self, const input_t *input, frame_t *frame) noexcept
-    cdef void empty(self, frame_t *frame) noexcept nogil
-    cdef void end(self, frame_t *frame) noexcept
+    cdef void begin(self, replay_frame_t *frame) noexcept
+    cdef array_t *source(self, const input_t *input, replay_frame_t *frame) noexcept
+    cdef void empty(self, replay_frame_t *frame) noexcept nogil
+    cdef void end(self, replay_frame_t *frame) noexcept
     # Arrays of slots that leave, into frame.outgoing; a slot of -1: none.
-    cdef int hand_out(self, frame_t *frame, const int32_t *slots, int n) noexcept nogil
-    cdef void fill_list(self, frame_t *frame, int argument) noexcept nogil
-    cdef int step(self, const operation_t *operation, frame_t *frame) noexcept nogil
-    cdef int keep_results(self, const operation_t *operation, frame_t *frame, value_t *results) noexcept nogil
-    cdef int optimize(self, const operation_t *operation, frame_t *frame) noexcept nogil
+    cdef int hand_out(self, replay_frame_t *frame, const int32_t *slots, int n) noexcept nogil
+    cdef void fill_list(self, replay_frame_t *frame, int argument) noexcept nogil
+    cdef int step(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil
+    cdef int keep_results(self, const operation_t *operation, replay_frame_t *frame, value_t *results) noexcept nogil
+    cdef int optimize(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil
     # A slot's array as one of its own that may leave; NULL with a message if memory is exhausted.
-    cdef array_t *leave(self, frame_t *frame, int slot) noexcept nogil
+    cdef array_t *leave(self, replay_frame_t *frame, int slot) noexcept nogil

@@ -162,11 +162,11 @@ cdef class Program:
             self.work += self.layouts[k].size
 
     def __dealloc__(self):
-        cdef frame_t *frame = self.free_frames
-        cdef frame_t *next
+        cdef replay_frame_t *frame = self.free_frames
+        cdef replay_frame_t *next
         while frame != NULL:
             next = frame.next
-            free_frame(self, frame)
+            _free_frame(self, frame)
             frame = next
         free(self.operations)
         free(self.inputs)
@@ -182,14 +182,14 @@ cdef class Program:
 
     # ---------------------------------------------------------------------------------------------------------- frames
 
-    cdef frame_t *take_frame(self) except NULL:
-        cdef frame_t *frame = self.free_frames
+    cdef replay_frame_t *take_frame(self) except NULL:
+        cdef replay_frame_t *frame = self.free_frames
         cdef Held held
         cdef int i
         if frame != NULL:
             self.free_frames = frame.next
             return frame
-        frame = <frame_t *>calloc(1, sizeof(frame_t))
+        frame = <replay_frame_t *>calloc(1, sizeof(replay_frame_t))
         if frame != NULL:
             frame.table = <array_t **>calloc(self.n_slots + 1, sizeof(array_t *))
             frame.views = <array_t **>calloc(self.n_slots + 1, sizeof(array_t *))
@@ -205,7 +205,7 @@ cdef class Program:
                                  and frame.tensors and frame.targets and frame.gradients and frame.outgoing
                                  and frame.drawn):
             if frame != NULL:
-                free_frame(self, frame)
+                _free_frame(self, frame)
             raise MemoryError("compile: no memory for the arrays of a program")
         memcpy(frame.arguments, self.templates, self.n_arguments * sizeof(value_t))
         for i in range(self.n_arguments):
@@ -216,16 +216,16 @@ cdef class Program:
                 held = <Held>self.held[i]
                 frame.views[i] = array_meta(held.array)
                 if frame.views[i] == NULL:
-                    free_frame(self, frame)
+                    _free_frame(self, frame)
                     raise MemoryError("compile: no memory for a view")
                 frame.table[i] = frame.views[i]
         return frame
 
-    cdef void give_frame(self, frame_t *frame) noexcept:
+    cdef void give_frame(self, replay_frame_t *frame) noexcept:
         frame.next = self.free_frames
         self.free_frames = frame
 
-    cdef array_t *leave(self, frame_t *frame, int slot) noexcept nogil:
+    cdef array_t *leave(self, replay_frame_t *frame, int slot) noexcept nogil:
         cdef array_t *array = frame.table[slot]
         cdef array_t *base
         cdef int i
@@ -241,7 +241,7 @@ cdef class Program:
 
     # ----------------------------------------------------------------------------------------------------------- a run
 
-    cdef array_t *source(self, const input_t *input, frame_t *frame) noexcept:
+    cdef array_t *source(self, const input_t *input, replay_frame_t *frame) noexcept:
         """What the slot of an input is filled with, borrowed."""
         if input.kind == CONSTANT_INPUT:
             return self.layouts[input.slot]
@@ -249,19 +249,19 @@ cdef class Program:
             return (<Tensor>frame.tensors[input.number]).array
         return frame.gradients[input.number]
 
-    cdef void begin(self, frame_t *frame) noexcept:
+    cdef void begin(self, replay_frame_t *frame) noexcept:
         cdef int i
         for i in range(self.n_inputs):
             frame.table[self.inputs[i].slot] = retain(self.source(&self.inputs[i], frame))
 
-    cdef void empty(self, frame_t *frame) noexcept nogil:
+    cdef void empty(self, replay_frame_t *frame) noexcept nogil:
         cdef int i
         for i in range(self.n_slots):
             if frame.views[i] == NULL and frame.table[i] != NULL:
                 release(frame.table[i])
                 frame.table[i] = NULL
 
-    cdef void end(self, frame_t *frame) noexcept:
+    cdef void end(self, replay_frame_t *frame) noexcept:
         cdef int i
         self.empty(frame)
         for i in range(self.n_outgoing):
@@ -275,7 +275,7 @@ cdef class Program:
             frame.gradients[i] = NULL
         self.give_frame(frame)
 
-    cdef int hand_out(self, frame_t *frame, const int32_t *slots, int n) noexcept nogil:
+    cdef int hand_out(self, replay_frame_t *frame, const int32_t *slots, int n) noexcept nogil:
         cdef int i
         for i in range(n):
             if slots[i] >= 0:
@@ -287,7 +287,7 @@ cdef class Program:
     def call(self, list tensors not None, list slots not None):
         """Run it on tensors from outside, by their numbers; -> a new Tensor for each slot."""
         cdef int32_t *numbers = _numbers([-1 if slot is None else slot for slot in slots])
-        cdef frame_t *frame = NULL
+        cdef replay_frame_t *frame = NULL
         cdef void *left
         cdef int i, status
         cdef list results = []
@@ -315,7 +315,7 @@ cdef class Program:
             if frame != NULL:
                 self.end(frame)
 
-    cdef int run(self, frame_t *frame) noexcept nogil:
+    cdef int run(self, replay_frame_t *frame) noexcept nogil:
         """Run all operations; what is left in the table belongs to the caller, views apart."""
         cdef const operation_t *operation
         cdef int i, k, status
@@ -338,13 +338,13 @@ cdef class Program:
                 frame.table[self.dead[k]] = NULL
         return OK
 
-    cdef void fill_list(self, frame_t *frame, int argument) noexcept nogil:
+    cdef void fill_list(self, replay_frame_t *frame, int argument) noexcept nogil:
         cdef int k, slot
         for k in range(frame.arguments[argument].count):
             slot = self.entry_slots[self.slots[argument] + k]
             frame.arguments[argument].of.arrays[k] = NULL if slot < 0 else frame.table[slot]
 
-    cdef int step(self, const operation_t *operation, frame_t *frame) noexcept nogil:
+    cdef int step(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil:
         cdef value_t *arguments = frame.arguments + operation.arguments
         cdef value_t[MAX_RESULTS] results
         cdef value_t[2] summed
@@ -398,7 +398,7 @@ cdef class Program:
             return _changed(target, status)
         return self.keep_results(operation, frame, results)
 
-    cdef int keep_results(self, const operation_t *operation, frame_t *frame, value_t *results) noexcept nogil:
+    cdef int keep_results(self, const operation_t *operation, replay_frame_t *frame, value_t *results) noexcept nogil:
         """Put what a kernel has made into its slots."""
         cdef array_t *array
         cdef int k, slot, status = OK
@@ -428,7 +428,7 @@ cdef class Program:
             clear(&results[k])
         return status
 
-    cdef int optimize(self, const operation_t *operation, frame_t *frame) noexcept nogil:
+    cdef int optimize(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil:
         cdef update_t *updates = frame.updates + operation.updates
         cdef update_t *update
         cdef const int32_t *slots
@@ -464,7 +464,7 @@ cdef int _changed(array_t *target, int status) noexcept nogil:
     return status
 
 
-cdef inline void _place(frame_t *frame, const patch_t *patch) noexcept nogil:
+cdef inline void _place(replay_frame_t *frame, const patch_t *patch) noexcept nogil:
     """A view learns where its base lies."""
     cdef array_t *view = frame.views[patch.slot]
     cdef const array_t *base = frame.table[patch.base]
@@ -499,7 +499,7 @@ cdef int _lay_out(array_t **array, const array_t *layout) noexcept nogil:
     return status
 
 
-cdef void free_frame(Program program, frame_t *frame) noexcept:
+cdef void _free_frame(Program program, replay_frame_t *frame) noexcept:
     cdef int i
     for i in range(program.n_slots):
         if frame.views != NULL and frame.views[i] != NULL:

@@ -65,7 +65,7 @@ def constant(number):
     return made
 
 
-cdef Constant boxed(const value_t *value):
+cdef Constant _boxed(const value_t *value):
     cdef Constant made = Constant()
     copy_value(&made.value, value)
     return made
@@ -259,7 +259,7 @@ cdef class Recorder:
             return self.ref(value.of.array)
         if value.kind == ARRAYS:
             return [None if value.of.arrays[i] == NULL else self.ref(value.of.arrays[i]) for i in range(value.count)]
-        return boxed(value)
+        return _boxed(value)
 
     cdef tuple arguments_of(self, frame_t *frame):
         return tuple([self.argument(&frame.values[i]) for i in range(frame.n)])
@@ -461,7 +461,7 @@ cdef class Recorder:
             if node.c.op == NULL and not node.c.released:
                 return None
             for i in range(node.c.n_saved):
-                if holds_memory(&node.c.saved[i].value):
+                if _holds_memory(&node.c.saved[i].value):
                     return None
             if node.hooks is not None or node.packed is not None:
                 return None
@@ -481,7 +481,7 @@ cdef class Recorder:
         return self.by_array.get(<size_t>leaf.gradient.value, -1)
 
 
-cdef bint holds_memory(const value_t *value) noexcept:
+cdef bint _holds_memory(const value_t *value) noexcept:
     cdef int i
     if value.kind == ARRAY:
         return value.of.array.storage != NULL
@@ -492,7 +492,7 @@ cdef bint holds_memory(const value_t *value) noexcept:
     return False
 
 
-cdef Recorder here():
+cdef Recorder _here():
     cdef object found = _recorders.get(get_ident())
     return <Recorder>found if isinstance(found, Recorder) and (<Recorder>found).reason is None else None
 
@@ -516,13 +516,13 @@ cdef class NotedChange(InplaceStep):
         return 0
 
 
-cdef int called(Operator operator, frame_t *frame, object results) except -1:
-    cdef Recorder recorder = here()
+cdef int _called(Operator operator, frame_t *frame, object results) except -1:
+    cdef Recorder recorder = _here()
     return 0 if recorder is None else recorder.called(operator, frame, results)
 
 
-cdef InplaceStep changing(Operator operator, frame_t *frame):
-    cdef Recorder recorder = here()
+cdef InplaceStep _changing(Operator operator, frame_t *frame):
+    cdef Recorder recorder = _here()
     cdef NotedChange change
     if recorder is None:
         return None
@@ -543,19 +543,19 @@ cdef InplaceStep changing(Operator operator, frame_t *frame):
     return change
 
 
-cdef int lost(str reason) except -1:
-    cdef Recorder recorder = here()
+cdef int _lost(str reason) except -1:
+    cdef Recorder recorder = _here()
     if recorder is not None:
         recorder.lose(reason)
     return 0
 
 
-cdef void elements_seen() noexcept:
+cdef void _elements_seen() noexcept:
     if thread_state().dual_level == RECORDING:
-        lost("elements went to Python or NumPy, or came from there")
+        _lost("elements went to Python or NumPy, or came from there")
 
 
-cdef int stepping(list parameters, object state, const rule_t *rule, str operation) except -1:
+cdef int _stepping(list parameters, object state, const rule_t *rule, str operation) except -1:
     cdef object found = _recorders.get(get_ident())
     if isinstance(found, Capture):
         if rule != NULL:
@@ -591,6 +591,6 @@ cdef int read_rule(object optimizer, object group, rule_t *rule) except -1:
     return 0
 
 
-set_listener(called, changing, lost)
-set_step_listener(stepping)
-set_door(elements_seen)
+set_listener(_called, _changing, _lost)
+set_step_listener(_stepping)
+set_door(_elements_seen)

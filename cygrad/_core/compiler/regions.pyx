@@ -61,7 +61,7 @@ def primitive_name(int number):
 
 def number_everywhere(Held held not None):
     """The number that all elements of an array of float32 or float64 are, if only one lies in memory; else None."""
-    if not is_one_number(held.array) or held.array.size == 0:
+    if not _is_one_number(held.array) or held.array.size == 0:
         return None
     if held.array.dtype == FLOAT32:
         return (<float *>held.array.data)[0]
@@ -131,7 +131,7 @@ cdef class Sweep:
         free(self.sweep.parts)
 
 
-cdef struct pass_t:
+cdef struct region_run_t:
     const sweep_t *sweep
     array_t *arrays[<int>MAX_PLACES]      # arguments and results
     int64_t n
@@ -143,7 +143,7 @@ cdef struct pass_t:
 
 cdef int run_sweep(const sweep_t *sweep, const value_t *arguments, array_t **layouts, const int32_t *slots,
                    array_t **table) noexcept nogil:
-    cdef pass_t work
+    cdef region_run_t work
     cdef int64_t places = sweep.n_arguments + sweep.n_results + sweep.n_rooms, grain
     cdef int i
     work.sweep, work.error = sweep, OK
@@ -158,18 +158,18 @@ cdef int run_sweep(const sweep_t *sweep, const value_t *arguments, array_t **lay
     work.piece = CACHED // (places * itemsize(work.dtype)) // 16 * 16
     work.piece = min(max(work.piece, <int64_t>LEAST), <int64_t>MOST)
     grain = WORK // (work.piece * sweep.n_parts)
-    parallel_for(run_pieces, &work, (work.n + work.piece - 1) // work.piece, grain if grain > 1 else 1)
+    parallel_for(_run_pieces, &work, (work.n + work.piece - 1) // work.piece, grain if grain > 1 else 1)
     if work.error != OK:
         snprintf(message(), MESSAGE, b"%s", work.text)
     return <int>work.error
 
 
-cdef void fail(pass_t *work, int status) noexcept nogil:
+cdef void _fail(region_run_t *work, int status) noexcept nogil:
     if atomic_claim(&work.error, OK, status):
         snprintf(work.text, sizeof(work.text), b"%s", message())
 
 
-cdef inline bint is_one_number(const array_t *array) noexcept nogil:
+cdef inline bint _is_one_number(const array_t *array) noexcept nogil:
     """Is it the same for all elements?"""
     cdef int i
     for i in range(array.ndim):
@@ -178,9 +178,9 @@ cdef inline bint is_one_number(const array_t *array) noexcept nogil:
     return True
 
 
-cdef void run_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _run_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Some pieces, with rooms of this thread's own."""
-    cdef pass_t *work = <pass_t *>context
+    cdef region_run_t *work = <region_run_t *>context
     cdef const sweep_t *sweep = work.sweep
     cdef array_t *array
     cdef array_t[<int>MAX_PLACES] views
@@ -192,7 +192,7 @@ cdef void run_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
     if sweep.n_rooms:
         storage = storage_new(sweep.n_rooms * work.piece * size)
         if storage == NULL:
-            fail(work, MEMORY_ERROR)
+            _fail(work, MEMORY_ERROR)
             return
     strides[0] = 1
     memset(views, 0, n_places * sizeof(array_t))
@@ -203,7 +203,7 @@ cdef void run_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
         views[i].shape, views[i].strides = shape, strides
         if array == NULL:
             views[i].data, views[i].ndim = storage.data + (i - n_held) * work.piece * size, 1
-        elif is_one_number(array):
+        elif _is_one_number(array):
             views[i].data, views[i].size = array.data, 1
         else:
             views[i].ndim = 1
@@ -225,6 +225,6 @@ cdef void run_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
                 set_array(&values[k], &views[sweep.parts[i].inputs[k]])
             status = evaluate(sweep.parts[i].program, values, 0, &views[sweep.parts[i].out], NULL)
             if status != OK:
-                fail(work, status)
+                _fail(work, status)
                 break
     storage_release(storage)

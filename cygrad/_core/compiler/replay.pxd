@@ -3,7 +3,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from cygrad._core.arrays.array cimport array_t
-from cygrad._core.compiler.program cimport Program, frame_t
+from cygrad._core.compiler.program cimport Program, replay_frame_t
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
 
@@ -85,15 +85,15 @@ cdef class Variant:
     cdef int grad_disabled, inference, dtype
     cdef readonly int64_t runs
     cdef bint fits(self, const layout_t *layout, Tensor tensor, array_t **gradient) noexcept
-    cdef bint lies_apart(self, frame_t *frame) noexcept
-    cdef bint holds(self, tuple leaves, frame_t *frame) except -1
+    cdef bint lies_apart(self, replay_frame_t *frame) noexcept
+    cdef bint holds(self, tuple leaves, replay_frame_t *frame) except -1
     cdef bint guards_hold(self) except -1
     cdef int read_options(self) except -1
-    cdef int run(self, frame_t *frame, gradient_t **targets) noexcept nogil
-    cdef object replay(self, frame_t *frame)
-    cdef list draw(self, frame_t *frame)
-    cdef object hand_out(self, frame_t *frame, list drawn)
-    cdef Tensor result(self, frame_t *frame, int number)
-    cdef int find_targets(self, frame_t *frame, gradient_t **targets) except -1
-    cdef int commit(self, frame_t *frame, gradient_t **targets) noexcept nogil
-    cdef object run_each(self, list calls, frame_t *frame)
+    cdef int run(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil
+    cdef object replay(self, replay_frame_t *frame)
+    cdef list draw(self, replay_frame_t *frame)
+    cdef object hand_out(self, replay_frame_t *frame, list drawn)
+    cdef Tensor result(self, replay_frame_t *frame, int number)
+    cdef int find_targets(self, replay_frame_t *frame, gradient_t **targets) except -1
+    cdef int commit(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil
+    cdef object run_each(self, list calls, replay_frame_t *frame)

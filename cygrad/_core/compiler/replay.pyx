@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 from cygrad._core.arrays.array cimport array_t, array_view, release, retain
 from cygrad._core.arrays.dtype cimport default_float
-from cygrad._core.compiler.program cimport LONG_WORK, Program, frame_t
+from cygrad._core.compiler.program cimport LONG_WORK, Program, replay_frame_t
 from cygrad._core.compiler.recorder cimport Held, read_rule
 from cygrad._core.compiler.turns cimport enter_interpreter, leave_interpreter
 from cygrad._core.graph.gradients cimport slot_of
@@ -223,7 +223,7 @@ cdef class Variant:
                 tensor.node is not None or tensor.leaf_hooks is not None):
             return False
         if array != layout.array and (layout.exact or array.storage == NULL or is_meta(array)
-                                      or not lies_alike(array, layout.array)):
+                                      or not _lies_alike(array, layout.array)):
             return False
         if (tensor.base is not None) != layout.is_view or (array.version != NULL) != layout.normal:
             return False
@@ -236,9 +236,9 @@ cdef class Variant:
             gradient[0] = retain(tensor.gradient.value)
         unlock(&tensor.gradient.lock)
         return gradient[0] != NULL and (gradient[0] == layout.gradient_array
-                                        or lies_alike(gradient[0], layout.gradient_array))
+                                        or _lies_alike(gradient[0], layout.gradient_array))
 
-    cdef bint lies_apart(self, frame_t *frame) noexcept:
+    cdef bint lies_apart(self, replay_frame_t *frame) noexcept:
         """Does memory that is changed belong to nothing else, unless it did when this was recorded?"""
         cdef const layout_t *layout
         cdef array_t *array
@@ -259,11 +259,11 @@ cdef class Variant:
             for k in range(self.n_tensors):
                 if (layout.written or self.layouts[k].written) and k != i and (
                         (<Tensor>frame.tensors[k]).array.storage == array.storage) and (
-                        first_of(layout, i) != first_of(&self.layouts[k], k)):
+                        _first_of(layout, i) != _first_of(&self.layouts[k], k)):
                     return False
         return True
 
-    cdef bint holds(self, tuple leaves, frame_t *frame) except -1:
+    cdef bint holds(self, tuple leaves, replay_frame_t *frame) except -1:
         cdef thread_state_t *state = thread_state()
         cdef PyObject *argument
         cdef int i, number
@@ -350,7 +350,7 @@ cdef class Variant:
             i += 1
         return 0
 
-    cdef object replay(self, frame_t *frame):
+    cdef object replay(self, replay_frame_t *frame):
         """Run it on what `holds` has found, and hand its results out."""
         cdef void *left
         cdef int i, status
@@ -369,7 +369,7 @@ cdef class Variant:
                 (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor = None
         return self.hand_out(frame, drawn)
 
-    cdef list draw(self, frame_t *frame):
+    cdef list draw(self, replay_frame_t *frame):
         """Random numbers for this run; -> tensors of them, if a backward may have to begin with the same ones."""
         cdef list drawn = self.draws()
         cdef array_t *array
@@ -384,7 +384,7 @@ cdef class Variant:
                     raise MemoryError("compile: no memory for random numbers")
         return drawn if self.graph is not None else None
 
-    cdef int run(self, frame_t *frame, gradient_t **targets) noexcept nogil:
+    cdef int run(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil:
         """All that needs no interpreter: the operations, new gradients, what leaves; what is left over is freed."""
         cdef int status = self.program.run(frame)
         if status == OK:
@@ -394,7 +394,7 @@ cdef class Variant:
         self.program.empty(frame)
         return status
 
-    cdef object hand_out(self, frame_t *frame, list drawn):
+    cdef object hand_out(self, replay_frame_t *frame, list drawn):
         """The result that the function would return, of the arrays in frame.outgoing."""
         cdef int i
         cdef list results
@@ -407,7 +407,7 @@ cdef class Variant:
             return self.rebuild(results)
         return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)], drawn))
 
-    cdef Tensor result(self, frame_t *frame, int number):
+    cdef Tensor result(self, replay_frame_t *frame, int number):
         """One of them, with the marks and the node of that of the recording."""
         cdef const result_t *given = &self.results[number]
         cdef array_t *array = frame.outgoing[number]
@@ -421,14 +421,14 @@ cdef class Variant:
             made.node, made.output_nr = <Node>self.nodes[number], given.output_nr
         return made
 
-    cdef int find_targets(self, frame_t *frame, gradient_t **targets) except -1:
+    cdef int find_targets(self, replay_frame_t *frame, gradient_t **targets) except -1:
         """Where new gradients go."""
         cdef int i
         for i in range(self.n_commits):
             targets[i] = slot_of(<Tensor>frame.tensors[self.commits[i].leaf], b"backward")
         return 0
 
-    cdef int commit(self, frame_t *frame, gradient_t **targets) noexcept nogil:
+    cdef int commit(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil:
         """Leaves get the gradients that are in slots, or none."""
         cdef array_t *array
         cdef array_t *replaced
@@ -446,7 +446,7 @@ cdef class Variant:
             release(replaced)
         return OK
 
-    cdef object run_each(self, list calls, frame_t *frame):
+    cdef object run_each(self, list calls, replay_frame_t *frame):
         """Replay it on one tuple of arguments after the other, without the GIL between them; None: one does not fit."""
         cdef Program program = self.program
         cdef int i, place, status = OK, n_calls = len(calls), n_inputs = program.n_inputs
@@ -500,12 +500,12 @@ cdef class Variant:
             free(targets)
 
 
-cdef inline int first_of(const layout_t *layout, int number) noexcept:
+cdef inline int _first_of(const layout_t *layout, int number) noexcept:
     """The tensor by which the recording met this memory."""
     return number if layout.same_as < 0 else layout.same_as
 
 
-cdef bint lies_alike(const array_t *array, const array_t *other) noexcept:
+cdef bint _lies_alike(const array_t *array, const array_t *other) noexcept:
     cdef int i
     if array.dtype != other.dtype or array.ndim != other.ndim:
         return False
@@ -553,7 +553,7 @@ cdef class Replayer:
             What each call returned.
         """
         cdef Variant variant
-        cdef frame_t *frame
+        cdef replay_frame_t *frame
         cdef list waiting = [tuple(call) for call in calls]
         results = []
         while waiting:
@@ -572,7 +572,7 @@ cdef class Replayer:
     def __call__(self, *args, **kwargs):
         cdef Variant variant
         cdef tuple leaves = args
-        cdef frame_t *frame
+        cdef replay_frame_t *frame
         structure = None
         if self.nested or kwargs:
             leaves, structure = self.flatten(args, kwargs)

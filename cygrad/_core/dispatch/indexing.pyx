@@ -66,33 +66,33 @@ cdef int _find_operators() except -1:
     return 0
 
 
-cdef object select(Tensor self, int64_t dim, int64_t index):
+cdef object _selected(Tensor self, int64_t dim, int64_t index):
     cdef int64_t[2] integers = [dim, index]
     if _select is None:
         _find_operators()
     return call_with_integers(_select, self, 2, integers)
 
 
-cdef object slice_of(Tensor self, int64_t dim, int64_t start, int64_t stop, int64_t step):
+cdef object _slice_of(Tensor self, int64_t dim, int64_t start, int64_t stop, int64_t step):
     cdef int64_t[4] integers = [dim, start, stop, step]
     if _slice is None:
         _find_operators()
     return call_with_integers(_slice, self, 4, integers)
 
 
-cdef object unsqueeze(Tensor self, int64_t dim):
+cdef object _unsqueezed(Tensor self, int64_t dim):
     if _unsqueeze is None:
         _find_operators()
     return call_with_integers(_unsqueeze, self, 1, &dim)
 
 
-cdef object alias(Tensor self):
+cdef object _aliased(Tensor self):
     if _alias is None:
         _find_operators()
     return call_with_integers(_alias, self, 0, NULL)
 
 
-cdef object gather(Tensor self, list indices):
+cdef object _gather(Tensor self, list indices):
     cdef PyObject *arguments[2]
     arguments[0], arguments[1] = <PyObject *>self, <PyObject *>indices
     if _index is None:
@@ -100,7 +100,7 @@ cdef object gather(Tensor self, list indices):
     return call(_index, arguments, None)
 
 
-cdef object put(Tensor self, list indices, object values, object accumulate):
+cdef object _put(Tensor self, list indices, object values, object accumulate):
     cdef PyObject *arguments[4]
     arguments[0], arguments[1] = <PyObject *>self, <PyObject *>indices
     arguments[2], arguments[3] = <PyObject *>values, <PyObject *>accumulate
@@ -111,7 +111,7 @@ cdef object put(Tensor self, list indices, object values, object accumulate):
 
 # ---- one entry of a key --------------------------------------------------------------------------
 
-cdef int64_t wrapped_index(object given, int64_t size, int dim) except -1:
+cdef int64_t _wrapped_index(object given, int64_t size, int dim) except -1:
     cdef int overflow = 0
     cdef int64_t index = PyLong_AsLongLongAndOverflow(given, &overflow)
     if overflow:
@@ -121,26 +121,26 @@ cdef int64_t wrapped_index(object given, int64_t size, int dim) except -1:
     return index + size if index < 0 else index
 
 
-cdef Py_ssize_t slice_bounds(object key, int64_t size, Py_ssize_t *start, Py_ssize_t *stop,
+cdef Py_ssize_t _slice_bounds(object key, int64_t size, Py_ssize_t *start, Py_ssize_t *stop,
                              Py_ssize_t *step) except -1:
     """Start, stop and step inside 0..size; -> how many elements."""
     PySlice_Unpack(key, start, stop, step)
     return PySlice_AdjustIndices(size, start, stop, step[0])
 
 
-cdef bint is_basic(object item) noexcept:
+cdef bint _is_basic(object item) noexcept:
     """Is it of a form that is read without code of the user's, which might give the tensor another shape meanwhile?"""
     if PySlice_Check(item):
-        return is_bound(item.start) and is_bound(item.stop) and is_bound(item.step)
+        return _is_bound(item.start) and _is_bound(item.stop) and _is_bound(item.step)
     return PyLong_CheckExact(item) or item is None or item is Ellipsis
 
 
-cdef inline bint is_bound(object bound) noexcept:
+cdef inline bint _is_bound(object bound) noexcept:
     return bound is None or PyLong_CheckExact(bound)
 
 
-cdef object plain_bound(object bound):
-    if is_bound(bound):
+cdef object _plain_bound(object bound):
+    if _is_bound(bound):
         return bound
     try:
         return python_index(bound)
@@ -149,13 +149,13 @@ cdef object plain_bound(object bound):
                         f"{type(bound).__name__})") from None
 
 
-cdef object plain_entry(object item):
+cdef object _plain_entry(object item):
     """An integer, slice, None, ``...``, or a Tensor of integers or of bool."""
     cdef int code
-    if is_basic(item):
+    if _is_basic(item):
         return item
     if PySlice_Check(item):
-        return slice(plain_bound(item.start), plain_bound(item.stop), plain_bound(item.step))
+        return slice(_plain_bound(item.start), _plain_bound(item.stop), _plain_bound(item.step))
     if PyBool_Check(item) or isinstance(item, np.bool_):
         return full_tensor((), bool(item), BOOL, False, "index")
     if isinstance(item, Tensor):
@@ -181,7 +181,7 @@ cdef object plain_entry(object item):
         found = tensor_from(item, -1, "index")
         if (<Tensor>found).array.size == 0:
             return tensor_from(item, INT64, "index")
-        return plain_entry(found)
+        return _plain_entry(found)
     if hasattr(item, "__index__"):
         return item.__index__()
     raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and integer or bool tensors are valid "
@@ -190,7 +190,7 @@ cdef object plain_entry(object item):
 
 # ---- a whole key ---------------------------------------------------------------------------------
 
-cdef Tensor as_int64(Tensor index):
+cdef Tensor _as_int64(Tensor index):
     if index.array.dtype == INT64:
         return index
     if is_meta(index.array):
@@ -198,7 +198,7 @@ cdef Tensor as_int64(Tensor index):
     return tensor_from(numpy_view(index.array), INT64, "index")
 
 
-cdef int check_mask(Tensor mask, Tensor self, int dim) except -1:
+cdef int _check_mask(Tensor mask, Tensor self, int dim) except -1:
     cdef int i
     for i in range(mask.array.ndim):
         if mask.array.shape[i] != self.array.shape[dim + i]:
@@ -207,18 +207,18 @@ cdef int check_mask(Tensor mask, Tensor self, int dim) except -1:
     return 0
 
 
-cdef inline void keep_dimension(view_geometry_t *view, int64_t size, int64_t stride) noexcept:
+cdef inline void _keep_dimension(view_geometry_t *view, int64_t size, int64_t stride) noexcept:
     view.shape[view.ndim] = size
     view.strides[view.ndim] = stride
     view.ndim += 1
 
 
-cdef inline int64_t new_stride(Tensor self, int dim) noexcept:
+cdef inline int64_t _new_stride(Tensor self, int dim) noexcept:
     """The step of a new dimension in front of `dim`, as `unsqueeze` chooses it."""
     return self.array.shape[dim] * self.array.strides[dim] if dim < self.array.ndim else 1
 
 
-cdef int consumed_by(object item) except -1:
+cdef int _consumed_by(object item) except -1:
     """How many dimensions of the tensor an entry of the key stands for."""
     if item is None or item is Ellipsis:
         return 0
@@ -227,7 +227,7 @@ cdef int consumed_by(object item) except -1:
     return 1
 
 
-cdef Tensor basic_view(Tensor self, tuple key, list indices):
+cdef Tensor _basic_view(Tensor self, tuple key, list indices):
     """
     The view that the basic part of the key makes; `indices` receives the advanced part.
 
@@ -237,7 +237,7 @@ cdef Tensor basic_view(Tensor self, tuple key, list indices):
     """
     cdef view_geometry_t view
     cdef Tensor current = self
-    cdef bint recorded = is_recorded(self)
+    cdef bint recorded = _is_recorded(self)
     cdef bint changed = False, ellipsis = False
     cdef int dim = 0, consumed = 0, covered = 0, skip, i
     cdef Tensor advanced
@@ -247,7 +247,7 @@ cdef Tensor basic_view(Tensor self, tuple key, list indices):
     view.ndim = 0
     view.offset = 0
     for item in key:
-        consumed += consumed_by(item)
+        consumed += _consumed_by(item)
         if item is Ellipsis:
             if ellipsis:
                 raise IndexError("index: an index can only have a single ellipsis (`...`)")
@@ -263,23 +263,23 @@ cdef Tensor basic_view(Tensor self, tuple key, list indices):
     for item in key:
         if PySlice_Check(item):
             size = self.array.shape[dim]
-            length = slice_bounds(item, size, &start, &stop, &step)
+            length = _slice_bounds(item, size, &start, &stop, &step)
             if step != 1 or length != size:
                 changed = True
                 if recorded:
-                    current = slice_of(current, view.ndim, start, stop, step)
+                    current = _slice_of(current, view.ndim, start, stop, step)
                 view.offset += start * self.array.strides[dim] if length > 0 else 0
-            keep_dimension(&view, length, self.array.strides[dim] * step)
+            _keep_dimension(&view, length, self.array.strides[dim] * step)
             dim += 1
         elif item is None:
             changed = True
             if recorded:
-                current = unsqueeze(current, view.ndim)
-            keep_dimension(&view, 1, new_stride(self, dim))
+                current = _unsqueezed(current, view.ndim)
+            _keep_dimension(&view, 1, _new_stride(self, dim))
         elif item is Ellipsis:
             skip = ndim - consumed
             for i in range(skip):
-                keep_dimension(&view, self.array.shape[dim + i], self.array.strides[dim + i])
+                _keep_dimension(&view, self.array.shape[dim + i], self.array.strides[dim + i])
             dim += skip
         elif isinstance(item, Tensor):
             advanced = <Tensor>item
@@ -287,7 +287,7 @@ cdef Tensor basic_view(Tensor self, tuple key, list indices):
                 indices.append(None)
                 covered += 1
             if advanced.array.dtype == BOOL:
-                check_mask(advanced, self, dim)
+                _check_mask(advanced, self, dim)
                 skip = advanced.array.ndim
             else:
                 skip = 1
@@ -295,31 +295,31 @@ cdef Tensor basic_view(Tensor self, tuple key, list indices):
                 # A single bool takes or leaves everything, along a dimension of its own.
                 changed = True
                 if recorded:
-                    current = unsqueeze(current, view.ndim)
-                keep_dimension(&view, 1, new_stride(self, dim))
+                    current = _unsqueezed(current, view.ndim)
+                _keep_dimension(&view, 1, _new_stride(self, dim))
                 advanced = advanced.reshape(1)
             for i in range(skip):
-                keep_dimension(&view, self.array.shape[dim], self.array.strides[dim])
+                _keep_dimension(&view, self.array.shape[dim], self.array.strides[dim])
                 dim += 1
-            indices.append(as_int64(advanced) if advanced.array.dtype != BOOL else advanced)
+            indices.append(_as_int64(advanced) if advanced.array.dtype != BOOL else advanced)
             covered = view.ndim
         else:
             changed = True
-            index = wrapped_index(item, self.array.shape[dim], dim)
+            index = _wrapped_index(item, self.array.shape[dim], dim)
             if recorded:
-                current = select(current, view.ndim, index)
+                current = _selected(current, view.ndim, index)
             view.offset += index * self.array.strides[dim]
             dim += 1
     if changed and not recorded:
         while dim < ndim:
-            keep_dimension(&view, self.array.shape[dim], self.array.strides[dim])
+            _keep_dimension(&view, self.array.shape[dim], self.array.strides[dim])
             dim += 1
         current = wrap_view(array_view(self.array, self.array.dtype, view.ndim, view.shape, view.strides,
                                        view.offset), self)
     return current
 
 
-cdef bint stands_for_tuple(object key):
+cdef bint _stands_for_tuple(object key):
     """Is it a list that is read as a tuple: a short one of more than numbers? NumPy had this rule once."""
     if not PyList_Check(key) or len(key) >= 32:
         return False
@@ -329,57 +329,57 @@ cdef bint stands_for_tuple(object key):
     return False
 
 
-cdef tuple as_entries(object key):
+cdef tuple _as_entries(object key):
     """The key as a tuple of plain entries."""
     cdef bint plain = True
-    if stands_for_tuple(key):
+    if _stands_for_tuple(key):
         warn_user("index: a list that holds sequences, slices, None, ... or Tensors is read as a "
                   "tuple; this will change, and it will be read as one Tensor. Write x[tuple(key)], or "
                   "x[cygrad.tensor(key)].")
         key = tuple(key)
     if not PyTuple_Check(key):
-        return (plain_entry(key),)
+        return (_plain_entry(key),)
     for item in key:
-        plain = plain and is_basic(item)
-    return <tuple>key if plain else tuple([plain_entry(item) for item in key])
+        plain = plain and _is_basic(item)
+    return <tuple>key if plain else tuple([_plain_entry(item) for item in key])
 
 
-cdef inline bint is_backward(object item) except -1:
+cdef inline bint _is_backward(object item) except -1:
     """Is it a slice that runs from the end to the beginning?"""
     if not PySlice_Check(item) or (<PySliceObject *>item).step == <PyObject *>None:
         return False
     return item.step < 0
 
 
-cdef bint any_backward(tuple entries) except -1:
+cdef bint _any_backward(tuple entries) except -1:
     for item in entries:
-        if is_backward(item):
+        if _is_backward(item):
             return True
     return False
 
 
-cdef tuple forward(Tensor self, tuple entries, list dims):
+cdef tuple _forward(Tensor self, tuple entries, list dims):
     """The entries with all slices forward, for the tensor flipped in the dimensions that `dims` receives."""
     cdef int dim = 0, consumed = 0
     cdef list found = []
     for item in entries:
-        consumed += consumed_by(item)
+        consumed += _consumed_by(item)
     for item in entries:
         if item is Ellipsis:
             dim += self.array.ndim - consumed
-        elif is_backward(item) and dim < self.array.ndim:
+        elif _is_backward(item) and dim < self.array.ndim:
             size = self.array.shape[dim]
             start, stop, step = item.indices(size)
             item = slice(size - 1 - start, size - 1 - stop, -step)
             dims.append(dim)
-        elif is_backward(item):
+        elif _is_backward(item):
             item = slice(None)               # there are too many entries, as will be found
-        dim += consumed_by(item)
+        dim += _consumed_by(item)
         found.append(item)
     return tuple(found)
 
 
-cdef inline bint is_recorded(Tensor self) except -1:
+cdef inline bint _is_recorded(Tensor self) except -1:
     """Are its views made by operators: recorded, or with tangents?"""
     if thread_state().dual_level:
         return True
@@ -387,7 +387,7 @@ cdef inline bint is_recorded(Tensor self) except -1:
     return grad_enabled() and takes_part(self)
 
 
-cdef array_t *sliced(array_t *array, int64_t start, int64_t length, int64_t step):
+cdef array_t *_sliced(array_t *array, int64_t start, int64_t length, int64_t step):
     """Every step-th element along the first dimension; NULL if memory is exhausted."""
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
@@ -400,13 +400,13 @@ cdef array_t *sliced(array_t *array, int64_t start, int64_t length, int64_t step
     return array_view(array, array.dtype, array.ndim, shape, strides, start * array.strides[0] if length else 0)
 
 
-cdef inline tuple as_tuple(object key):
+cdef inline tuple _as_tuple(object key):
     return <tuple>key if PyTuple_Check(key) else (key,)
 
 
-cdef bint any_entry(object key) except -1:
+cdef bint _any_entry(object key) except -1:
     """Is there a tensor in the key whose elements are elsewhere?"""
-    for item in as_tuple(key):
+    for item in _as_tuple(key):
         if is_entry(item):
             return True
     return False
@@ -421,34 +421,34 @@ cdef object getitem(Tensor self, object key):
     if type(self) is not Tensor and overrides(self):
         return call_override(Tensor.__getitem__, (self,), (self, key), {})
     if PyLong_CheckExact(key) and self.array.ndim > 0:
-        if is_recorded(self):
-            return select(self, 0, wrapped_index(key, self.array.shape[0], 0))
+        if _is_recorded(self):
+            return _selected(self, 0, _wrapped_index(key, self.array.shape[0], 0))
         return wrap_view(array_view(
             self.array, self.array.dtype, self.array.ndim - 1, self.array.shape + 1, self.array.strides + 1,
-            wrapped_index(key, self.array.shape[0], 0) * self.array.strides[0]), self)
-    if PySlice_Check(key) and is_basic(key) and self.array.ndim > 0 and not is_backward(key):
-        recorded = is_recorded(self)
-        stop = slice_bounds(key, self.array.shape[0], &start, &stop, &step)
+            _wrapped_index(key, self.array.shape[0], 0) * self.array.strides[0]), self)
+    if PySlice_Check(key) and _is_basic(key) and self.array.ndim > 0 and not _is_backward(key):
+        recorded = _is_recorded(self)
+        stop = _slice_bounds(key, self.array.shape[0], &start, &stop, &step)
         if recorded:
-            return slice_of(self, 0, start, start + stop * step, step)
-        return wrap_view(sliced(self.array, start, stop, step), self)
-    if any_meta and any_entry(key):
-        return call_override(Tensor.__getitem__, as_tuple(key), (self, key), {})
+            return _slice_of(self, 0, start, start + stop * step, step)
+        return wrap_view(_sliced(self.array, start, stop, step), self)
+    if any_meta and _any_entry(key):
+        return call_override(Tensor.__getitem__, _as_tuple(key), (self, key), {})
     indices = []
-    entries = as_entries(key)
-    if any_backward(entries):                # a view could not be given: no Tensor that operators make runs backward
+    entries = _as_entries(key)
+    if _any_backward(entries):                # a view could not be given: no Tensor that operators make runs backward
         dims = []
-        entries = forward(self, entries, dims)
+        entries = _forward(self, entries, dims)
         return getitem(self.flip(tuple(dims)), entries)
-    view = basic_view(self, entries, indices)
+    view = _basic_view(self, entries, indices)
     if indices:
-        return gather(view, indices)
-    return alias(self) if view is self else view
+        return _gather(view, indices)
+    return _aliased(self) if view is self else view
 
 
 # ---- assignment ----------------------------------------------------------------------------------
 
-cdef Tensor assigned_value(Tensor self, object value):
+cdef Tensor _assigned_value(Tensor self, object value):
     """What is to be written, as a Tensor; numbers in the dtype of `self`."""
     if isinstance(value, Tensor):
         return <Tensor>value
@@ -465,21 +465,21 @@ cdef int setitem(Tensor self, object key, object value) except -1:
     if type(self) is not Tensor and overrides(self):
         call_override(Tensor.__setitem__, (self,), (self, key, value), {})
         return 0
-    if any_meta and any_entry(key):
-        call_override(Tensor.__setitem__, as_tuple(key), (self, key, value), {})
+    if any_meta and _any_entry(key):
+        call_override(Tensor.__setitem__, _as_tuple(key), (self, key, value), {})
         return 0
-    cdef Tensor source = assigned_value(self, value)
+    cdef Tensor source = _assigned_value(self, value)
     cdef Tensor target
-    cdef tuple entries = as_entries(key)
+    cdef tuple entries = _as_entries(key)
     cdef int i
-    if any_backward(entries):
+    if _any_backward(entries):
         dims = []
-        entries = forward(self, entries, dims)
+        entries = _forward(self, entries, dims)
         target = self.flip(tuple(dims))
         setitem(target, entries, source)
         self.copy_(target.flip(tuple(dims)))
         return 0
-    target = basic_view(self, entries, indices)
+    target = _basic_view(self, entries, indices)
     if indices:
         # An assignment converts the elements, like copy_ does; but imaginary parts do not get lost here.
         if is_complex(source.array.dtype) and not is_complex(self.array.dtype) and self.array.dtype != BOOL \
@@ -488,7 +488,7 @@ cdef int setitem(Tensor self, object key, object value) except -1:
                                f"{describe(self)}. Use their real part.")
         if source.array.dtype != self.array.dtype:
             source = source.to(self.dtype)
-        put(target, indices, source, False)
+        _put(target, indices, source, False)
         return 0
     i = 0
     while source.array.ndim - i > target.array.ndim and source.array.shape[i] == 1:
@@ -541,17 +541,17 @@ def index_put_(Tensor input not None, indices, values, accumulate=False):
     if (<Tensor>values).array.dtype != input.array.dtype:
         raise RuntimeError(f"index_put_: the dtypes differ (got {input.dtype} to write to and {values.dtype}). Convert "
                            "the values with to().")
-    return put(input, [None if entry is None else plain_index(entry) for entry in indices], values, bool(accumulate))
+    return _put(input, [None if entry is None else _plain_index(entry) for entry in indices], values, bool(accumulate))
 
 
-cdef object plain_index(object entry):
+cdef object _plain_index(object entry):
     """An index tensor as the operator takes it."""
     if not isinstance(entry, Tensor):
         raise TypeError(f"index_put_: indices must be Tensors or None (got {type(entry).__name__}).")
-    entry = plain_entry(entry)
+    entry = _plain_entry(entry)
     if not isinstance(entry, Tensor):            # without dimensions
         return full_tensor((), entry, INT64, False, "index_put_")
-    return entry if (<Tensor>entry).array.dtype == BOOL else as_int64(<Tensor>entry)
+    return entry if (<Tensor>entry).array.dtype == BOOL else _as_int64(<Tensor>entry)
 
 
 def index_put(input, indices, values, accumulate=False):

@@ -73,7 +73,7 @@ cdef void gradient_release(gradient_t *gradient) noexcept:
     if gradient != NULL and atomic_decrement(&gradient.count) == 0:
         release(gradient.value)
         if gradient.parked != NULL:
-            free_parked(gradient.parked.object)
+            _free_parked(gradient.parked.object)
         deallocate(gradient, sizeof(gradient_t))
 
 
@@ -528,7 +528,7 @@ cdef void _plain_dealloc(PyObject *self) noexcept:
     _n_free += 1
 
 
-cdef void free_parked(PyObject *node) noexcept:
+cdef void _free_parked(PyObject *node) noexcept:
     """An AccumulateGrad node that nobody holds, whose leaf has died."""
     (<_Type *>Node).tp_dealloc(node)
 

@@ -14,7 +14,7 @@ ctypedef struct entry_t:
     void *data
     int32_t out_dtype
 
-ctypedef enum rule_t:
+ctypedef enum type_rule_t:
     SAME = 0          # operands are promoted to their common dtype
     FLOAT             # the same, then integers and bool become the default float
     SELECT            # the first operand is a condition; the others are promoted
@@ -37,7 +37,7 @@ cdef int primitive(str name) except -1
 cdef int primitive_arity(int primitive) noexcept nogil
 
 # Add a primitive, or find it if it is there; -> its index.
-cdef int define(str name, int arity, rule_t rule, int cost, bint exact, int identity) except -1
+cdef int define(str name, int arity, type_rule_t rule, int cost, bint exact, int identity) except -1
 cdef void set_entry(int primitive, int dtype, loop_t loop, void *data, int out_dtype) noexcept
 
 # A loop has no result: one that must refuse a value (integer division by zero) leaves a status here,

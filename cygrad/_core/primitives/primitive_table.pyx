@@ -59,7 +59,7 @@ def arity_of(str name):
     return primitives[primitive(name)].arity
 
 
-cdef int define(str name, int arity, rule_t rule, int cost, bint exact, int identity) except -1:
+cdef int define(str name, int arity, type_rule_t rule, int cost, bint exact, int identity) except -1:
     if name in _indices:
         return _indices[name]
     cdef int index = len(_names)

@@ -11,7 +11,7 @@ import numpy
 from libc.math cimport frexp, isfinite
 from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT32, INT64, UINT8, code_of_typenum
-from cygrad._core.primitives.primitive_table cimport FLOAT, SAME, define, loop_t, rule_t, set_entry
+from cygrad._core.primitives.primitive_table cimport FLOAT, SAME, define, loop_t, type_rule_t, set_entry
 
 ctypedef double (*function_t)(double) noexcept nogil
 ctypedef double (*function_of_two_t)(double, double) noexcept nogil
@@ -178,7 +178,7 @@ cdef int _enter_binary(str name, function_of_two_t function, int cost) except -1
     return 0
 
 
-cdef int _enter_from_numpy(str name, np.ufunc ufunc, rule_t rule, int lowest, int highest) except -1:
+cdef int _enter_from_numpy(str name, np.ufunc ufunc, type_rule_t rule, int lowest, int highest) except -1:
     """The loops of a ufunc whose inputs have one dtype between two bounds."""
     cdef int i, k, code, index = define(name, ufunc.nin, rule, 20, True, -1)
     cdef bint uniform

@@ -10,7 +10,8 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from cygrad._core.arrays.dtype cimport BOOL, DTYPES, FLOAT32, FLOAT64, INT64, itemsize
 from cygrad._core.primitives.cast cimport cast_loops
 from cygrad._core.primitives.integer_loops cimport enter_integers
-from cygrad._core.primitives.primitive_table cimport FLOAT, SAME, SELECT, define, entries, loop_t, rule_t, set_entry
+from cygrad._core.primitives.primitive_table cimport (
+    FLOAT, SAME, SELECT, define, entries, loop_t, set_entry, type_rule_t)
 
 cdef extern from "<math.h>" nogil:
     float truncf(float)
@@ -238,7 +239,7 @@ cdef void angle_loop(char **arguments, const int64_t *n, const int64_t *steps, r
 
 # The table
 
-cdef int _enter_reals(str name, int arity, rule_t rule, int cost, bint exact, loop_t f32,
+cdef int _enter_reals(str name, int arity, type_rule_t rule, int cost, bint exact, loop_t f32,
                       loop_t f64) except -1:
     cdef int index = define(name, arity, rule, cost, exact, -1)
     set_entry(index, FLOAT32, f32, NULL, FLOAT32)
