@@ -1,9 +1,9 @@
 """Row B5: which gradients that do not depend on the input require grad under `create_graph=True`: as in PyTorch."""
 
 import pytest
-import torch
 
 import cygrad
+from tests.reference import torch
 
 DATA = [[0.1, -0.7, 0.9], [0.3, 0.2, -0.4]]
 
