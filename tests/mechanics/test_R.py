@@ -4,6 +4,7 @@ import pytest
 
 import cygrad
 from cygrad.autograd import grad
+from tests.reference import torch
 from tests.tools import FLOAT, leaf
 
 
@@ -180,6 +181,36 @@ def test_R3_data_keeps_what_was_recorded():
     x.data = cygrad.zeros(2, dtype=FLOAT)
     y.backward()                                 # of the function that was computed
     assert x.grad.tolist() == [6.0, 8.0]
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (5, 3), ()])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("view", [lambda y: y[..., :1], lambda y: y * 2, lambda y: y.sum(0, keepdim=True),
+                                  lambda y: y.reshape(3, 1), lambda y: y.clone()])
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_R3_data_of_other_shape_as_with_torch(shape, dtype, view, changed, create_graph):
+    """A result that was given other memory: its node takes gradients of the shape and dtype that it made."""
+    seen = []
+    for library in (cygrad, torch):
+        x = library.tensor([-1.0, 0.5, -1.25], dtype=library.float64, requires_grad=True)
+        y = view(x.exp())
+        hooked = []
+        y.register_hook(lambda grad, hooked=hooked: hooked.append((tuple(grad.shape), str(grad.dtype).split(".")[1])))
+        y.data = library.ones(shape, dtype=getattr(library, dtype))
+        y.data = library.full(shape, 2, dtype=getattr(library, dtype))
+        if changed and not y._is_view():            # cygrad refuses to write into such a view
+            y.mul_(2)
+        try:
+            found, = library.autograd.grad((y * y * 3).sum().abs(), x, create_graph=create_graph)
+        except RuntimeError:
+            seen.append("refused")
+        else:
+            seen.append((found.tolist(), hooked))
+    assert "refused" not in seen or seen[0] == seen[1]
+    if "refused" not in seen:
+        assert seen[0][1] == seen[1][1]
+        assert seen[0][0] == pytest.approx(seen[1][0])
 
 
 def test_R3_is_leaf():

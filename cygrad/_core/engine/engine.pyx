@@ -25,7 +25,7 @@ from cygrad._core.graph.borrowed_references cimport FREE_THREADED
 from cygrad._core.graph.edges cimport Place, edge_of, root_gradient
 from cygrad._core.graph.gradients cimport set_gradient
 from cygrad._core.graph.hook_calls cimport (
-    call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, retain_gradients)
+    call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, fit_gradients, retain_gradients)
 from cygrad._core.graph.modes cimport ANOMALY_NAN, grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.node cimport ALL_ARGUMENTS, HAS_PACKED_TENSORS, Hooks, Node, node_t
 from cygrad._core.graph.override cimport is_entry
@@ -189,6 +189,8 @@ cdef class GraphTask:
         cdef list grads = self.take(item)
         cdef list results
         cdef int i
+        if hooks is not None and hooks.fitted:
+            fit_gradients(node, hooks, grads)
         if hooks is not None and hooks.tensor:
             call_tensor_hooks(node, hooks, grads)
         if hooks is not None and hooks.retained:

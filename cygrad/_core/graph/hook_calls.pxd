@@ -2,6 +2,8 @@
 
 from cygrad._core.graph.node cimport Hooks, Node
 
+# Results that were given other memory by `.data =`: bring gradients to the shape and dtype that the node made.
+cdef object fit_gradients(Node node, Hooks hooks, list grads)
 # Tensor hooks: replace entries of `grads`, the gradients of the node's outputs.
 cdef object call_tensor_hooks(Node node, Hooks hooks, list grads)
 # Pre-hooks: return the gradients that the node is to run with.

@@ -1,10 +1,26 @@
 """Calling the hooks of a node, and taking what they return in the place of gradients."""
 
 from cygrad._core.arrays.array cimport same_shape
+from cygrad._core.arrays.dtype cimport is_complex
 from cygrad._core.arrays.interop cimport pass_door
 from cygrad._core.graph.gradients cimport set_gradient
+from cygrad._core.graph.native cimport fit_recorded
 from cygrad._core.graph.node cimport Hooks, Node
 from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, describe, protocol
+
+
+cdef object fit_gradients(Node node, Hooks hooks, list grads):
+    """Where a result was given memory of another shape or dtype: its node takes gradients as it made the result."""
+    cdef Tensor gradient, meta
+    for output_nr, meta in hooks.fitted.items():
+        gradient = grads[output_nr]
+        if gradient is None:
+            continue
+        if is_complex(gradient.array.dtype) and not is_complex(meta.array.dtype):
+            raise RuntimeError(f"{node.name()}: its result was real and has been given complex elements by .data = "
+                               f"(got a gradient that is a {describe(gradient)}, expected one like a "
+                               f"{describe(meta)}). Compute with a new tensor in the place of .data.")
+        grads[output_nr] = fit_recorded(meta.array, gradient)
 
 
 cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):

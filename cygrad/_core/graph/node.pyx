@@ -284,6 +284,7 @@ cdef class Hooks:
     def __cinit__(self):
         self.tensor = {}
         self.before = {}
+        self.fitted = {}
         self.retained = {}
         self.after = {}
         self.accumulated = {}

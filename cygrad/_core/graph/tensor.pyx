@@ -10,7 +10,7 @@ from cpython.buffer cimport PyObject_GetBuffer
 from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int32_t, int64_t
-from cygrad._core.arrays.array cimport array_t, array_view, release, same_shape, shape_text
+from cygrad._core.arrays.array cimport array_meta, array_t, array_view, release, same_shape, shape_text
 from cygrad._core.arrays.dtype cimport dtype_name, dtype_object, is_differentiable
 from cygrad._core.arrays.size cimport size_of
 from cygrad._core.graph.accumulate cimport accumulator_of, known_accumulator
@@ -387,6 +387,9 @@ cdef class Tensor:
         if requires_grad(self) and not is_differentiable(source.array.dtype):
             raise RuntimeError("data: a tensor that requires grad needs floating point or complex elements (got a "
                                f"{describe(source)}).")
+        if self.node is not None and not (source.array.dtype == self.array.dtype
+                                          and same_shape(source.array, self.array)):
+            grad_fn_of(self).ensure_hooks().fitted.setdefault(self.output_nr, _made(array_meta(self.array)))
         adopt(self, source, True)
 
     @data.deleter
