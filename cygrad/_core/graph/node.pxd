@@ -69,7 +69,7 @@ cdef extern from *:
 
 cdef class Hooks:
     """The hooks of one node, in the order in which they were registered."""
-    cdef dict fitted          # output_nr -> a Tensor without memory, shaped as gradients shall be; before everything else
+    cdef dict fitted          # output_nr -> a Tensor without memory, shaped as gradients shall be; comes first
     cdef dict tensor          # output_nr -> {id: hook}
     cdef dict before          # {id: prehook(grad_outputs)}
     cdef dict retained        # output_nr -> weak reference to the Tensor whose .grad is kept
