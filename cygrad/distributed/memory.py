@@ -24,9 +24,10 @@ def array_of(operation, tensor):
     """A NumPy array over the memory of a tensor, whatever its strides; of short floats, as integers of their size."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{operation}: expected a Tensor (got {type(tensor).__name__}).")
-    if tensor.dtype not in SHORT:
+    short = SHORT.get(tensor.dtype)
+    if short is None:
         return numpy_view(tensor)
-    bits, named, _ = SHORT[tensor.dtype]
+    bits, named, _ = short
     return numpy_view(seen_as(tensor, bits)).view(named)
 
 
@@ -51,18 +52,21 @@ def widening(steps):
         Of the group, the operation's name, the tensor for the result, that with the data (or a list of them, or None
         if it is the same), and what else there is.
     """
-    @functools.wraps(steps)
-    def run(group, operation, output, inputs, *rest):
-        given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
-        if not isinstance(output, Tensor) or output.dtype not in SHORT or not all(
-                one is None or (isinstance(one, Tensor) and one.dtype is output.dtype) for one in given):
-            return (yield from steps(group, operation, output, inputs, *rest))
+    def widened(group, operation, output, inputs, given, rest):
         check_writable(operation, array_of(operation, output))
         wide = [output, *given]
         wide = [one if one is None else one.detach().to(SHORT[output.dtype][2]) for one in wide]
         yield from steps(group, operation, wide[0], wide[1:] if given is inputs else wide[1], *rest)
         array_of(operation, output)[...] = array_of(operation, wide[0].to(output.dtype))
         return written(output)
+
+    @functools.wraps(steps)
+    def run(group, operation, output, inputs, *rest):
+        if isinstance(output, Tensor) and output.dtype in SHORT:
+            given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+            if all(one is None or (isinstance(one, Tensor) and one.dtype is output.dtype) for one in given):
+                return widened(group, operation, output, inputs, given, rest)
+        return steps(group, operation, output, inputs, *rest)
     return run
 
 
@@ -114,9 +118,10 @@ def writing(operation, array, keep=False):
     keep : bool
         Whether the contents matter before they are written.
     """
-    check_writable(operation, array)
-    if array.flags.c_contiguous:
+    flags = array.flags
+    if flags.c_contiguous and flags.writeable:
         return array
+    check_writable(operation, array)
     return np.ascontiguousarray(array) if keep else np.empty(array.shape, array.dtype)
 
 

@@ -39,8 +39,8 @@ def mpi_name(operation, op, dtype):
     """The name of MPI's operation for elements of a NumPy dtype."""
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{operation}: op must be a ReduceOp (got {op!r}). Use ReduceOp.SUM, AVG, PRODUCT, MIN or MAX.")
-    kind = dtype.kind
-    if kind in REFUSED.get(op.value, ""):
+    kind, name = dtype.kind, op._value_               # `value` is a property, and slow
+    if name in REFUSED and kind in REFUSED[name]:
         raise TypeError(f"{operation}: ReduceOp.{op.name} is not defined for {dtype}. Convert the tensor with to(), or "
                         "use another operation.")
-    return OF_BOOLEANS[op.value] if kind == "b" else "SUM" if op is ReduceOp.AVG else op.value
+    return OF_BOOLEANS[name] if kind == "b" else "SUM" if name == "AVG" else name

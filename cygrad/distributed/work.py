@@ -7,7 +7,7 @@ from cygrad._core.graph.inplace import increment_version
 from cygrad.distributed.errors import DistBackendError
 from cygrad.distributed.future import Future, _Later, in_turn, stage
 
-__all__ = ["Work", "finish_all", "seconds_of", "written"]
+__all__ = ["Work", "failing", "finish_all", "seconds_of", "written"]
 
 # Asking again and again is fastest; ranks that share a core yield it in between, to the one that they wait for. After
 # that, sleep in between. On a busy machine sleep at once: whoever only asks has used up its time slice when the others
@@ -40,10 +40,13 @@ class Work(Future):
         What it is about, in messages.
     several : bool
         Whether there may be several steps.
+    request : MPI.Request, optional
+        The first step's, if it has been started.
     """
 
-    def __init__(self, group, name, steps, partners=None, detail=None, several=False):
-        self._value = self._request = self._error = None
+    def __init__(self, group, name, steps, partners=None, detail=None, several=False, request=None):
+        self._value = self._error = None
+        self._request = request
         self._finished = False
         self.group, self.name, self.partners, self.detail = group, name, partners, detail
         self.channel = group.number, stage.later
@@ -53,7 +56,8 @@ class Work(Future):
         if self._queued:
             group.queue[self] = None
         _under_way.add(self)
-        self._go_on()
+        if request is None:
+            self._go_on()
 
     def _go_on(self):
         """Start the next request, or note the result."""
@@ -79,7 +83,7 @@ class Work(Future):
                 if request is not None and not request.Test():
                     return False
             except Exception as error:
-                self._steps = _failing(error)
+                self._steps = failing(error)
                 self._go_on()
                 break
             self._request = None
@@ -190,7 +194,7 @@ class Work(Future):
                 f"{self.group.name}{', ' + detail if detail else ''}")
 
 
-def _failing(error):
+def failing(error):
     """Steps that end with an error."""
     raise error
     yield
@@ -208,7 +212,7 @@ def seconds_of(timeout, otherwise):
 
 def written(*tensors):
     """Count a change in place of tensors that a collective has written to; -> the tensors."""
-    increment_version([tensor for tensor in tensors if not tensor.is_inference()])
+    increment_version(tensors[0] if len(tensors) == 1 else tensors)
     return list(tensors)
 
 

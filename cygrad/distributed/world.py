@@ -11,7 +11,7 @@ from cygrad.distributed.alone import Alone
 from cygrad.distributed.debug import debugging, same_everywhere
 from cygrad.distributed.future import stage
 from cygrad.distributed.roll_call import RollCall
-from cygrad.distributed.work import Work, finish_all, seconds_of
+from cygrad.distributed.work import Work, failing, finish_all, seconds_of
 
 __all__ = [
     "GroupMember", "ProcessGroup", "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank",
@@ -45,6 +45,7 @@ class ProcessGroup:
     def __init__(self, comm, ranks, number, timeout, roll, crowded):
         self.ranks, self.number, self.timeout, self.roll, self.crowded = ranks, number, timeout, roll, crowded
         self.comms = [comm, comm.Dup()]            # for first steps, and for what follows them
+        self.soon = 4 if crowded else 200          # how often to ask before a handle is made
         self.busy_waits = 0                        # how often to sleep soon: see `Work`
         self.called = [0, 0]                       # how many collectives on each
         self.queue = {}                            # what has to follow in this order
@@ -103,7 +104,21 @@ class ProcessGroup:
         self.called[stage.later] += 1
         if self.comparisons is not None and not stage.later:
             same_everywhere(self, name, facts)
-        work = Work(self, name, steps, None, detail, several)
+        request = None
+        if not (async_op or several):          # most are complete soon, before a handle would have been made
+            try:
+                request = next(steps)
+                for _ in range(self.soon):
+                    if request is None or request.Test():
+                        request = next(steps)
+            except StopIteration:
+                return None
+            except Exception as error:
+                steps, request = failing(error), None
+            except BaseException:              # an interrupt: MPI may still write to the memory, which the handle keeps
+                Work(self, name, steps, None, detail, several, request)
+                raise
+        work = Work(self, name, steps, None, detail, several, request)
         if async_op:
             return work
         work.wait()

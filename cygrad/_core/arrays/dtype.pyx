@@ -11,6 +11,7 @@ cdef const char *_unknown = b"?"
 # NPY_TYPES numbers; int64 is NPY_LONG on platforms with 64-bit long, NPY_LONGLONG elsewhere.
 cdef int[<int>DTYPES] _typenums
 cdef int[24] _codes
+cdef Py_hash_t[<int>DTYPES] _hashes      # those of NumPy's dtypes, which ours are equal to
 cdef int _default_float = FLOAT32
 cdef str _library = "cygrad"
 
@@ -99,7 +100,7 @@ cdef class dtype:
         return NotImplemented
 
     def __hash__(self):
-        return hash(self.name if _typenums[self.code] < 0 else self.numpy_dtype)
+        return _hashes[self.code]
 
     @property
     def numpy_dtype(self):
@@ -313,6 +314,7 @@ def _initialize():
             _lookup[np.dtype(entry.name)] = entry
             _typenums[code] = np.dtype(entry.name).num
             _codes[_typenums[code]] = code
+        _hashes[code] = hash(entry.name if _typenums[code] < 0 else np.dtype(entry.name))
         globals()[entry.name] = entry
     for name in dtype_without_elements._TYPES:
         entry = dtype.__new__(dtype_without_elements)

@@ -392,11 +392,7 @@ def increment_version(tensor):
     Parameters
     ----------
     tensor : Tensor or iterable of Tensor
-
-    Raises
-    ------
-    RuntimeError
-        For an inference tensor, whose changes are not counted.
+        Inference tensors among them have no count, and stay as they are.
 
     Examples
     --------
