@@ -33,14 +33,17 @@ ReduceOp.RedOpType = ReduceOp                # its name in annotations
 OF_BOOLEANS = {"SUM": "LOR", "MAX": "LOR", "PROD": "LAND", "MIN": "LAND", "BAND": "LAND", "BOR": "LOR", "BXOR": "LXOR"}
 # Kinds of NumPy dtypes that an operation is not defined for.
 REFUSED = {"AVG": "biu", "MIN": "c", "MAX": "c", "BAND": "fc", "BOR": "fc", "BXOR": "fc"}
+for _op in ReduceOp:          # kind -> the name of MPI's operation, None where there is none
+    _op.names = {kind: None if kind in REFUSED.get(_op.value, "") else OF_BOOLEANS[_op.value] if kind == "b"
+                 else "SUM" if _op.value == "AVG" else _op.value for kind in "biufc"}
 
 
 def mpi_name(operation, op, dtype):
     """The name of MPI's operation for elements of a NumPy dtype."""
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{operation}: op must be a ReduceOp (got {op!r}). Use ReduceOp.SUM, AVG, PRODUCT, MIN or MAX.")
-    kind, name = dtype.kind, op._value_               # `value` is a property, and slow
-    if name in REFUSED and kind in REFUSED[name]:
+    name = op.names[dtype.kind]
+    if name is None:
         raise TypeError(f"{operation}: ReduceOp.{op.name} is not defined for {dtype}. Convert the tensor with to(), or "
                         "use another operation.")
-    return OF_BOOLEANS[name] if kind == "b" else "SUM" if name == "AVG" else name
+    return name
