@@ -35,6 +35,7 @@ def test_M2_a_view_requires_grad_as_its_base_does(name, mode, leaf):
     assert view._base is base
     assert not view.is_inference()
     assert "requires_grad=True" in repr(view)
+    view.retain_grad()          # a leaf keeps its gradient without
     product = view * 2
     assert product.requires_grad
     assert leads_nowhere(product)

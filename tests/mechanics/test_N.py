@@ -172,6 +172,10 @@ KINKS = [
     ("kthvalue", weighted(op("kthvalue", 2)), [[1.0, 3.0, 2.0]], [[0, 0, 1]]),
     ("median_dim", weighted(op("median", 0)), [[1.0, 3.0, 2.0]], [[0, 0, 1]]),
     ("median_of_all", op("median"), [[1.0, 2.0, 2.0, 3.0]], [[0, 0.5, 0.5, 0]]),
+    # a gradient that is nan concerns those that were chosen alone
+    ("max_all", lambda m, x: m.max(x) * nan, [[1.0, 3.0, -1.0]], [[0, nan, 0]]),
+    ("min_all", lambda m, x: m.min(x) * nan, [[1.0, 3.0, -1.0]], [[0, 0, nan]]),
+    ("median_of_all", lambda m, x: m.median(x) * nan, [[1.0, 3.0, -1.0]], [[nan, 0, 0]]),
     ("nanmedian_dim", weighted(op("nanmedian", 0)), [[nan, 1.0, 3.0, 2.0]], [[0, 0, 0, 1]]),
     ("mode", weighted(op("mode")), [[2.0, 2.0, 1.0]], [[0, 1, 0]]),
     ("cummax", weighted(op("cummax", 0)), [[1.0, 3.0, 3.0, 0.0]], [[1, 2, 7, 0]]),
