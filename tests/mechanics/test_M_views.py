@@ -36,6 +36,7 @@ def test_M2_a_view_requires_grad_as_its_base_does(name, mode, leaf):
     assert not view.is_inference()
     assert "requires_grad=True" in repr(view)
     view.retain_grad()          # a leaf keeps its gradient without
+    view.register_post_accumulate_grad_hook(print).remove()
     product = view * 2
     assert product.requires_grad
     assert leads_nowhere(product)
@@ -113,6 +114,17 @@ def test_I2_changes_of_what_needs_no_grad_do_no_harm(name, mode):
     assert view.grad_fn is None
     assert not view.requires_grad
     assert "Invalid" not in repr(view)
+
+
+@each_view
+def test_I2_a_view_of_what_needs_no_grad_may_become_a_leaf(name):
+    base = cygrad.ones(2, 2)
+    view = VIEWS[name](base)
+    base.mul_(2)
+    view.requires_grad_()
+    gradient, = grad((view * 3).sum(), view)
+    assert view.grad_fn is None
+    assert gradient.eq(3).all()
 
 
 @each_mode

@@ -292,7 +292,11 @@ cdef class Program:
         cdef int i, status
         cdef list results = []
         try:
-            self.n_outgoing = len(slots)
+            if self.n_outgoing == 0:             # frames are made for that many
+                self.n_outgoing = len(slots)
+            elif self.n_outgoing != len(slots):
+                raise ValueError(f"compile: the program hands out other results (got {len(slots)} slots, expected "
+                                 f"{self.n_outgoing}). Ask for the same in each call.")
             frame = self.take_frame()
             for i in range(self.n_tensors):
                 frame.tensors[i] = <void *>tensors[i]

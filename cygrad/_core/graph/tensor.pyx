@@ -111,7 +111,7 @@ cdef dict _origins = {
 
 cdef int _refresh(Tensor tensor) except -1:
     # Two threads may do this at once: each makes a node of its own for the same function, and one of them stays.
-    if not (requires_grad(tensor) or requires_grad(tensor.base)):
+    if tensor.node is None and not requires_grad(tensor.base):
         return 0                   # it stays out of date, for the base may require grad some day
     if tensor.view_kind == DIFFERENTIABLE_VIEW:
         protocol.refresh_view(tensor)

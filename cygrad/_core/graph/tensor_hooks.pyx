@@ -84,7 +84,7 @@ def register_post_accumulate_grad_hook(Tensor self not None, hook):
     if not callable(hook):
         raise TypeError("register_post_accumulate_grad_hook: the hook must be callable "
                         f"(got {type(hook).__name__}).")
-    if grad_fn_of(self) is not None or not self.leaf_requires_grad:
+    if grad_fn_of(self) is not None or not self.requires_grad:
         raise RuntimeError("register_post_accumulate_grad_hook: only leaves that require grad accumulate a "
                            f"gradient (got a {'non-leaf' if self.node is not None else 'tensor without grad'}). "
                            "Use register_hook for other tensors.")
