@@ -40,6 +40,7 @@ def test_M2_a_view_requires_grad_as_its_base_does(name, mode, leaf):
     product = view * 2
     assert product.requires_grad
     assert leads_nowhere(product)
+    assert grad(base.sum(), view, allow_unused=True) == (None,)
     product.sum().backward()
     assert x.grad is None
     assert not view.detach().requires_grad

@@ -50,10 +50,7 @@ ONLY_CYGRAD_REFUSES = (
     ("MatmulBackward0: a tensor that backward needs was changed", "one formula for all shapes"),
     ("DivBackward0: a tensor that backward needs was changed", "torch divides numbers by way of the reciprocal"),
     ("SincBackward0: a tensor that backward needs was changed", "the formula reads the result"),
-    ("PolarBackward0: a tensor that backward needs was changed", "the formula reads the argument"),
-    ("PolarBackward0: a tensor that backward needs was taken out", "the formula reads the argument"),
     ("abs: not implemented for bool", "a mask is no weight"),
-    ("polar: an inference tensor cannot be saved", "the formula reads the argument"),
     ("softmax: needs float32 or float64", "torch looks at the dtype only where there are elements"),
 )
 

@@ -394,7 +394,7 @@ cdef object _enter(str operation, object outputs, object grads, bint keep, bint 
 cdef object _run_backward(str operation, object outputs, object grads, bint keep, bint create, object inputs,
                           bint accumulate, bint allow_unused):
     cdef GraphTask task = GraphTask()
-    cdef list roots = [edge_of(output, operation, "output", i) for i, output in enumerate(outputs)]
+    cdef list roots = [edge_of(output, operation, "output", i, False) for i, output in enumerate(outputs)]
     cdef list targets
     cdef Place edge
     cdef Py_ssize_t i, n = len(roots)
@@ -436,7 +436,7 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
                 check(add_part(&task.plan.sums[item.buffers + edge.output_nr], array))
     targets = None
     if inputs is not None:
-        targets = _restrict(task, operation, inputs, accumulate)
+        targets = _restrict(task, operation, inputs, accumulate, allow_unused)
     task.run()
     if callbacks:
         call_back(task.plan.id)
@@ -450,8 +450,8 @@ cdef int _root_array_checked(object output, object grad, str operation, int posi
     return 0
 
 
-cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulate):
-    cdef list targets = [edge_of(place, operation, "input", i) for i, place in enumerate(inputs)]
+cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulate, bint allow_unused):
+    cdef list targets = [edge_of(place, operation, "input", i, allow_unused) for i, place in enumerate(inputs)]
     cdef Py_ssize_t i, n = len(targets)
     cdef item_t *item
     cdef node_t **nodes = <node_t **>malloc((n + 1) * sizeof(node_t *))

@@ -10,6 +10,6 @@ cdef class Place:
     cdef array_t *meta            # shape and dtype of what the gradient is for, or NULL if nobody has told
 
 # The place of a Tensor or GradientEdge; `role` and `position` are for the message.
-cdef Place edge_of(object place, str operation, str role, int position)
+cdef Place edge_of(object place, str operation, str role, int position, bint may_be_unused)
 # The array of a root's gradient, owned: what was given, checked and cast; or a one for a scalar.
 cdef array_t *root_gradient(object output, object grad, str operation, int position) except NULL

@@ -7,9 +7,11 @@ from cygrad._core.arrays.array cimport array_empty_like, array_meta, array_t, re
 from cygrad._core.arrays.dtype cimport BOOL, dtype_name, is_complex, is_differentiable
 from cygrad._core.arrays.value cimport INTEGER, value_t
 from cygrad._core.elementwise.elementwise cimport as_dtype, fill
+from cygrad._core.graph.accumulate cimport accumulator_of
+from cygrad._core.graph.gradients cimport slot_of
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport (
-    INFERENCE_VIEW, NO_GRAD_VIEW, Tensor, describe, gradient_edge, is_inference, requires_grad)
+    INFERENCE_VIEW, NO_GRAD_VIEW, Tensor, describe, gradient_edge, is_bare, is_inference, requires_grad)
 from cygrad._core.graph.untracked_reason cimport (
     CONSTANT_OUTPUT, DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, UNTRACKED)
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -105,7 +107,7 @@ def get_gradient_edge(tensor):
     return GradientEdge(node, input_nr, place)
 
 
-cdef Place edge_of(object place, str operation, str role, int position):
+cdef Place edge_of(object place, str operation, str role, int position, bint may_be_unused):
     cdef int64_t input_nr
     cdef Tensor tensor
     if not isinstance(place, Tensor):
@@ -115,6 +117,9 @@ cdef Place edge_of(object place, str operation, str role, int position):
                         f"(got {type(place).__name__}).")
     tensor = <Tensor>place
     node = gradient_edge(tensor, &input_nr)
+    if node is None and may_be_unused and tensor.requires_grad:
+        input_nr = 0                  # a view without history of what requires grad: a leaf that nothing leads to
+        node = accumulator_of(tensor, slot_of(tensor, b"backward"), tensor.array, is_bare(tensor))
     if node is None:
         raise RuntimeError(f"{operation}: {role} {position} does not require grad and has no grad_fn (got a "
                            f"{describe(tensor)}). {_why_not(tensor)}")

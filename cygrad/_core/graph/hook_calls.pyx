@@ -20,6 +20,8 @@ cdef object fit_gradients(Node node, Hooks hooks, list grads):
             raise RuntimeError(f"{node.name()}: its result was real and has been given complex elements by .data = "
                                f"(got a gradient that is a {describe(gradient)}, expected one like a "
                                f"{describe(meta)}). Compute with a new tensor in the place of .data.")
+        if gradient.array.ndim < meta.array.ndim:          # dimensions in front, of size 1, do not count
+            gradient = gradient.reshape((1,) * (meta.array.ndim - gradient.array.ndim) + gradient.shape)
         grads[output_nr] = fit_recorded(meta.array, gradient)
 
 
