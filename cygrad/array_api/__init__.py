@@ -7,6 +7,7 @@ have other ones. Gradients flow as everywhere. Most functions are those that Num
 
 from math import e, inf, nan, pi
 
+from cygrad import Tensor
 from cygrad.array_api import creation, dtypes, elementwise, fft, linalg, manipulation, searching, statistics
 from cygrad.array_api.dtypes import bool, complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
 from cygrad.array_api.inspection import __array_namespace_info__
@@ -75,6 +76,8 @@ def to_device(self, device, /, *, stream=None):
     """
     if stream is not None:
         raise ValueError(f"to_device: the CPU has no streams (got {stream!r}).")
+    if not isinstance(self, Tensor):
+        raise TypeError(f"to_device: expected a Tensor (got {type(self).__name__}). Make one with asarray().")
     return self.to(device)
 
 

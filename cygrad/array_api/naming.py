@@ -1,10 +1,30 @@
 """Functions of a table get their names."""
 
+import functools
+
+from cygrad import Tensor
+
 __all__ = ["finished"]
 
 
-def finished(home, functions):
-    """The functions by name, each knowing its name, and the module `home` where pickle finds it."""
+def _on_tensors(name, function):
+    @functools.wraps(function)
+    def checked(x, /, *args, **options):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}: argument 'x' must be a Tensor (got {type(x).__name__}). Make one with asarray().")
+        return function(x, *args, **options)
+    return checked
+
+
+def finished(home, functions, check=True):
+    """
+    The functions by name, each knowing its name, and the module `home` where pickle finds it.
+
+    Where the first parameter is ``x``, it is a Tensor; `check` says whether this still has to be checked.
+    """
+    if check:
+        functions = {name: _on_tensors(name, function) if function.__code__.co_varnames[:1] == ("x",) else function
+                     for name, function in functions.items()}
     for name, function in functions.items():
         function.__name__ = function.__qualname__ = name
         function.__module__ = home

@@ -10,8 +10,20 @@ __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "
            "tril_matrix_to_vec", "vec_to_tril_matrix"]
 
 euler_constant = 0.57721566490153286060
-EPS = {cygrad.float16: 2.0**-10, cygrad.bfloat16: 2.0**-7, cygrad.float32: 2.0**-23, cygrad.float64: 2.0**-52}
-TINY = {cygrad.float16: 2.0**-14, cygrad.bfloat16: 2.0**-126, cygrad.float32: 2.0**-126, cygrad.float64: 2.0**-1022}
+
+
+class _OfFloats(dict):
+    """A number for each floating dtype."""
+
+    def __missing__(self, dtype):
+        raise TypeError(f"distributions: parameters and values need a real floating dtype (got {dtype}). Convert them "
+                        "with to().")
+
+
+EPS = _OfFloats({cygrad.float16: 2.0**-10, cygrad.bfloat16: 2.0**-7, cygrad.float32: 2.0**-23,
+                 cygrad.float64: 2.0**-52})
+TINY = _OfFloats({cygrad.float16: 2.0**-14, cygrad.bfloat16: 2.0**-126, cygrad.float32: 2.0**-126,
+                  cygrad.float64: 2.0**-1022})
 
 
 def broadcast_all(*values):

@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.continuous import Beta
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
@@ -119,6 +120,9 @@ class MultivariateNormal(_Normal):
     def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
         given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
         given = {name: value for name, value in given.items() if value is not None}
+        for given_name, value in {"loc": loc, **given}.items():
+            if not isinstance(value, Tensor):
+                raise TypeError(f"MultivariateNormal: {given_name!r} must be a Tensor (got {type(value).__name__}).")
         if loc.ndim < 1:
             raise ValueError(f"MultivariateNormal: 'loc' needs a dimension for the event (got shape "
                              f"{tuple(loc.shape)}).")

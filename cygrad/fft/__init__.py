@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 globals().update(all_spelled({name: globals()[name] for name in __all__}))
+del all_spelled
 # Of the package's namespace, and methods of Tensor.
 FUNCTIONS = {"stft": stft, "istft": istft}
 METHODS = FUNCTIONS

@@ -110,6 +110,9 @@ class Call:
         return self.operation(self.args if arguments is None else arguments)
 
 
+MOST_NESTED = 64          # sequences in each other, as everywhere
+
+
 def operation_of(function):
     """The `Operation` of a function of the table; None for others."""
     if not _found:
@@ -123,15 +126,17 @@ def operation_of(function):
     return found
 
 
-def top_level(arguments):
+def top_level(arguments, depth=0):
     """The innermost batch that an argument is an entry of."""
     found = None
+    if depth > MOST_NESTED:
+        raise ValueError(f"vmap: sequences are nested more than {MOST_NESTED} deep; perhaps one contains itself.")
     for value in arguments:
         if type(value) is Batched:
             if found is None or value._level.number > found.number:
                 found = value._level
         elif isinstance(value, (list, tuple)):
-            inner = top_level(value)
+            inner = top_level(value, depth + 1)
             if inner is not None and (found is None or inner.number > found.number):
                 found = inner
     return found

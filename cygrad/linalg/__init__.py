@@ -49,6 +49,7 @@ __all__ = [
 from cygrad.linalg import namespace
 
 globals().update(all_spelled({name: globals()[name] for name in __all__ if name != "LinAlgError"}))
+del all_spelled
 
 FUNCTIONS = {
     "det": det, "logdet": logdet, "slogdet": slogdet, "inverse": namespace.inverse, "pinverse": namespace.pinverse,

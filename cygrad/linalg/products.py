@@ -5,7 +5,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad.composite import products
 from cygrad.composite.operators import operators
-from cygrad.composite.out_forms import into
+from cygrad.composite.out_forms import as_tensor_argument, into
 from cygrad.linalg.checks import check_info, floating, singular, square
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
@@ -63,6 +63,8 @@ def multi_dot(tensors, *, out=None):
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError(f"linalg.multi_dot: expected at least 2 tensors (got {len(tensors)}).")
+    for place, value in enumerate(tensors):
+        as_tensor_argument("linalg.multi_dot", f"tensors[{place}]", value)
     if any(tensor.ndim != 2 for tensor in tensors[1:-1]) or any(tensors[k].ndim not in (1, 2) for k in (0, -1)):
         raise RuntimeError("linalg.multi_dot: expected matrices, and perhaps vectors at both ends (got shapes "
                            f"{[tuple(tensor.shape) for tensor in tensors]}).")
@@ -295,6 +297,7 @@ def vander(x, N=None):
     tensor([[1., 1., 1.],
             [1., 2., 4.]])
     """
+    as_tensor_argument("linalg.vander", "x", x)
     if x.ndim == 0:
         x = operators.reshape(x, (1,))
     count = x.shape[-1] if N is None else N

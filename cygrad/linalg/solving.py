@@ -434,6 +434,7 @@ def tensorinv(A, ind=2, *, out=None):
     >>> cygrad.linalg.tensorinv(cygrad.eye(6).reshape(6, 2, 3), ind=1).shape
     (2, 3, 6)
     """
+    as_tensor_argument("linalg.tensorinv", "A", A)
     if ind <= 0:
         raise RuntimeError(f"linalg.tensorinv: ind must be positive (got {ind}).")
     first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
@@ -470,6 +471,8 @@ def tensorsolve(A, B, dims=None, *, out=None):
     >>> cygrad.linalg.tensorsolve(cygrad.eye(6).reshape(6, 2, 3), cygrad.ones(6)).shape
     (2, 3)
     """
+    as_tensor_argument("linalg.tensorsolve", "A", A)
+    as_tensor_argument("linalg.tensorsolve", "B", B)
     if dims is not None:
         moved = sorted(dim % A.ndim for dim in dims)
         A = operators.permute(A, (*[dim for dim in range(A.ndim) if dim not in moved], *[d % A.ndim for d in dims]))

@@ -6,6 +6,7 @@ import math
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
 __all__ = ["calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",
@@ -145,6 +146,7 @@ def eye_(tensor):
 
 def fans(tensor, operation):
     """How many inputs each output sees, and outputs each input, of a weight (out, in, *kernel)."""
+    as_tensor_argument(operation, "tensor", tensor)
     if tensor.ndim < 2:
         raise ValueError(f"{operation}: fan in and fan out need at least two dimensions (got shape {tensor.shape}). "
                          "Use uniform_ or normal_ instead.")
@@ -164,7 +166,7 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     generator : Generator, optional
     """
     fan_in, fan_out = fans(tensor, "xavier_uniform_")
-    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / (fan_in + fan_out))
+    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / max(fan_in + fan_out, 1))
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -180,7 +182,7 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
     generator : Generator, optional
     """
     fan_in, fan_out = fans(tensor, "xavier_normal_")
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / max(fan_in + fan_out, 1)), generator)
 
 
 def _kaiming_deviation(tensor, a, mode, nonlinearity, operation):
@@ -206,7 +208,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     nonlinearity : str, default "leaky_relu"
     generator : Generator, optional
     """
-    if 0 in tensor.shape:
+    if 0 in as_tensor_argument("kaiming_uniform_", "tensor", tensor).shape:
         warn_user("kaiming_uniform_: there is nothing to fill (the tensor has no elements).")
         return tensor
     bound = math.sqrt(3.0) * _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_uniform_")
@@ -228,7 +230,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     nonlinearity : str, default "leaky_relu"
     generator : Generator, optional
     """
-    if 0 in tensor.shape:
+    if 0 in as_tensor_argument("kaiming_normal_", "tensor", tensor).shape:
         warn_user("kaiming_normal_: there is nothing to fill (the tensor has no elements).")
         return tensor
     return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_normal_"), generator)

@@ -1,6 +1,6 @@
 """Operations with sparse tensors: each is made of operations on indices and values."""
 
-from numbers import Number
+from numbers import Integral, Number
 
 import cygrad
 from cygrad import Tensor
@@ -144,8 +144,9 @@ def add(input, other, *, alpha=1, out=None):
             raise RuntimeError("add: to a sparse tensor only one of the same shape can be added (got "
                                f"{tuple(getattr(other, 'shape', ()))}, expected {tuple(input.shape)}).")
         return _into_dense(other * alpha if alpha != 1 else other, input, 1)
-    if input.shape != other.shape:
-        raise RuntimeError(f"add: the shapes must be the same (got {tuple(input.shape)} and {tuple(other.shape)}).")
+    if not isinstance(input, Tensor) or input.shape != other.shape:
+        raise RuntimeError(f"add: the shapes must be the same (got {tuple(getattr(input, 'shape', ()))} and "
+                           f"{tuple(other.shape)}).")
     if not _is_sparse(input):
         return _into_dense(input, other, alpha)
     if input._indices() is other._indices():
@@ -211,10 +212,17 @@ def _in_place(function):
 
 # ------------------------------------------------------------------------------------------------ shapes and parts
 
+def _dimension(operation, input, dim):
+    if not isinstance(dim, Integral) or not -input.ndim <= dim < input.ndim:
+        raise IndexError(f"{operation}: there is no such dimension (got {dim!r}, expected one of a tensor with "
+                         f"{input.ndim}).")
+    return dim % input.ndim
+
+
 def transpose(input, dim0, dim1):
     """The tensor with two of its dimensions exchanged."""
     order = list(range(input.ndim))
-    dim0, dim1 = dim0 % input.ndim, dim1 % input.ndim
+    dim0, dim1 = _dimension("transpose", input, dim0), _dimension("transpose", input, dim1)
     if max(dim0, dim1) >= input.sparse_dim():
         raise RuntimeError("transpose: only dimensions with indices can be exchanged (got "
                            f"{dim0} and {dim1}, of {input.sparse_dim()}).")
@@ -231,7 +239,7 @@ def t(input):
 
 def index_select(input, dim, index):
     """Some of the entries along a dimension with indices."""
-    dim = dim % input.ndim
+    dim = _dimension("index_select", input, dim)
     rows = input._indices()[dim]
     wanted = cygrad.atleast_1d(index)
     where = (wanted.unsqueeze(1) == rows).nonzero()
@@ -243,9 +251,8 @@ def index_select(input, dim, index):
 
 def select(input, dim, index):
     """One entry along a dimension with indices; dense if there are no others."""
-    if not input.ndim:
-        raise IndexError("select: a tensor without dimensions has no entries along one.")
-    dim, size = dim % input.ndim, input.shape[dim]
+    dim = _dimension("select", input, dim)
+    size = input.shape[dim]
     if not -size <= index < size:
         raise IndexError(f"select: index {index} is out of range for dimension {dim} of size {size}.")
     there = input._indices()[dim] == index % size
@@ -261,7 +268,7 @@ def cat(tensors, dim=0, *, out=None):
     tensors = [part.to_sparse() if _is_sparse(part) else part for part in tensors]
     if not all(map(_is_sparse, tensors)):
         raise NotImplementedError("cat: sparse and dense tensors cannot be joined. Use to_dense() first.")
-    dim, begin, indices = dim % tensors[0].ndim, 0, []
+    dim, begin, indices = _dimension("cat", tensors[0], dim), 0, []
     for part in tensors:
         moved = part._indices().clone()
         moved[dim] += begin
@@ -300,7 +307,7 @@ def sum(input, dim=None, dtype=None):
     input = input if dtype is None else input.to(dtype)
     if dim is None or dim == ():
         return input._values().sum()
-    dims = {one % input.ndim for one in ((dim,) if isinstance(dim, int) else dim)}
+    dims = {_dimension("sum", input, one) for one in ((dim,) if isinstance(dim, int) else dim)}
     count = input.sparse_dim()
     inner = [one - count + 1 for one in dims if one >= count]
     values = input._values().sum(inner) if inner else input._values()
@@ -331,7 +338,8 @@ def log_softmax(input, dim, *, dtype=None):
 def _softmax(input, dim, dtype, logarithm):
     _check("softmax", SparseTensor, input)
     input = (input if dtype is None else input.to(dtype)).coalesce()
-    rest = [one for one in range(input.sparse_dim()) if one != dim % input.ndim]
+    along = _dimension("softmax", input, dim)
+    rest = [one for one in range(input.sparse_dim()) if one != along]
     group = cygrad.zeros(input._nnz(), dtype=cygrad.int64)
     for one in rest:
         group = group * input.shape[one] + input._indices()[one]

@@ -35,6 +35,10 @@ class SparseTensor(Tensor):
     is_sparse = property(lambda self: self._layout is COO, doc="Whether it has a list of indices.")
     is_sparse_csr = property(lambda self: self._layout is CSR, doc="Whether it is sorted by rows.")
 
+    def __new__(cls, *args, **options):
+        """Refuse: indices and values are checked by the functions that make these."""
+        raise TypeError("SparseTensor: cannot be called. Use sparse_coo_tensor(), sparse_csr_tensor() or to_sparse().")
+
     # ------------------------------------------------------------------------------------------------ what it holds
 
     def _indices(self):
@@ -225,6 +229,8 @@ class SparseTensor(Tensor):
 
     def type_as(self, other):
         """The tensor with values in the dtype of another tensor."""
+        if not isinstance(other, Tensor):
+            raise TypeError(f"type_as: argument 'other' must be a Tensor (got {type(other).__name__}).")
         return self.to(other.dtype)
 
     def copy_(self, src, non_blocking=False):

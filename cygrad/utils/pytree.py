@@ -104,7 +104,10 @@ def tree_flatten(tree, is_leaf=None):
         children, context = kind[0](node)
         return TreeSpec(type(node), context, [visit(child) for child in children])
 
-    spec = visit(tree)
+    try:
+        spec = visit(tree)
+    except RecursionError:
+        raise ValueError("tree_flatten: containers are nested too deep; perhaps one contains itself.") from None
     return leaves, spec
 
 

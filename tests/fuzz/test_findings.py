@@ -1,0 +1,78 @@
+"""What the fuzz has found: arguments that were refused by an error of the wrong kind. Its relatives stand beside it."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import cygrad as t
+
+LEAF = t.ones(2, requires_grad=True)
+
+
+def endless():
+    found = []
+    found.append(found)
+    return found
+
+
+def sparse(*shape):
+    return t.ones(shape).to_sparse()
+
+
+REFUSED = {
+    **{f"array_api.{name}": (lambda name=name: getattr(t.array_api, name)([1.0]), TypeError, f"^{name}: argument 'x'")
+       for name in ("argmax", "argsort", "clip", "cumulative_sum", "diff", "expand_dims", "flip", "full_like", "imag",
+                    "max", "nonzero", "permute_dims", "real", "reshape", "roll", "round", "sort", "squeeze", "std",
+                    "sum", "take", "tile", "tril", "unique_all")},
+    "array_api.to_device": (lambda: t.array_api.to_device([1.0], "cpu"), TypeError, "^to_device"),
+    "array_api.linalg": (lambda: t.array_api.linalg.det([[1.0]]), TypeError, "^det: argument 'x'"),
+    "array_api.fft": (lambda: t.array_api.fft.fftshift([1.0]), TypeError, "^fftshift: argument 'x'"),
+    "vander": (lambda: t.linalg.vander([1, 2]), TypeError, "^linalg.vander: argument 'x'"),
+    "multi_dot": (lambda: t.linalg.multi_dot([t.ones(2, 2), [1]]), TypeError, r"^linalg.multi_dot.*tensors\[1\]"),
+    "tensorsolve": (lambda: t.linalg.tensorsolve(t.eye(2), [1, 2]), TypeError, "^linalg.tensorsolve: argument 'B'"),
+    "tensorinv": (lambda: t.linalg.tensorinv(t.float32, 1), TypeError, "^linalg.tensorinv: argument 'A'"),
+    "cholesky_inverse": (lambda: t.cholesky_inverse(t.ones(2)), RuntimeError, "^cholesky_inverse: L must"),
+    "ufunc method": (lambda: LEAF.__array_ufunc__(np.add, "mean", LEAF), TypeError, "no such method .got 'mean'"),
+    "vmap": (lambda: t.vmap(lambda x: x[endless()])(t.ones(2, 2)), ValueError, "nested more than"),
+    "tree": (lambda: t.vmap(lambda x: (x, endless()))(t.ones(2, 2)), ValueError, "contains itself"),
+    "clamp_probs": (lambda: t.distributions.ContinuousBernoulli(t.ones(2, dtype=t.uint32), validate_args=False),
+                    TypeError, "floating dtype .got cygrad.uint32"),
+    "clamp_probs of masks": (lambda: t.distributions.utils.clamp_probs(t.ones(2, dtype=t.bool)), TypeError,
+                             "floating dtype"),
+    "normal distribution of a module": (lambda: t.distributions.MultivariateNormal(t, t.eye(2)), TypeError, "'loc'"),
+    **{name: (lambda name=name: getattr(t.nn.init, name)(t), TypeError, f"^{name}: argument 'tensor'")
+       for name in ("kaiming_normal_", "kaiming_uniform_", "xavier_normal_", "xavier_uniform_")},
+    "sparse type": (lambda: t.sparse.SparseTensor((4,)), TypeError, "cannot be called"),
+    "sparse sum with a number": (lambda: sparse(2) + 3, RuntimeError, "^add: to a sparse tensor"),
+    "number with a sparse tensor": (lambda: 3 + sparse(2), RuntimeError, "^add: "),
+    "type_as": (lambda: sparse(2).type_as([1]), TypeError, "^type_as"),
+    **{f"sparse {name}": (function, IndexError, f"^{name}: there is no such dimension") for name, function in {
+        "transpose": lambda: sparse().transpose(0, -1), "cat": lambda: t.cat([sparse(), sparse()]),
+        "select": lambda: sparse(2, 2).select(2, 0), "sum": lambda: t.sparse.sum(sparse(2, 2), 2),
+        "softmax": lambda: t.sparse.softmax(sparse(2, 2), -3),
+        "index_select": lambda: sparse(2, 2).index_select(5, t.tensor([0]))}.items()},
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    call, error, words = REFUSED[name]
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_sparse_tensors_are_copied_and_pickled_without_their_constructor():
+    x = sparse(2, 3)
+    assert copy.deepcopy(x).to_dense().tolist() == copy.copy(x).to_dense().tolist() == [[1.0] * 3] * 2
+
+
+def test_nothing_to_fill():
+    x = t.ones(2, 4, 0)
+    assert t.nn.init.xavier_normal_(x) is t.nn.init.xavier_uniform_(x) is x
+    assert t.nn.init.xavier_uniform_(t.ones(0, 0)).shape == (0, 0)
+
+
+def test_namespaces_hold_what_they_offer():
+    assert not hasattr(t.fft, "all_spelled")
+    assert not hasattr(t.linalg, "all_spelled")
