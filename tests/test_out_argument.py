@@ -37,6 +37,23 @@ def test_another_shape(name):
         assert function(empty).tolist() == expected
 
 
+@pytest.mark.parametrize(("size", "shape"), [(3, (1, 3)), (6, (2, 2)), (4, (2, 2))])
+def test_another_shape_in_the_same_memory(size, shape):
+    """As far as the elements fit there: views see them, and what was saved of it notices."""
+    x = cygrad.ones(size, requires_grad=True)
+    out = cygrad.zeros(size) + 2
+    view = out.view(size)
+    product = x * out
+    with pytest.warns(UserWarning, match="was resized"), cygrad.no_grad():
+        cygrad.mul(cygrad.full(shape, 7.0), 1, out=out)
+    assert out.shape == shape
+    assert out.is_contiguous()
+    assert view.tolist() == [7.0] * out.numel() + [2.0] * (size - out.numel())
+    assert view._version == out._version > 0
+    with pytest.raises(RuntimeError, match="changed in place"):
+        product.sum().backward()
+
+
 def test_several_results():
     values, places = cygrad.zeros(5), cygrad.zeros(4, dtype=cygrad.int64)
     with pytest.warns(UserWarning, match="was resized"):

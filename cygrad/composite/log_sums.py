@@ -34,6 +34,8 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     if not _is_complex(input):
         return operators.logsumexp(input, dim, keepdim) if out is None else \
             operators.logsumexp(input, dim, keepdim, out=out)
+    if not input.numel():                  # there is no largest
+        return into("logsumexp", operators.log(operators.sum(input, dim, keepdim)), out)
     largest = operators.amax(operators.real(input.detach()), dim, True)
     largest = operators.where(operators.eq(operators.abs(largest), inf), 0, largest)
     sums = operators.sum(operators.exp(operators.sub(input, largest)), dim, keepdim)

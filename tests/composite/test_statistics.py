@@ -2,6 +2,7 @@
 
 import pytest
 
+import cygrad
 from tests.composite.arrays import ARRAYS, names_in
 from tests.test_composite import compare
 
@@ -188,3 +189,10 @@ EXPRESSIONS = r"""
 @pytest.mark.parametrize("text", [line.strip() for line in EXPRESSIONS.strip().splitlines()])
 def test_as_the_reference(text):
     compare(text, {name: ARRAYS[name] for name in names_in(text)}, rtol=1e-9)
+
+
+def test_logsumexp_of_no_complex_numbers():
+    for empty, dim, shape in (((0,), 0, ()), ((2, 0), 1, (2,)), ((0, 2), 1, (0,))):
+        found = cygrad.logsumexp(cygrad.zeros(empty, dtype=cygrad.complex128), dim)
+        assert found.shape == shape
+        assert (found == -cygrad.inf).all()

@@ -37,6 +37,8 @@ ONLY_TORCH_CANNOT_DIFFERENTIATE = (
     ("is a view and its base or another view", "our formula does not read what was changed"),
     ("must have a stride divisible by 2", "a failure of torch's own: it takes a view of a gradient of any strides"),
     ("can't be cast to the desired output type", "a failure of torch's own: it writes into masks or integers"),
+    ("more than one element of the written-to tensor", "our gradient is written into memory of its own"),
+    ("a storage size of", "a failure of torch's own: a view of a base that was given less memory"),
 )
 
 # What only cygrad refuses.
@@ -51,6 +53,7 @@ ONLY_CYGRAD_REFUSES = (
     ("DivBackward0: a tensor that backward needs was changed", "torch divides numbers by way of the reciprocal"),
     ("SincBackward0: a tensor that backward needs was changed", "the formula reads the result"),
     ("abs: not implemented for bool", "a mask is no weight"),
+    ("roll: dimension out of range", "torch looks at the dimension only where there are elements"),
     ("softmax: needs float32 or float64", "torch looks at the dtype only where there are elements"),
 )
 

@@ -205,7 +205,13 @@ class Machine:
         return value.conj_physical() if hasattr(value, "conj_physical") else value.conj()
 
     def over(self, kind, value, memory):
-        """A leaf, a result or a part of a value that is given the memory of another before anything reads it."""
+        """
+        A leaf, a result or a part of a value that is given the memory of another before anything reads it.
+
+        That of an inference tensor makes one of it with torch; here it stays what it is.
+        """
+        if memory.is_inference():
+            return None
         made = {"leaf": lambda: self.library.zeros(3, dtype=memory.dtype), "result": lambda: value * 1,
                 "part": lambda: value[..., :1]}[kind]()
         made.data = memory.detach()

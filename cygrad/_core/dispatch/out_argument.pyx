@@ -1,8 +1,9 @@
 """The argument out=: results written to tensors that are there; and the named tuples that results come in."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport strcmp
-from cygrad._core.arrays.array cimport array_empty_like, array_t, same_shape, shape_text, share_memory
+from cygrad._core.arrays.array cimport (
+    MAX_DIMS, array_empty_like, array_t, array_view, same_shape, shape_text, share_memory)
 from cygrad._core.arrays.dtype cimport category, dtype_name
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
 from cygrad._core.dispatch.tangents cimport has_tangents, tangent_of
@@ -97,8 +98,18 @@ cdef object write_out(Operator operator, value_t *results, object out):
 
 
 cdef int _replace_array(Tensor target, array_t *array) except -1:
-    """An empty `out` takes the result's shape, in its own dtype."""
-    cdef array_t *fresh = array_empty_like(array, target.array.dtype)
+    """`out` takes the result's shape, in its own dtype: in its memory, which views see, if the elements fit there."""
+    cdef int64_t strides[MAX_DIMS]
+    cdef int64_t step = 1
+    cdef array_t *fresh
+    cdef int i
+    if target.array.contiguous and target.array.storage != NULL and 0 < array.size <= target.array.size:
+        for i in reversed(range(array.ndim)):
+            strides[i] = step
+            step *= array.shape[i]
+        fresh = array_view(target.array, target.array.dtype, array.ndim, array.shape, strides, 0)
+    else:
+        fresh = array_empty_like(array, target.array.dtype)
     if fresh == NULL:
         check(MEMORY_ERROR)
     check(copy_into(fresh, array))
