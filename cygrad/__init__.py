@@ -38,7 +38,7 @@ from cygrad._core.threads.parallel import get_num_threads, set_num_threads, thre
 from cygrad._core.creation.ranges import arange, linspace, logspace
 from cygrad._core.memory.storage import empty_cache, memory_stats
 from cygrad._core.graph.tensor import Tensor
-from cygrad import autograd, composite, fft, linalg, operators, printing, random, special, tensor_methods
+from cygrad import autograd, composite, linalg, operators, printing, random, tensor_methods
 from cygrad.autograd import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,
 )
@@ -50,7 +50,6 @@ __version__ = "0.1.0"
 globals().update({**LAYOUTS, **MEMORY_FORMATS})
 globals().update(operators.FUNCTIONS)
 globals().update(composite.FUNCTIONS)
-globals().update(fft.FUNCTIONS)
 globals().update(linalg.FUNCTIONS)
 
 from math import e, inf, nan, pi
@@ -58,9 +57,10 @@ from math import e, inf, nan, pi
 # Loaded when they are first asked for: most programs need only some of them, and importing takes its time. They use the
 # functions above, under the name of the package.
 _LATE = {**{name: (f"cygrad.{name}", None) for name in (
-    "array_api", "compiling", "config", "distributed", "distributions", "func", "multiprocessing", "nn", "optim",
-    "profiler", "safetensors", "serialization", "signal", "sparse", "utils")},
+    "array_api", "compiling", "config", "distributed", "distributions", "fft", "func", "multiprocessing", "nn", "optim",
+    "profiler", "safetensors", "serialization", "signal", "sparse", "special", "utils")},
          "compile": ("cygrad.compiling", "compile"),
+         "istft": ("cygrad.fft", "istft"), "stft": ("cygrad.fft", "stft"),
          "load": ("cygrad.serialization", "load"), "save": ("cygrad.serialization", "save"),
          "show_config": ("cygrad.config", "show_config"), "stand_in": ("cygrad.compatibility", "stand_in"),
          "vmap": ("cygrad.func", "vmap")}

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from cygrad import composite, conversion, fft, linalg, operators, printing, random
+from cygrad import composite, conversion, linalg, operators, printing, random
 from cygrad._core.creation import creation, factories
 from cygrad._core.dispatch import assign
 from cygrad._core.engine.engine import tensor_backward
@@ -50,6 +50,7 @@ LATE = {
         "log_normal_", "map2_", "map_", "module_load", "narrow_copy", "new", "new_empty_strided", "prelu",
         "record_stream", "reinforce", "resize_", "resize_as_", "share_memory_", "sparse_mask", "storage",
         "storage_type", "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "untyped_storage"),
+    "cygrad.fft": ("istft", "stft"),
     "cygrad.notebook": ("_repr_html_", "_repr_mimebundle_"),
     "cygrad.array_api": ("__array_namespace__", "to_device"),
     # What is loaded installs its own methods in the place of these.
@@ -57,7 +58,7 @@ LATE = {
 }
 
 install({
-    **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **fft.METHODS, **linalg.METHODS, **random.METHODS,
+    **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **linalg.METHODS, **random.METHODS,
     **conversion.METHODS, **tensor_metadata.METHODS, **tensor_hooks.METHODS, **assign.METHODS,
     **{name: getattr(factories, name) for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")},
     **{name: _late(name, module) for module, names in LATE.items() for name in names},
