@@ -45,8 +45,9 @@ COMMON_FLAGS = [
     "-Wno-sign-compare",
 ]
 RELEASE_FLAGS = ["-O3", "-g0"]
-# Cython includes <stdatomic.h>, whose names take the place of ours (atomic.pxd); Clang's refuse plain integers.
-CLANG_FLAGS = ["-D__STDC_NO_ATOMICS__"]
+# Cython includes <stdatomic.h>, whose names take the place of ours (atomic.pxd); Clang's refuse plain integers. And it
+# warns of vectors passed by value where functions are inlined.
+CLANG_FLAGS = ["-D__STDC_NO_ATOMICS__", "-Wno-psabi"]
 # The header that asserts the rules about locks comes before everything else: it watches how Cython takes the GIL.
 DEBUG_FLAGS = ["-O1", "-g", "-UNDEBUG", "-DCYGRAD_DEBUG", "-include", "cygrad/_core/memory/lock_checks.h"]
 SANITIZERS = ("address", "undefined", "thread")

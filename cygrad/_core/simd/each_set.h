@@ -21,11 +21,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "simd/each_cpu.h"
-
-/* Vectors are passed between inlined functions only: how they would be passed elsewhere does not matter. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi"
-#endif
+#include "simd/instruction_set.h"
 
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
@@ -33,24 +29,15 @@
 #define INLINE static inline
 #endif
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define SETS 3
+#if SETS > 1
 #define SINGLE_VARIANTS(function) {{(void *)function##_float}, {(void *)function##_float_avx2}, \
                                    {(void *)function##_float_avx512}}
 #define VARIANTS(function) {{(void *)function##_float, (void *)function##_double}, \
                             {(void *)function##_float_avx2, (void *)function##_double_avx2}, \
                             {(void *)function##_float_avx512, (void *)function##_double_avx512}}
-static inline int instruction_set(void) {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
-            && __builtin_cpu_supports("avx512vl"))
-        return 2;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 #else
-#define SETS 1
 #define SINGLE_VARIANTS(function) {{(void *)function##_float}}
 #define VARIANTS(function) {{(void *)function##_float, (void *)function##_double}}
-static inline int instruction_set(void) { return 0; }
 #endif
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "simd/each_cpu.h"
+#include "simd/shuffle.h"
 
 /* out[i] = last[-i] */
 #define BACKWARDS(name, word)                                                          \
@@ -20,12 +21,6 @@ BACKWARDS(backwards_bytes, uint8_t)
 BACKWARDS(backwards_halves, uint16_t)
 BACKWARDS(backwards_words, uint32_t)
 BACKWARDS(backwards_doubles, uint64_t)
-
-#if defined(__GNUC__) && defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define SHUFFLE __builtin_shufflevector
-#endif
-#endif
 
 #ifdef SHUFFLE
 typedef uint32_t words_t __attribute__((vector_size(32)));

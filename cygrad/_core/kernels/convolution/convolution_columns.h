@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "simd/each_cpu.h"
+#include "simd/shuffle.h"
 
 typedef struct {
     int64_t batch, groups, in_channels, out_channels;      /* channels of one group */
@@ -47,21 +48,24 @@ static inline __attribute__((always_inline)) void copy_lines(
 
 /* target[k] = source[2 * k]. Vectors of neighbors are loaded, of which the last overlaps the one before and ends with
    the last element that is needed, so that nothing behind it is touched. */
+#define EVEN_4 0, 2, 4, 6
+#define EVEN_8 EVEN_4, 8, 10, 12, 14
+#define EVEN_16 EVEN_8, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD_4 1, 3, 5, 7
+#define ODD_8 ODD_4, 9, 11, 13, 15
+#define ODD_16 ODD_8, 17, 19, 21, 23, 25, 27, 29, 31
 #define HALVES(name, word, lanes) \
     static inline __attribute__((always_inline)) int64_t name(word *target, const word *source, int64_t count) { \
         typedef word vector __attribute__((vector_size(lanes * sizeof(word)), aligned(sizeof(word)), may_alias)); \
-        vector even, odd; \
         int64_t k = 0; \
         if (count <= lanes) \
             return 0; \
-        for (int lane = 0; lane < lanes; lane++) \
-            even[lane] = 2 * lane, odd[lane] = 2 * lane + 1; \
         for (; k + lanes < count; k += lanes) \
-            *(vector *)(target + k) = __builtin_shuffle(*(const vector *)(source + 2 * k), \
-                                                        *(const vector *)(source + 2 * k + lanes), even); \
+            *(vector *)(target + k) = SHUFFLE(*(const vector *)(source + 2 * k), \
+                                              *(const vector *)(source + 2 * k + lanes), EVEN_##lanes); \
         k = count - lanes; \
-        *(vector *)(target + k) = __builtin_shuffle(*(const vector *)(source + 2 * k - 1), \
-                                                    *(const vector *)(source + 2 * k - 1 + lanes), odd); \
+        *(vector *)(target + k) = SHUFFLE(*(const vector *)(source + 2 * k - 1), \
+                                          *(const vector *)(source + 2 * k - 1 + lanes), ODD_##lanes); \
         return count; \
     }
 HALVES(sixteen_halves, uint32_t, 16)

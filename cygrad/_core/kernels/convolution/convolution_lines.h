@@ -1,12 +1,10 @@
-/* Lines of images and of outputs for one type of real numbers. The includer defines REAL, INTEGER and
-   NAME(function). */
+/* Lines of images and of outputs for one type of real numbers. The includer defines REAL and NAME(function). */
 
 typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4), may_alias));
 
 /* A line of `count` neighbors to those at even and at odd places, or back. */
 static inline __attribute__((always_inline)) void NAME(deal_pairs)(
         REAL *line, int64_t count, REAL *even, REAL *odd, int back) {
-    typedef INTEGER choice __attribute__((vector_size(4 * sizeof(REAL))));
     int64_t k = 0;
     if (count >= 8)
         for (; k < count / 2; k += 4) {
@@ -14,12 +12,12 @@ static inline __attribute__((always_inline)) void NAME(deal_pairs)(
                 k = count / 2 - 4;      /* the last ones may overlap */
             if (back) {
                 const NAME(four) first = *(NAME(four) *)(even + k), second = *(NAME(four) *)(odd + k);
-                *(NAME(four) *)(line + 2 * k) = __builtin_shuffle(first, second, (choice){0, 4, 1, 5});
-                *(NAME(four) *)(line + 2 * k + 4) = __builtin_shuffle(first, second, (choice){2, 6, 3, 7});
+                *(NAME(four) *)(line + 2 * k) = SHUFFLE(first, second, 0, 4, 1, 5);
+                *(NAME(four) *)(line + 2 * k + 4) = SHUFFLE(first, second, 2, 6, 3, 7);
             } else {
                 const NAME(four) first = *(NAME(four) *)(line + 2 * k), second = *(NAME(four) *)(line + 2 * k + 4);
-                *(NAME(four) *)(even + k) = __builtin_shuffle(first, second, (choice){0, 2, 4, 6});
-                *(NAME(four) *)(odd + k) = __builtin_shuffle(first, second, (choice){1, 3, 5, 7});
+                *(NAME(four) *)(even + k) = SHUFFLE(first, second, 0, 2, 4, 6);
+                *(NAME(four) *)(odd + k) = SHUFFLE(first, second, 1, 3, 5, 7);
             }
         }
     for (; k < (count + 1) / 2; k++) {

@@ -72,18 +72,17 @@ typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4)
 /* Four rows of four numbers as four columns. */
 static inline __attribute__((always_inline)) void NAME(turn_four)(
         const REAL *source, int64_t source_step, REAL *target, int64_t target_step) {
-    typedef INTEGER choice __attribute__((vector_size(4 * sizeof(REAL))));
     const NAME(four) r0 = *(const NAME(four) *)source, r1 = *(const NAME(four) *)(source + source_step);
     const NAME(four) r2 = *(const NAME(four) *)(source + 2 * source_step);
     const NAME(four) r3 = *(const NAME(four) *)(source + 3 * source_step);
-    const NAME(four) low0 = __builtin_shuffle(r0, r1, (choice){0, 4, 1, 5});
-    const NAME(four) high0 = __builtin_shuffle(r0, r1, (choice){2, 6, 3, 7});
-    const NAME(four) low1 = __builtin_shuffle(r2, r3, (choice){0, 4, 1, 5});
-    const NAME(four) high1 = __builtin_shuffle(r2, r3, (choice){2, 6, 3, 7});
-    *(NAME(four) *)target = __builtin_shuffle(low0, low1, (choice){0, 1, 4, 5});
-    *(NAME(four) *)(target + target_step) = __builtin_shuffle(low0, low1, (choice){2, 3, 6, 7});
-    *(NAME(four) *)(target + 2 * target_step) = __builtin_shuffle(high0, high1, (choice){0, 1, 4, 5});
-    *(NAME(four) *)(target + 3 * target_step) = __builtin_shuffle(high0, high1, (choice){2, 3, 6, 7});
+    const NAME(four) low0 = SHUFFLE(r0, r1, 0, 4, 1, 5);
+    const NAME(four) high0 = SHUFFLE(r0, r1, 2, 6, 3, 7);
+    const NAME(four) low1 = SHUFFLE(r2, r3, 0, 4, 1, 5);
+    const NAME(four) high1 = SHUFFLE(r2, r3, 2, 6, 3, 7);
+    *(NAME(four) *)target = SHUFFLE(low0, low1, 0, 1, 4, 5);
+    *(NAME(four) *)(target + target_step) = SHUFFLE(low0, low1, 2, 3, 6, 7);
+    *(NAME(four) *)(target + 2 * target_step) = SHUFFLE(high0, high1, 0, 1, 4, 5);
+    *(NAME(four) *)(target + 3 * target_step) = SHUFFLE(high0, high1, 2, 3, 6, 7);
 }
 
 /* `count` numbers of each of `rows` rows, so that those of one column lie side by side in a vector; the vector's other

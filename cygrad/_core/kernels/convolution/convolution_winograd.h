@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "simd/each_cpu.h"
+#include "simd/shuffle.h"
 
 enum {
     RESULTS = 4,            /* of a tile, in each direction */

@@ -1,6 +1,7 @@
 // The reduction loops, compiled for several instruction sets.
 
 #include "kernels/reduction/reduce_types.h"
+#include "simd/instruction_set.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -43,8 +44,7 @@ template <class T> struct is_complex<complex_t<T>> : std::true_type {};
 #include "kernels/reduction/reduce_statistics.h"
 #undef INSTRUCTION_SET
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define CYGRAD_WIDER
+#if SETS > 1
 #pragma GCC push_options
 #pragma GCC target("avx2")
 #define INSTRUCTION_SET avx2
@@ -75,16 +75,15 @@ loops_t find_loops(int operation, int dtype) {
         case 8: return baseline::floating<complex_t<float>, complex_t<double>, float>(operation);
         case 9: return baseline::floating<complex_t<double>, complex_t<double>, double>(operation);
     }
-#ifdef CYGRAD_WIDER
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
-        && __builtin_cpu_supports("avx512vl"))
-        return dtype == 5   ? avx512::integral<int64_t>(operation)
-               : dtype == 6 ? avx512::real<float>(operation)
-                            : avx512::real<double>(operation);
-    if (__builtin_cpu_supports("avx2"))
-        return dtype == 5   ? avx2::integral<int64_t>(operation)
-               : dtype == 6 ? avx2::real<float>(operation)
-                            : avx2::real<double>(operation);
+#if SETS > 1
+    switch (instruction_set()) {
+        case 2: return dtype == 5   ? avx512::integral<int64_t>(operation)
+                       : dtype == 6 ? avx512::real<float>(operation)
+                                    : avx512::real<double>(operation);
+        case 1: return dtype == 5   ? avx2::integral<int64_t>(operation)
+                       : dtype == 6 ? avx2::real<float>(operation)
+                                    : avx2::real<double>(operation);
+    }
 #endif
     return dtype == 5   ? baseline::integral<int64_t>(operation)
            : dtype == 6 ? baseline::real<float>(operation)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdint.h>
+#include "kernels/reduction/reduce_operations.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,12 +47,6 @@ typedef struct {
 
 // Are narrow rows without gaps taken together in a leaf by columns?
 #define FOLDS(n, stride, width) ((stride) == (width) && (width) <= 32 && (n) >= 16)
-
-typedef enum {
-    SUM, MEAN, PROD, MAXIMUM, MINIMUM, ANY, ALL, VARIANCE, DEVIATION,
-    NORM_0, NORM_1, NORM_2, NORM_P, NORM_MAX, NORM_MIN, ARGMAX, ARGMIN, LOGSUMEXP,
-    OPERATIONS
-} reduce_operation_t;
 
 // Widest tile of neighbors that one leaf takes.
 enum { TILE = 1024 };
