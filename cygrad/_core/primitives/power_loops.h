@@ -52,6 +52,14 @@ static void NAME(roots)(const REAL *x, REAL *out, int64_t n) {
         out[i] = DOUBLE ? (REAL)sqrt(x[i]) : (REAL)sqrtf((float)x[i]);
 }
 
+#if DOUBLE && !FUSED
+/* pow() takes the root of -infinity for infinity. */
+static void NAME(inverse_roots)(const REAL *x, REAL *out, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = x[i] == 0 || fabs(x[i]) == INFINITY ? 1 / sqrt(x[i]) : pow(x[i], -0.5);
+}
+#endif
+
 /* -> whether the exponent is one that is computed so here. `out` may be x, but overlap it no otherwise. */
 static int NAME(power_loop)(const REAL *x, double exponent, REAL *out, int64_t n) {
     const double twice = 2 * fabs(exponent);
@@ -61,7 +69,7 @@ static int NAME(power_loop)(const REAL *x, double exponent, REAL *out, int64_t n
 #if DOUBLE
     double l[POWER_BLOCK];
 #endif
-    if (!(twice <= 64) || twice != floor(twice) || twice == 0 || (DOUBLE && !FUSED))
+    if (!(twice <= 64) || twice != floor(twice) || twice == 0)
         return 0;
     if (exponent == -1) {
         NAME(inverses)(x, out, n);
@@ -71,6 +79,11 @@ static int NAME(power_loop)(const REAL *x, double exponent, REAL *out, int64_t n
         NAME(roots)(x, out, n);
         return 1;
     }
+#if DOUBLE && !FUSED
+    if (exponent == -0.5)
+        NAME(inverse_roots)(x, out, n);
+    return exponent == -0.5;
+#endif
     whole = (int)twice >> 1, half = (int)twice & 1;
     for (bit = 1; 2 * bit <= whole; bit *= 2)
         ;
