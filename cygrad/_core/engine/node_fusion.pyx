@@ -26,7 +26,7 @@ from cygrad._core.engine.fused_tiles cimport (
     MOST_CALLS, MOST_CELLS, MOST_FLOWS, MOST_STEPS, WIDEST, fits_tiles, flow_t, program_of_fusion_t, run_fusion,
     fusion_step_t)
 from cygrad._core.engine.node_run cimport MOST_FUSED, deliver, set_fuser, fused_t
-from cygrad._core.engine.plan cimport item_t, mark_fused, parts_t, plan_find, plan_t, was_fused
+from cygrad._core.engine.plan cimport item_t, mark_fused, parts_t, plan_find, plan_t, still_waiting, was_fused
 from cygrad._core.graph.backward_calls cimport note_release
 from cygrad._core.graph.native cimport can_take, fit, native_backward, take_saved
 from cygrad._core.graph.node cimport node_t
@@ -499,8 +499,7 @@ cdef bint _is_free(const fusion_t *fusion, item_t *item) noexcept nogil:
     """Does the item wait for nodes of the fusion only?"""
     cdef const node_t *node
     cdef int i, k, edges = 0
-    cdef bint alone
-    if fusion.plan.lock == NULL:
+    if fusion.plan.parts == NULL:
         # Everything before it has run but what was passed over; and none of that may come before it in a sum.
         for i in range(fusion.passed.count):
             if _leads_to(fusion.passed.items[i], item.node):
@@ -513,10 +512,7 @@ cdef bint _is_free(const fusion_t *fusion, item_t *item) noexcept nogil:
         node = fusion.nodes.items[i].node
         for k in range(node.n_edges):
             edges += node.edges[k].node == item.node
-    lock(fusion.plan.lock)
-    alone = 0 < item.waiting == edges
-    unlock(fusion.plan.lock)
-    return alone
+    return 0 < still_waiting(item) == edges
 
 
 cdef int _collect(fusion_t *fusion, int64_t place) noexcept nogil:

@@ -91,7 +91,7 @@ cdef int _deliver_part(plan_t *plan, int64_t buffer, int32_t rank, array_t *grad
     if parts.count == 1:                     # nobody reads it before the node runs
         parts.arrays[rank] = gradient
         return OK
-    lock(plan.lock)
+    lock(&parts.lock)
     parts.arrays[rank] = gradient
     if not parts.adding:
         parts.adding = True
@@ -99,11 +99,11 @@ cdef int _deliver_part(plan_t *plan, int64_t buffer, int32_t rank, array_t *grad
             part = parts.arrays[parts.added]
             parts.arrays[parts.added] = NULL
             parts.added += 1
-            unlock(plan.lock)
+            unlock(&parts.lock)
             status = add_part(&plan.sums[buffer], part)
-            lock(plan.lock)
+            lock(&parts.lock)
         parts.adding = False
-    unlock(plan.lock)
+    unlock(&parts.lock)
     return status
 
 

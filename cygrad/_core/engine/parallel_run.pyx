@@ -14,7 +14,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport array_t, release
 from cygrad._core.engine.node_run cimport MOST_FUSED, add_part, fused_t, patience_t, run_items, run_out
-from cygrad._core.engine.plan cimport item_t, parts_t, plan_find, plan_t, was_fused
+from cygrad._core.engine.plan cimport item_t, one_arrived, parts_t, plan_find, plan_t, still_waiting, was_fused
 from cygrad._core.graph.backward_calls cimport work_for
 from cygrad._core.graph.node cimport node_t
 from cygrad._core.memory.atomic cimport lock, unlock
@@ -30,7 +30,8 @@ cdef enum:
     MOST_CALLED = 1 << 10       # members called at once, at most
     WAIT = 64                   # rounds in which a member that finds nothing looks again before it leaves
     MOST_TAKEN = 16             # nodes taken at once, at most
-    LITTLE = 1 << 16            # elements: small nodes are taken together up to that much work, if others have some too
+    MOST_READY = 64             # nodes that become ready handed over at once, at most
+    LITTLE = 16                 # of WEIGHT: small nodes are taken together up to that, if others have some too
     WORTHWHILE = 262144         # elements of work in the plan; opening a team costs some 10 microseconds
     NODE_WORTHWHILE = 8192      # ... of a node on average; below, its turn in the queue costs more than a helper gains
 
@@ -39,8 +40,8 @@ ctypedef struct run_team_t:
     bint keep
     python_item_t python_item
     void *task
-    int32_t lock                # guards everything below
-    int64_t *ready              # heap of the places of ready native items, the first in the plan on top
+    int32_t lock                # guards everything below; what items wait for is counted by atomic operations
+    int64_t *ready              # heap of ready native items, the first in the plan on top: place << 8 | weight
     int64_t n_ready
     int64_t remaining           # items that have not finished
     int64_t *python_places      # items for the calling thread, in order
@@ -58,16 +59,20 @@ cdef bint worth_a_team(const plan_t *plan) noexcept nogil:
 
 # ---------------------------------------------------------------------------------------------------- the ready queue
 
-cdef void _push(run_team_t *team, int64_t place) noexcept nogil:
+cdef inline int64_t _entry(const item_t *item) noexcept nogil:
+    return <int64_t>item.place << 8 | item.weight
+
+
+cdef void _push(run_team_t *team, int64_t entry) noexcept nogil:
     cdef int64_t i = team.n_ready, parent
     team.n_ready += 1
     while i > 0:
         parent = (i - 1) // 2
-        if team.ready[parent] <= place:
+        if team.ready[parent] <= entry:
             break
         team.ready[i] = team.ready[parent]
         i = parent
-    team.ready[i] = place
+    team.ready[i] = entry
 
 
 cdef int64_t _pop(run_team_t *team) noexcept nogil:
@@ -142,7 +147,7 @@ cdef int _set_up(run_team_t *team) noexcept nogil:
     for k in range(plan.n_items):
         item = &plan.items[plan.order[k]]
         if item.needed and not item.python and item.waiting == 0:
-            _push(team, k)
+            _push(team, _entry(item))
     return OK
 
 
@@ -180,46 +185,69 @@ cdef int _sum_parts(plan_t *plan, item_t *item) noexcept nogil:
     return status
 
 
+cdef int64_t _hand_over(run_team_t *team, const int64_t *entries, int n, int finished) noexcept nogil:
+    """Items that became ready by others that have finished; -> how many are ready."""
+    cdef int64_t ready
+    cdef int i
+    lock(&team.lock)
+    for i in range(n):
+        _push(team, entries[i])
+    team.remaining -= finished
+    ready = team.n_ready
+    unlock(&team.lock)
+    return ready
+
+
 cdef void _finish(run_team_t *team, item_t **items, int count) noexcept nogil:
-    """The gradients of items have been handed on: count down what waits for them."""
-    cdef plan_t *plan = team.plan
+    """The gradients of items have been handed on: count down what waits for them. Little of it needs the lock."""
+    cdef int64_t[MOST_READY] entries
     cdef node_t *node
     cdef item_t *target
     cdef int64_t ready
-    cdef int i, j
-    lock(&team.lock)
+    cdef int i, j, n = 0
     for i in range(count):
         node = items[i].node
         for j in range(node.n_edges if items[i].executed else 0):
-            if node.edges[j].node != NULL:
-                target = plan_find(plan, node.edges[j].node)
-                if target.needed:
-                    target.waiting -= 1
-                    if target.waiting == 0 and not target.python and not was_fused(target):
-                        _push(team, target.place)
-    team.remaining -= count
-    ready = team.n_ready
-    unlock(&team.lock)
+            if node.edges[j].node == NULL:
+                continue
+            target = plan_find(team.plan, node.edges[j].node)
+            if (target.needed and one_arrived(target) == 0 and not target.python
+                    and not was_fused(target)):
+                if n == MOST_READY:
+                    _hand_over(team, entries, n, 0)
+                    n = 0
+                entries[n] = _entry(target)
+                n += 1
+    ready = _hand_over(team, entries, n, count)
     if ready > 1:                   # one is for who comes from here
         call_team(<int>min(ready - 1, <int64_t>MOST_CALLED))
 
 
-cdef int _take(run_team_t *team, int size, item_t **taken) noexcept nogil:
+cdef int _take(run_team_t *team, int size, int64_t *entries) noexcept nogil:
     """The native item to run next, and while all members find some, small ones after it; -> how many. It is locked."""
-    cdef int count = 0
-    cdef int64_t place, work = 0
-    while count < MOST_TAKEN and work < LITTLE and (count == 0 or team.n_ready > size):
-        place = _pop(team)
-        if place < 0:
+    cdef int count = 0, weight = 0
+    while count < MOST_TAKEN and weight < LITTLE and (count == 0 or team.n_ready > size):
+        entries[count] = _pop(team)
+        if entries[count] < 0:
             break
-        taken[count] = &team.plan.items[team.plan.order[place]]
-        if taken[count].node.python:
-            team.late[team.n_late] = place
-            team.n_late += 1
-        else:
-            work += taken[count].node.work
-            count += 1
+        weight += entries[count] & 0xFF
+        count += 1
     return count
+
+
+cdef int _items_of(run_team_t *team, const int64_t *entries, int count, item_t **items) noexcept nogil:
+    """The items that were taken, but for those that have got a hook since; -> how many."""
+    cdef int i, n = 0
+    for i in range(count):
+        items[n] = &team.plan.items[team.plan.order[entries[i] >> 8]]
+        if items[n].node.python:
+            lock(&team.lock)
+            team.late[team.n_late] = entries[i] >> 8
+            team.n_late += 1
+            unlock(&team.lock)
+        else:
+            n += 1
+    return n
 
 
 cdef int64_t _run_native(run_team_t *team, item_t **items, int count) noexcept nogil:
@@ -250,7 +278,7 @@ cdef item_t *_next_python(run_team_t *team) noexcept nogil:
     cdef item_t *item
     if team.next_python < team.n_python:
         item = &team.plan.items[team.plan.order[team.python_places[team.next_python]]]
-        if item.waiting == 0:
+        if still_waiting(item) == 0:
             team.next_python += 1
             return item
     if team.n_late:
@@ -263,6 +291,7 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
     cdef run_team_t *team = <run_team_t *>context
     cdef plan_t *plan = team.plan
     cdef item_t *item
+    cdef int64_t[MOST_TAKEN] entries
     cdef item_t *taken[MOST_TAKEN]
     cdef patience_t patience = patience_t(0, 0)
     cdef int64_t work = 0           # of what this member ran last
@@ -286,13 +315,14 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
             if rank == 0:
                 item = _next_python(team)
             if item == NULL:
-                count = _take(team, size, taken)
+                count = _take(team, size, entries)
         ready = team.n_ready
         unlock(&team.lock)
         if over:
             return
         if item != NULL or count:
             idle = 0
+        count = _items_of(team, entries, count, taken)
         if item != NULL:
             if ready:
                 call_team(<int>min(ready, <int64_t>MOST_CALLED))
@@ -325,7 +355,6 @@ cdef int run_with_team(plan_t *plan, bint keep, python_item_t python_item, void 
     team.keep = keep
     team.python_item = python_item
     team.task = task
-    plan.lock = &team.lock
     team.status = _set_up(&team)
     if team.status == OK:
         run_team(_member, &team, size)

@@ -4,6 +4,10 @@ from libc.stdint cimport int8_t, int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.node cimport node_t
 
+cdef enum:
+    WEIGHT = 1 << 12
+    MOST_WEIGHT = 127
+
 # Half a cache line, as plans of large graphs do not fit into any cache.
 ctypedef struct item_t:
     node_t *node
@@ -18,15 +22,20 @@ ctypedef struct item_t:
     int8_t captured           # somebody wants to see its gradient: it is kept in plan.captured
     int8_t leaf               # an AccumulateGrad
     int8_t before_leaf        # sends a gradient to one
+    int8_t weight             # its share of plan.work in units of WEIGHT elements, or MOST_WEIGHT if that is more
 
 # Others of a team may look at this flag while it is set: who sees it too late finds that the item still waits.
 cdef extern from * nogil:
     """
     #define was_fused(item) __atomic_load_n(&(item)->fused, __ATOMIC_ACQUIRE)
     #define mark_fused(item) __atomic_store_n(&(item)->fused, 1, __ATOMIC_RELEASE)
+    #define still_waiting(item) __atomic_load_n(&(item)->waiting, __ATOMIC_ACQUIRE)
+    #define one_arrived(item) __atomic_sub_fetch(&(item)->waiting, 1, __ATOMIC_ACQ_REL)
     """
     bint was_fused(const item_t *item)
     void mark_fused(item_t *item)
+    int32_t still_waiting(const item_t *item)
+    int32_t one_arrived(item_t *item)      # -> for how many it waits from now on
 
 # What a team keeps for one input: the contributions by rank, so that their sum has one order. They are added to it
 # while they arrive in that order; what came too early waits.
@@ -35,6 +44,7 @@ ctypedef struct parts_t:
     int32_t count
     int32_t added             # so many have been taken from here, or are being added
     int32_t adding            # somebody is at it, without the lock
+    int32_t lock              # guards the above
 
 ctypedef struct plan_t:
     int64_t id                # what claimed nodes are marked with
@@ -51,7 +61,6 @@ ctypedef struct plan_t:
     int32_t any_python
     int32_t restricted        # some items are not needed
     int32_t *ranks            # in a team: rank of each edge among the contributions to its target; else NULL
-    int32_t *lock             # in a team: what guards item_t.waiting and parts_t
     # Nodes claimed by another plan at the moment: their places here, by address (open addressing).
     int64_t table_size, table_used
     node_t **table_nodes

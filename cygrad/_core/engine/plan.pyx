@@ -147,6 +147,7 @@ cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
         plan.last_nr = node.sequence_nr
     plan.n_buffers += node.n_outputs
     plan.work += node.work
+    item.weight = <int8_t>min(node.work // WEIGHT, <int64_t>MOST_WEIGHT)
     plan.any_python |= item.python
     if atomic_claim(&node.task, 0, plan.id):
         node.index = index
