@@ -68,7 +68,7 @@ def difference(mine, program, machine, tell=lambda reason: None):
             title, there = machine.notes[-1]
             here = mine[len(machine.notes) - 1][1]
             if not equal(here, there, tolerance):
-                return judge(title, here, there, tell, tolerance)
+                return judge(title, here, there, machine.past, tell, tolerance)
             if any(text in repr(outcome) for text in WRITTEN_IN_SPITE
                    for outcome in (here["outcome"], there["outcome"])):
                 return None
@@ -79,10 +79,10 @@ def difference(mine, program, machine, tell=lambda reason: None):
     if any(".detach_()" in line for line in program):
         # What was saved of a tensor keeps its history here, though the tensor is detached in place later.
         theirs = {title: note for title, note in theirs.items() if not title.startswith("second grad of")}
-    return difference_at_the_end(mine[len(program):], theirs, tell, tolerance)
+    return difference_at_the_end(mine[len(program):], theirs, machine.past, tell, tolerance)
 
 
-def difference_at_the_end(mine, theirs, tell, tolerance):
+def difference_at_the_end(mine, theirs, past, tell, tolerance):
     """The same of what is noted after the last line."""
     refused = False
     for title, here in mine:
@@ -97,7 +97,7 @@ def difference_at_the_end(mine, theirs, tell, tolerance):
         if all(isinstance(note.get("outcome"), Refusal) for note in (here, there)):
             # How far a pass got before it failed is its own affair.
             here, there = {"outcome": here["outcome"]}, {"outcome": there["outcome"]}
-        found = judge(title, here, there, tell, tolerance)
+        found = judge(title, here, there, past, tell, tolerance)
         if found:
             return found
         refused |= isinstance(here.get("outcome"), Refusal) != isinstance(there.get("outcome"), Refusal)
@@ -124,14 +124,14 @@ def finite_in(note, other):
     return note
 
 
-def judge(title, here, there, tell, tolerance):
+def judge(title, here, there, past, tell, tolerance):
     """The text of a difference, or None if there is none or a reason for it."""
-    if equal(here, there, tolerance):
+    different = {key for key in here if not equal(here[key], there[key], tolerance)}
+    if not different:
         return None
-    reason = excuse(title, here, there)
+    reason = excuse(title, here, there, different, past)
     if reason is not None:
         tell(reason)
         return None
-    facts = "\n".join(f"  {key}:\n    cygrad {here[key]}\n    torch  {there[key]}"
-                      for key in here if not equal(here[key], there[key], tolerance))
+    facts = "\n".join(f"  {key}:\n    cygrad {here[key]}\n    torch  {there[key]}" for key in here if key in different)
     return f"{title}\n{facts}"

@@ -26,6 +26,9 @@ ONLY_TORCH_REFUSES = (
     ("backward through the graph a second time", "nothing was kept that could be missing"),
     ("ZeroTensors are immutable", "a failure of torch's own"),
     ("that has been detached in-place", "what was saved has the history that it had then"),
+    ("Trying to resize storage that is not resizable", "a result of another size is given memory of its own"),
+    ("Inference tensors do not track version counter", "a failure of torch's own: memory exchanged in inference mode"),
+    ("Inference tensors cannot be saved", "our formula does not read what cannot be saved"),
     ("Expected isFloatingType(grad.scalar_type())", "a failure of torch's own: the real part is what the gradient is"),
 )
 
@@ -39,11 +42,13 @@ ONLY_TORCH_CANNOT_DIFFERENTIATE = (
     ("can't be cast to the desired output type", "a failure of torch's own: it writes into masks or integers"),
     ("more than one element of the written-to tensor", "our gradient is written into memory of its own"),
     ("a storage size of", "a failure of torch's own: a view of a base that was given less memory"),
+    ("\" not implemented for '", "our formula is for every dtype of the argument"),
+    ("must have a last dimension with stride 1", "a failure of torch's own: it needs other strides"),
 )
 
 # What only cygrad refuses.
 ONLY_CYGRAD_REFUSES = (
-    ("several elements of the tensor share one place in memory", "the result would depend on the order of writing"),
+    ("several elements of the tensor share one", "the result would depend on the order of writing"),
     ("that is written share one memory location", "the result would depend on the order of writing"),
     ("as_strided: out of bounds of the memory", "torch reads memory that belongs to others"),
     ("saved as 'indices'", "masks are kept as they are, not as the positions in them"),
@@ -55,6 +60,22 @@ ONLY_CYGRAD_REFUSES = (
     ("abs: not implemented for bool", "a mask is no weight"),
     ("roll: dimension out of range", "torch looks at the dimension only where there are elements"),
     ("softmax: needs float32 or float64", "torch looks at the dtype only where there are elements"),
+    ("was taken out of the graph by detach_()", "the history of what was saved is gone; formulas of torch's save less"),
+    ("l1_elementwise: an inference tensor cannot be saved", "one pass over the arguments, which are kept"),
+    ("does not lie in the memory of its base any more", "torch writes where the view does not lie"),
+    ("matmul: not implemented for bool", "torch multiplies masks only with vectors"),
+)
+
+# The same where something has happened to the tensors before (`Machine.past`), of which either may complain.
+AFTER = (
+    ("exchanged", "", "invalid gradient at index", "memory of another shape was put under a tensor with a history"),
+    ("resized", "", "invalid gradient at index", "memory of another shape was put under a tensor with a history"),
+    ("exchanged", "sum_to: the shape does not broadcast", "", "memory of another shape was put under the tensor"),
+    ("exchanged", "dimension out of range", "", "memory of another shape was put under the tensor"),
+    ("resized", "dimension out of range", "", "memory of another shape was put under the tensor"),
+    ("failed", "its saved values are freed already", "", "how far a pass got before it failed is its own affair"),
+    ("forced", "", "requires grad has been used in an in-place", "nothing is recorded in inference mode"),
+    ("forced", "", "requires grad is being used in an in-place", "nothing is recorded in inference mode"),
 )
 
 
@@ -62,7 +83,7 @@ ONLY_CYGRAD_REFUSES = (
 WRITTEN_IN_SPITE = ("Inplace update to inference tensor", "index_put: index")
 
 
-def excuse(title, mine, other):
+def excuse(title, mine, other, different, past):
     """The reason why two notes differ; None if there is none.
 
     Parameters
@@ -71,8 +92,19 @@ def excuse(title, mine, other):
         The line, or what was computed at the end.
     mine, other : dict
         What cygrad and torch showed.
+    different : set of str
+        The facts that differ.
+    past : set of str
+        What happened before: `Machine.past`.
     """
     here, there = mine.get("outcome", mine.get("values")), other.get("outcome", other.get("values"))
+    reason = next((reason for event, ours, theirs, reason in AFTER if event in past
+                   and (ours in refusal_text(here) if ours else theirs in refusal_text(there))), None)
+    if reason is not None:
+        return reason
+    if "behind" in past and ("grad of" in title or title.startswith("backward of")) \
+            and not any(isinstance(outcome, Refusal) for outcome in (here, there)):
+        return "elements were changed behind the back of the graph, and other formulas read them"
     if isinstance(there, Refusal):
         reason = reason_for(there, ONLY_TORCH_REFUSES)
         if reason is None and ("grad of" in title or title.startswith(("backward of", "m.grad", "m.backward"))
@@ -89,9 +121,23 @@ def excuse(title, mine, other):
         return "a view without history is refused even by what gives the tensor itself"
     if isinstance(here, Refusal):
         return reason_for(here, ONLY_CYGRAD_REFUSES)
+    if "forced" in past and title.startswith("m.call(") and not isinstance(there, Refusal):
+        return "nothing is recorded in inference mode, by custom Functions neither"
+    if "exchanged" in past and title == "at the end" and any(
+            "as_strided: out of bounds of the memory" in refusal_text(value["is_leaf"]) for value in here):
+        return "a view that does not lie in the memory of its base has no history"
+    if "out=" in title and "doesn't match the broadcast shape" in refusal_text(there):
+        return "out= may be an argument, whatever the size of the result"
+    if "out=" in title and different == {"versions"}:
+        return "torch counts the steps of a resize"
     if seen_through_base(here, there):
         return "results of no-grad and inference mode do not require grad, not even if they are views"
     return None
+
+
+def refusal_text(outcome):
+    """What the error says; nothing if there is none."""
+    return str(outcome.error) if isinstance(outcome, Refusal) else ""
 
 
 # What messages blame, as far as one line can make several mistakes at once: the first that fits.
