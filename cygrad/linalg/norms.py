@@ -4,7 +4,7 @@ from math import inf
 
 from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
-from cygrad.composite.out_forms import into
+from cygrad.composite.out_forms import as_tensor_argument, into
 from cygrad.conversion import values_of
 from cygrad.linalg.checks import check_info, floating, matrices, not_converged, square
 from cygrad.linalg.spectral import svdvals
@@ -187,6 +187,7 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
         return vector_norm(A, 2, dim, keepdim, dtype=dtype, out=out)
     if count not in (None, 1, 2):
         raise RuntimeError(f"linalg.norm: norms are along one dimension or two (got dim={dim}).")
+    as_tensor_argument("linalg.norm", "A", A)
     if count is None and A.ndim not in (1, 2):
         raise RuntimeError("linalg.norm: with ord and without dim the input is a vector or a matrix (got "
                            f"{A.ndim} dimensions). Give dim.")

@@ -129,6 +129,7 @@ def test_old_constructors():
     assert cygrad.Tensor([1, 2]).dtype is cygrad.float32 and cygrad.Tensor((2, 3)).tolist() == [2.0, 3.0]
     assert cygrad.LongTensor([1.0, 2]).dtype is cygrad.int64 and isinstance(cygrad.ones(1), cygrad.FloatTensor)
     assert not isinstance(cygrad.ones(1), cygrad.LongTensor) and cygrad.ones(1).new([1, 2]).dtype is cygrad.float32
+    assert cygrad.FloatTensor().shape == cygrad.ones(2).new().shape == (0,)
     for wrong in (lambda: cygrad.Tensor(1.5), lambda: cygrad.Tensor([1], [2]),
                   lambda: cygrad.LongTensor(cygrad.ones(1))):
         with pytest.raises(TypeError):

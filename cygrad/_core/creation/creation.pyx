@@ -515,8 +515,8 @@ def constructed(dtype, tuple arguments not None, dict options not None, str oper
     dtype : dtype
         None: the default floating one.
     arguments : tuple
-        Integers or a Size: sizes. Else one sequence, ndarray or Tensor; a Tensor shares its memory and keeps its dtype
-        if none is asked for.
+        Nothing: no elements. Integers or a Size: sizes. Else one sequence, ndarray or Tensor; a Tensor shares its
+        memory and keeps its dtype if none is asked for.
     options : dict
         At most ``device``.
     """
@@ -533,7 +533,7 @@ def constructed(dtype, tuple arguments not None, dict options not None, str oper
         return data.detach()
     if isinstance(data, Size) or len(arguments) != 1 or (isinstance(data, (int, np.integer))
                                                          and not isinstance(data, bool)):
-        return empty_tensor(arguments, code, meta, operation)
+        return empty_tensor(arguments or (0,), code, meta, operation)
     if not hasattr(data, "__len__") or isinstance(data, str):
         raise TypeError(f"{operation}: the data must be a sequence (got {type(data).__name__}). Use tensor() for a "
                         "number.")

@@ -4,6 +4,7 @@ import math
 
 import cygrad
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from cygrad.operators import OPERATORS
 
@@ -75,7 +76,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if align_corners is not None and mode not in _WITH_CORNERS:
         raise ValueError("interpolate: align_corners is for the modes that interpolate: "
                          f"{' | '.join(_WITH_CORNERS)} (got mode {mode!r}).")
-    n = input.ndim - 2
+    n = as_tensor_argument("interpolate", "input", input).ndim - 2
     if n < 1:
         raise ValueError(f"interpolate: expected input of shape (batch, channels, ...) (got shape {input.shape}).")
     if (size is None) == (scale_factor is None):
