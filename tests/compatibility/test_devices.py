@@ -50,6 +50,8 @@ def test_meta_tensors_have_shapes_and_no_memory():
                         (small.view(-1), (6,)), (cygrad.cat([small, small]), (4, 3)), (small.clone(), (2, 3)),
                         (cygrad.ones_like(small), (2, 3)), (small.new_zeros(4), (4,)), (small[:1, :1] * 2, (1, 1))):
         assert made.is_meta and made.shape == shape
+    huge = cygrad.empty(1 << 31, 1 << 20, device="meta")           # nothing is computed: this would take weeks
+    assert huge.sum().is_meta and huge.amax(0).shape == (1 << 20,) and huge.std().shape == huge.any().shape == ()
     assert small.normal_() is small and small.zero_() is small and small.add_(1).is_meta
     with pytest.raises(RuntimeError, match="shapes"):
         small @ small

@@ -9,7 +9,7 @@ once; the result is an array of this kind again.
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport MAX_DIMS, array_over, array_t, release
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
-from cygrad._core.memory.storage cimport storage_foreign, storage_release, storage_t
+from cygrad._core.memory.storage cimport NO_ELEMENTS, storage_foreign, storage_release, storage_t
 from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
 
@@ -27,6 +27,7 @@ cdef array_t *meta_array(int dtype, int ndim, const int64_t *shape):
     cdef int i
     if storage == NULL:
         return NULL
+    storage.size_class = NO_ELEMENTS
     for i in range(ndim):
         strides[i] = 0
     array = array_over(storage, dtype, ndim, shape, strides, 0)

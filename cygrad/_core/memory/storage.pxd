@@ -10,6 +10,10 @@ ctypedef struct version_t:
     int32_t offset        # ... and its bytecode offset there
     int32_t embedded      # lives inside a storage_t: never freed by itself
 
+# size_class of memory that stands for elements which are not there: kernels may leave results unset.
+cdef enum:
+    NO_ELEMENTS = -2
+
 ctypedef struct storage_t:
     int64_t count         # atomic: arrays that use it
     int64_t nbytes

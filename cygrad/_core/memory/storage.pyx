@@ -68,7 +68,7 @@ cdef extern from * nogil:
 
 cdef enum:
     CACHED_BYTES = 32768      # per thread and class; at most 1 MiB per thread
-    FOREIGN = 0               # size_class of a storage whose data are somebody else's
+    FOREIGN = 0               # size_class of a storage whose data are somebody else's; below: NO_ELEMENTS
     FIRST_LARGE = 64          # size_class of a large block of class c: FIRST_LARGE + c
 
 ctypedef struct cache_t:
@@ -341,7 +341,7 @@ cdef inline void _free_storage(storage_t *storage) noexcept nogil:
     """Free the struct, and small memory with it."""
     if storage.version.code != NULL:
         drop_reference(storage.version.code)
-    if storage.size_class >= FIRST_LARGE or storage.size_class == FOREIGN:
+    if storage.size_class >= FIRST_LARGE or storage.size_class <= FOREIGN:
         deallocate(storage, sizeof(storage_t))
     else:
         _deallocate_class(storage.data, storage.size_class)

@@ -1,8 +1,13 @@
 """Reductions: values against PyTorch for every dtype and layout, errors, the same bits for any threads."""
 
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 
+import cygrad
 from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import set_num_threads
@@ -276,3 +281,36 @@ def test_same_bits_for_any_number_of_threads(dtype):
         results.append(found)
     set_num_threads(1)
     assert all(found == results[0] for found in results)
+
+
+LAYOUTS = {
+    "transposed": lambda x: x.permute(2, 0, 1), "steps": lambda x: x[:, ::2], "gaps": lambda x: x[:, :, :-3],
+    "repeated": lambda x: x[:, :1].expand(x.shape), "repeated inside": lambda x: x[..., :1].expand(x.shape),
+    "narrow": lambda x: x[..., :2], "one": lambda x: x[:1, :1, :1], "empty": lambda x: x[:0],
+    "scalar": lambda x: x[0, 0, 0], "row": lambda x: x[0, 0],
+}
+
+
+@pytest.mark.parametrize("dtype", [cygrad.int8, cygrad.bool, cygrad.float32, cygrad.float16])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_cast_while_reducing(layout, dtype):
+    """Whole numbers, so that no order of summation matters."""
+    x = LAYOUTS[layout](cygrad.from_numpy(np.random.default_rng(0).integers(-3, 4, (5, 12, 33))).to(dtype))
+    for dim in (None, *range(x.ndim), *([(0, 2), (1, 2)] if x.ndim == 3 else [])):
+        given = {} if dim is None else {"dim": dim}
+        wanted = x.to(cygrad.float64).contiguous().sum(**given)
+        for into in (cygrad.float64, cygrad.complex128):
+            assert cygrad.equal(x.sum(dtype=into, **given), wanted.to(into))
+
+
+def test_casting_makes_no_copy():
+    script = """
+        import resource, cygrad
+        x = cygrad.ones(4000, 4000)                                 # 64 MB, twice as much as float64
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for seen in (x, x.t(), x[:, ::2], x[:, :-1]):
+            for given in ({}, {"dim": 0}, {"dim": 1}):
+                seen.sum(dtype=cygrad.float64, **given)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)

@@ -40,6 +40,7 @@ cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reu
     if like.ndim < 0:
         return RUNTIME_ERROR
     like.shape, like.strides, like.data, like.contiguous, like.size = full, strides, NULL, True, 1
+    like.storage = NULL
     for i in range(like.ndim - 1, -1, -1):
         strides[i] = like.size
         like.size *= full[i]

@@ -12,7 +12,7 @@ from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t
 from cygrad._core.arrays.dtype cimport FLOAT64, itemsize
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
-from cygrad._core.memory.storage cimport allocate, deallocate
+from cygrad._core.memory.storage cimport NO_ELEMENTS, allocate, deallocate
 from cygrad._core.primitives.primitive_table cimport entries, primitive
 from cygrad._core.threads.parallel cimport parallel_for
 
@@ -394,7 +394,7 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
     cdef array_t *like = result if result != NULL else second
     cdef int64_t out_stride = 1, count = 1, tiles, work
     cdef int i = self.ndim - 1, status = OK
-    if like.size == 0:
+    if like.size == 0 or (self.storage != NULL and self.storage.size_class == NO_ELEMENTS):
         return OK
     plan.loops = find_loops(operation, self.dtype)
     plan.data = self.data if source == NULL else NULL

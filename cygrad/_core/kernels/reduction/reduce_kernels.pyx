@@ -3,6 +3,7 @@
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
+from libc.stdlib cimport llabs
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, retain, shape_text
 from cygrad._core.arrays.dtype cimport (
     BOOL, INT64, UINT8, computed_in, default_float, dtype_name, is_complex, is_differentiable, is_short, itemsize,
@@ -54,19 +55,86 @@ cdef int read_reduction(const char *operation, const value_t *self, const value_
     return OK
 
 
+# Elements next to each other that are cast at once; if there are fewer, a copy of the array is faster.
+cdef enum:
+    SHORTEST = 8
+
+
 cdef struct cast_t:
-    const char *data
     loop_t loop
-    int64_t[2] steps
+    int64_t[2] steps               # bytes between neighbors in the innermost dimension, and in the new dtype
+    const char *data
+    int64_t item                   # bytes of an element
+    int ndim                       # as the elements lie in memory, outermost first; dimensions that are one are merged
+    int64_t[MAX_DIMS] shape, strides
+    int64_t[MAX_DIMS] without_gaps  # strides of the elements that are handed out, by dimension of the array
+
+
+cdef inline bint _inside(const array_t *array, int a, int b) noexcept nogil:
+    """Does dimension `a` lie inside of `b`? Repeated elements (stride 0) go outermost, as in the reduction itself."""
+    return array.strides[a] != 0 and (array.strides[b] == 0 or llabs(array.strides[a]) < llabs(array.strides[b]))
+
+
+cdef void _read_as_it_lies(const array_t *self, int dtype, cast_t *cast, array_t *like) noexcept nogil:
+    """Elements in the order of memory; `like` is the array that they would make in the new dtype, without gaps."""
+    cdef int[MAX_DIMS] order       # innermost first
+    cdef int i, d, n = 0
+    cdef int64_t step = 1
+    like[0] = self[0]
+    like.dtype = dtype
+    cast.data, cast.loop = self.data, cast_loops[self.dtype][dtype]
+    cast.item = itemsize(self.dtype)
+    cast.steps[0], cast.steps[1] = cast.item, itemsize(dtype)
+    cast.shape[0], cast.ndim = self.size, 1
+    if self.contiguous:
+        return
+    like.strides = cast.without_gaps
+    for d in range(self.ndim - 1, -1, -1):
+        cast.without_gaps[d] = 1
+        if self.shape[d] != 1:
+            i = n
+            while i > 0 and _inside(self, d, order[i - 1]):
+                order[i] = order[i - 1]
+                i -= 1
+            order[i] = d
+            n += 1
+    cast.ndim = 0
+    for i in range(n):
+        d = order[i]
+        cast.without_gaps[d] = step
+        step *= self.shape[d]
+    for i in range(n - 1, -1, -1):
+        d = order[i]
+        if cast.ndim and cast.strides[cast.ndim - 1] == self.strides[d] * self.shape[d]:
+            cast.shape[cast.ndim - 1] *= self.shape[d]
+        else:
+            cast.shape[cast.ndim] = self.shape[d]
+            cast.ndim += 1
+        cast.strides[cast.ndim - 1] = self.strides[d]
+    cast.steps[0] = cast.strides[cast.ndim - 1] * cast.item
 
 
 cdef void _cast_block(void *context, int64_t start, int64_t n, char *to) noexcept nogil:
     """Elements of an array in the dtype that the reduction computes in."""
     cdef cast_t *cast = <cast_t *>context
+    cdef int inner = cast.ndim - 1, d
+    cdef int64_t size = cast.shape[inner], at = start, row = 0, outer, offset, count
     cdef char *pointers[2]
-    pointers[0] = <char *>cast.data + start * cast.steps[0]
-    pointers[1] = to
-    cast.loop(pointers, &n, cast.steps, NULL)
+    if inner:
+        row, at = start // size, start % size
+    while n > 0:
+        offset, outer = 0, row
+        for d in range(inner - 1, -1, -1):
+            offset += outer % cast.shape[d] * cast.strides[d]
+            outer //= cast.shape[d]
+        count = min(n, size - at)
+        pointers[0] = <char *>cast.data + offset * cast.item + at * cast.steps[0]
+        pointers[1] = to
+        cast.loop(pointers, &count, cast.steps, NULL)
+        to += count * cast.steps[1]
+        n -= count
+        at = 0
+        row += 1
 
 
 cdef int _reduce_as(int operation, double parameter, int dtype, reduction_t *reduction, array_t *out) noexcept nogil:
@@ -79,12 +147,9 @@ cdef int _reduce_as(int operation, double parameter, int dtype, reduction_t *red
     cdef int status
     if self.dtype == dtype:
         return reduce_array(operation, parameter, self, reduction.reduced, out, NULL)
-    if self.contiguous and can_reduce_computed(operation, dtype):
-        cast.data, cast.loop = self.data, cast_loops[self.dtype][dtype]
-        cast.steps[0], cast.steps[1] = itemsize(self.dtype), itemsize(dtype)
+    _read_as_it_lies(self, dtype, &cast, &like)
+    if can_reduce_computed(operation, dtype) and (self.contiguous or cast.shape[cast.ndim - 1] >= SHORTEST):
         blocks.produce, blocks.context = _cast_block, &cast
-        like = self[0]
-        like.dtype = dtype
         return reduce_computed(operation, parameter, &like, reduction.reduced, out, &blocks)
     source = as_dtype(self, dtype)
     if source == NULL:
