@@ -5,13 +5,13 @@ import contextlib
 import enum
 import math
 from numbers import Number
-from typing import NamedTuple
 
 import numpy as np
 
 import cygrad
 from cygrad import Size, Tensor
 from cygrad import device as Device
+from cygrad._core.dispatch.named_results import named_result
 
 __all__ = [
     "SDPBackend", "compiled_with_cxx11_abi", "empty_permuted", "empty_strided", "from_file", "frombuffer", "get_device",
@@ -180,13 +180,6 @@ def narrow_copy(input, dim, start, length):
     return input.narrow(dim, start, length).clone(memory_format=cygrad.contiguous_format)
 
 
-class HistogramOfPoints(NamedTuple):
-    """What histogramdd gives."""
-
-    hist: Tensor
-    bin_edges: tuple
-
-
 def histogramdd(input, bins, *, range=None, weight=None, density=False):
     """
     A histogram of points in several dimensions.
@@ -245,7 +238,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
         hist = hist / hist.sum()
         for axis, edge in enumerate(edges):
             hist = hist / edge.diff().reshape([-1 if other == axis else 1 for other in builtins.range(n)])
-    return HistogramOfPoints(hist, tuple(edges))
+    return named_result("histogramdd", "hist", "bin_edges")(hist, tuple(edges))
 
 
 class SDPBackend(enum.Enum):

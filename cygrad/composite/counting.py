@@ -1,19 +1,16 @@
 """Elements counted and found: histograms, buckets, runs of equals."""
 
-from collections import namedtuple
-
 from cygrad._core.arrays.dtype import float64, int64
 from cygrad._core.creation.creation import tensor
 from cygrad._core.creation.factories import ones, zeros
 from cygrad._core.creation.ranges import arange, linspace
+from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
 
 __all__ = ["argwhere", "bincount", "bucketize", "histc", "histogram", "searchsorted", "unique_consecutive"]
 METHODS = ["argwhere", "bincount", "histc", "histogram", "unique_consecutive"]
-
-Histogram = namedtuple("histogram", ["hist", "bin_edges"])
 
 
 def argwhere(input):
@@ -321,7 +318,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     if density:
         widths = operators.sub(operators.slice(edges, 0, 1, None, 1), operators.slice(edges, 0, None, -1, 1))
         hist = operators.div(operators.div(hist, operators.sum(hist)), widths)
-    return into("histogram", Histogram(hist, edges), out)
+    return into("histogram", named_result("histogram", "hist", "bin_edges")(hist, edges), out)
 
 
 # ---- runs of equals

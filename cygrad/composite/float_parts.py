@@ -1,9 +1,9 @@
 """Element-wise functions that prepare arguments for operators of the table: powers of two, repairs, membership."""
 
-from collections import namedtuple
 
 from cygrad._core.arrays.dtype import complex128, float64, get_default_dtype
 from cygrad._core.creation.factories import ones_like
+from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.dtypes import result_type
 from cygrad.composite.operators import operators
@@ -15,7 +15,6 @@ LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4
            "float64": 1.7976931348623157e308}
 FEW = 16              # elements up to which comparing with each of them beats sorting them
 
-Frexp = namedtuple("frexp", ["mantissa", "exponent"])
 
 
 def _width(tensor):
@@ -84,7 +83,9 @@ def frexp(input, *, out=None):
     """
     if not as_tensor_argument("frexp", "input", input).is_floating_point():
         raise RuntimeError(f"frexp: expected a floating Tensor (got {input.dtype}). Convert with to() first.")
-    return into("frexp", Frexp(operators.frexp_mantissa(input), operators.frexp_exponent(input)), out)
+    found = named_result("frexp", "mantissa", "exponent")(operators.frexp_mantissa(input),
+                                                          operators.frexp_exponent(input))
+    return into("frexp", found, out)
 
 
 def float_power(input, exponent, *, out=None):

@@ -1,7 +1,7 @@
 """Reductions whose arguments choose between operators of the table."""
 
-from collections import namedtuple
 
+from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
@@ -21,10 +21,6 @@ _PARAMETERS = {
 _RETURNED = "Tensor\n    nan where the divisor is zero."
 
 METHODS = ["aminmax", "max", "min", "norm", "std", "var"]
-
-Max = namedtuple("max", ["values", "indices"])
-Min = namedtuple("min", ["values", "indices"])
-AMinMax = namedtuple("aminmax", ["min", "max"])
 
 
 def _extremum(name, input, dim, keepdim, other, out):
@@ -48,8 +44,7 @@ def _extremum(name, input, dim, keepdim, other, out):
         return into(name, getattr(operators, f"{name}_all")(input), out)
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         raise TypeError(f"{name}: dim must be an integer (got {dim!r}). Use a{name}() for several dimensions.")
-    result = getattr(operators, f"{name}_dim")(input, dim, keepdim, out=out)
-    return (Max if name == "max" else Min)(*result)
+    return getattr(operators, f"{name}_dim")(input, dim, keepdim, out=out)
 
 
 @spelled
@@ -148,7 +143,7 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
         if target.dtype is not input.dtype:
             raise RuntimeError(f"aminmax: expected out tensors of dtype {input.dtype} (got {target.dtype}).")
     found = operators.aminmax([operators.amin(input, dim, keepdim), operators.amax(input, dim, keepdim)])
-    return into("aminmax", AMinMax(*found), out)
+    return into("aminmax", named_result("aminmax", "min", "max")(*found), out)
 
 
 def _spread_arguments(operation, dim, unbiased, correction):

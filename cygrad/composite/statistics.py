@@ -1,6 +1,5 @@
 """Statistics: sums without nan, medians and quantiles, covariances."""
 
-from collections import namedtuple
 
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.creation import tensor
@@ -20,8 +19,6 @@ _PARAMETERS = {
 
 METHODS = __all__
 
-Median = namedtuple("median", ["values", "indices"])
-NanMedian = namedtuple("nanmedian", ["values", "indices"])
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
@@ -132,13 +129,12 @@ def count_nonzero(input, dim=None):
 
 # ---- order
 
-def _median(operation, kind, input, dim, keepdim, out):
+def _median(operation, input, dim, keepdim, out):
     """The medians of all elements or along a dimension."""
     function = getattr(operators, f"{operation}_dim")
     as_tensor_argument(operation, "input", input)
     if dim is not None:
-        result = function(input, dim, keepdim) if out is None else function(input, dim, keepdim, out=tuple(out))
-        return kind(*result)
+        return function(input, dim, keepdim) if out is None else function(input, dim, keepdim, out=tuple(out))
     if input.is_complex():
         raise NotImplementedError(f"{operation}: complex numbers have no order (got {input.dtype}).")
     if input.numel() == 0:
@@ -180,7 +176,7 @@ def median(input, dim=None, keepdim=False, *, out=None):
     >>> cygrad.median(cygrad.tensor([[3., 1., 2.]]), 1).indices
     tensor([2])
     """
-    return _median("median", Median, input, dim, keepdim, out)
+    return _median("median", input, dim, keepdim, out)
 
 
 @spelled
@@ -206,7 +202,7 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
     >>> cygrad.nanmedian(cygrad.tensor([3., float("nan"), 2.]))
     tensor(2.)
     """
-    return _median("nanmedian", NanMedian, input, dim, keepdim, out)
+    return _median("nanmedian", input, dim, keepdim, out)
 
 
 @documented(_PARAMETERS)

@@ -1,20 +1,11 @@
 """Determinants and their logarithms."""
 
-from typing import NamedTuple
 
-from cygrad._core.graph.tensor import Tensor
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import square
 
 __all__ = ["det", "logdet", "slogdet"]
-
-
-class SignAndLogarithm(NamedTuple):
-    """What slogdet gives."""
-
-    sign: Tensor
-    logabsdet: Tensor
 
 
 def det(A, *, out=None):
@@ -80,9 +71,9 @@ def slogdet(A, *, out=None):
     --------
     >>> import cygrad
     >>> cygrad.slogdet(cygrad.tensor([[0., 1.], [1., 0.]]))
-    SignAndLogarithm(sign=tensor(-1.), logabsdet=tensor(0.))
+    linalg_slogdet(sign=tensor(-1.), logabsdet=tensor(0.))
     """
-    found = SignAndLogarithm(*operators.linalg_slogdet(square("linalg.slogdet", A)))
+    found = operators.linalg_slogdet(square("linalg.slogdet", A))
     return into("linalg.slogdet", found, out)
 
 

@@ -1,8 +1,7 @@
 """Factorizations without iteration: Cholesky's, QR and LU."""
 
-from typing import NamedTuple
 
-from cygrad._core.graph.tensor import Tensor
+from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
@@ -19,50 +18,6 @@ _PARAMETERS = {
     "A": "Tensor\n    Of shape (..., m, n).",
     "pivot": "bool, default True\n    There are no factors without exchanges of rows here.",
 }
-
-
-class CholeskyFactor(NamedTuple):
-    """What cholesky_ex gives."""
-
-    L: Tensor
-    info: Tensor
-
-
-class OrthogonalAndTriangular(NamedTuple):
-    """What qr gives."""
-
-    Q: Tensor
-    R: Tensor
-
-
-class Reflections(NamedTuple):
-    """What geqrf gives."""
-
-    a: Tensor
-    tau: Tensor
-
-
-class Factors(NamedTuple):
-    """What lu and lu_unpack give."""
-
-    P: Tensor
-    L: Tensor
-    U: Tensor
-
-
-class PackedFactors(NamedTuple):
-    """What lu_factor gives."""
-
-    LU: Tensor
-    pivots: Tensor
-
-
-class CheckedFactors(NamedTuple):
-    """What lu_factor_ex gives."""
-
-    LU: Tensor
-    pivots: Tensor
-    info: Tensor
 
 
 # ---- Cholesky
@@ -97,7 +52,7 @@ def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
     >>> cygrad.linalg.cholesky_ex(-cygrad.eye(2)).info
     tensor(1, dtype=cygrad.int32)
     """
-    found = CholeskyFactor(*operators.linalg_cholesky_ex(square("linalg.cholesky_ex", A), upper))
+    found = operators.linalg_cholesky_ex(square("linalg.cholesky_ex", A), upper)
     if check_errors:
         check_info("linalg.cholesky_ex", found.info, not_definite)
     return into("linalg.cholesky_ex", found, out)
@@ -179,8 +134,7 @@ def qr(A, mode="reduced", *, out=None):
     >>> cygrad.dist(Q @ R, cygrad.tensor([[3., 1.], [4., 2.]])) < 1e-5
     tensor(True)
     """
-    found = OrthogonalAndTriangular(*operators.linalg_qr(matrices("linalg.qr", A), mode))
-    return into("linalg.qr", found, out)
+    return into("linalg.qr", operators.linalg_qr(matrices("linalg.qr", A), mode), out)
 
 
 def geqrf(input, *, out=None):
@@ -211,7 +165,7 @@ def geqrf(input, *, out=None):
     >>> a.shape, tau.shape
     ((2, 2), (2,))
     """
-    return into("geqrf", Reflections(*operators.linalg_geqrf(matrices("geqrf", input, "input"))), out)
+    return into("geqrf", operators.linalg_geqrf(matrices("geqrf", input, "input")), out)
 
 
 def _reflections(operation, A, tau):
@@ -365,7 +319,7 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
     tensor(1, dtype=cygrad.int32)
     """
     _check_pivot("linalg.lu_factor_ex", pivot)
-    found = CheckedFactors(*operators.linalg_lu_factor_ex(matrices("linalg.lu_factor_ex", A)))
+    found = operators.linalg_lu_factor_ex(matrices("linalg.lu_factor_ex", A))
     if check_errors:
         check_info("linalg.lu_factor_ex", found.info, _zero_pivot)
     return into("linalg.lu_factor_ex", found, out)
@@ -406,7 +360,7 @@ def lu_factor(A, *, pivot=True, out=None):
     _check_pivot("linalg.lu_factor", pivot)
     LU, pivots, info = operators.linalg_lu_factor_ex(matrices("linalg.lu_factor", A))
     check_info("linalg.lu_factor", info, _zero_pivot)
-    return into("linalg.lu_factor", PackedFactors(LU, pivots), out)
+    return into("linalg.lu_factor", named_result("linalg_lu_factor", "LU", "pivots")(LU, pivots), out)
 
 
 def _unpacked(LU, pivots, data=True, permutation=True):
@@ -422,7 +376,7 @@ def _unpacked(LU, pivots, data=True, permutation=True):
     if permutation:
         rows = LU.new_empty((*LU.shape[:-1], m))
         P = operators.linalg_permute_rows(operators.identity_like(rows), pivots, True)
-    return Factors(P, L, U)
+    return named_result("lu_unpack", "P", "L", "U")(P, L, U)
 
 
 @documented(_PARAMETERS)

@@ -1,28 +1,12 @@
 """Factors of symmetric and Hermitian matrices that need not be definite."""
 
-from typing import NamedTuple
 
-from cygrad._core.graph.tensor import Tensor
+from cygrad._core.dispatch.named_results import named_result
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import broadcast_batches, check_info, matrices, same_dtype, square
 
 __all__ = ["ldl_factor", "ldl_factor_ex", "ldl_solve"]
-
-
-class IndefiniteFactors(NamedTuple):
-    """What ldl_factor gives."""
-
-    LD: Tensor
-    pivots: Tensor
-
-
-class CheckedIndefiniteFactors(NamedTuple):
-    """What ldl_factor_ex gives."""
-
-    LD: Tensor
-    pivots: Tensor
-    info: Tensor
 
 
 def _zero_block(info):
@@ -69,7 +53,7 @@ def ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
     found = operators.linalg_ldl_factor_ex(square("linalg.ldl_factor_ex", A), bool(hermitian))
     if check_errors:
         check_info("linalg.ldl_factor_ex", found.info, _zero_block)
-    return into("linalg.ldl_factor_ex", CheckedIndefiniteFactors(*found), out)
+    return into("linalg.ldl_factor_ex", found, out)
 
 
 def ldl_factor(A, *, hermitian=False, out=None):
@@ -111,7 +95,7 @@ def ldl_factor(A, *, hermitian=False, out=None):
     """
     LD, pivots, info = operators.linalg_ldl_factor_ex(square("linalg.ldl_factor", A), bool(hermitian))
     check_info("linalg.ldl_factor", info, _zero_block)
-    return into("linalg.ldl_factor", IndefiniteFactors(LD, pivots), out)
+    return into("linalg.ldl_factor", named_result("linalg_ldl_factor", "LD", "pivots")(LD, pivots), out)
 
 
 def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):

@@ -1,9 +1,9 @@
 """Least squares, pseudo-inverses and ranks: what depends on which singular values count as zero."""
 
-from typing import NamedTuple
 
 from cygrad._core.arrays.dtype import float64, int64
 from cygrad._core.creation.creation import tensor
+from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
@@ -24,15 +24,6 @@ _PARAMETERS = {
 }
 
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
-
-
-class LeastSquares(NamedTuple):
-    """What lstsq gives."""
-
-    solution: Tensor
-    residuals: Tensor
-    rank: Tensor
-    singular_values: Tensor
 
 
 def epsilon(A):
@@ -205,4 +196,5 @@ def lstsq(A, B, rcond=None, *, driver=None):
         rank = rank.new_empty((0,))
     if driver in ("gels", "gelsy"):
         values = values.new_empty((0,))
-    return LeastSquares(operators.squeeze(solution, (-1,)) if vector else solution, residuals, rank, values)
+    kind = named_result("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
+    return kind(operators.squeeze(solution, (-1,)) if vector else solution, residuals, rank, values)

@@ -1,29 +1,13 @@
 """The functions that the package itself has had before there was `linalg`: some with other names or arguments."""
 
-from typing import NamedTuple
 
-from cygrad._core.graph.tensor import Tensor
+from cygrad._core.dispatch.named_results import named_result
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
 from cygrad.linalg import factorizations, least_squares, solving
 from cygrad.linalg.checks import check_info, matrices, not_converged, not_definite, square
 
 __all__ = ["cholesky", "inverse", "lu", "lu_solve", "orgqr", "pinverse", "qr", "svd", "triangular_solve"]
-
-
-class Decomposition(NamedTuple):
-    """What svd gives."""
-
-    U: Tensor
-    S: Tensor
-    V: Tensor
-
-
-class TriangularSolution(NamedTuple):
-    """What triangular_solve gives."""
-
-    solution: Tensor
-    cloned_coefficient: Tensor
 
 
 def inverse(input, *, out=None):
@@ -183,7 +167,7 @@ def svd(input, some=True, compute_uv=True, *, out=None):
         S, info = operators.linalg_svdvals(input)
         U, V = (input.new_zeros((*input.shape[:-2], size, size)) for size in input.shape[-2:])
     check_info("svd", info, not_converged)
-    return into("svd", Decomposition(U, S, V), out)
+    return into("svd", named_result("svd", "U", "S", "V")(U, S, V), out)
 
 
 def lu(A, pivot=True, get_infos=False, out=None):
@@ -302,4 +286,5 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, 
     coefficient = operators.matrix_transpose(A) if transpose else A
     solution = solving.solve_triangular(coefficient, b, upper=bool(upper) != bool(transpose),
                                         unitriangular=unitriangular)
-    return into("triangular_solve", TriangularSolution(solution, operators.clone(A)), out)
+    kind = named_result("triangular_solve", "solution", "cloned_coefficient")
+    return into("triangular_solve", kind(solution, operators.clone(A)), out)

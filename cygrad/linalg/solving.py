@@ -1,8 +1,8 @@
 """Systems of linear equations and inverses."""
 
 from math import prod
-from typing import NamedTuple
 
+from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad.composite.operators import operators
@@ -19,20 +19,6 @@ _PARAMETERS = {
     "A": "Tensor\n    Of shape (..., n, n).",
     "left": "bool, default True\n    Solve ``A X = B``; else ``X A = B``.",
 }
-
-
-class Inverse(NamedTuple):
-    """What inv_ex gives."""
-
-    inverse: Tensor
-    info: Tensor
-
-
-class Solution(NamedTuple):
-    """What solve_ex gives."""
-
-    result: Tensor
-    info: Tensor
 
 
 # ---- inverses
@@ -71,7 +57,7 @@ def inv_ex(A, *, check_errors=False, out=None):
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    found = Inverse(*operators.linalg_inv_ex(square("linalg.inv_ex", A)))
+    found = operators.linalg_inv_ex(square("linalg.inv_ex", A))
     if check_errors:
         check_info("linalg.inv_ex", found.info, singular)
     return into("linalg.inv_ex", found, out)
@@ -171,7 +157,7 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
     >>> cygrad.linalg.solve_ex(2 * cygrad.eye(2), cygrad.ones(2)).result
     tensor([0.5000, 0.5000])
     """
-    found = Solution(*_solved("linalg.solve_ex", A, B, left))
+    found = named_result("linalg_solve_ex", "result", "info")(*_solved("linalg.solve_ex", A, B, left))
     if check_errors:
         check_info("linalg.solve_ex", found.info, _singular_system)
     return into("linalg.solve_ex", found, out)

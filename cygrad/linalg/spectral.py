@@ -1,28 +1,12 @@
 """Singular values, eigenvalues and their vectors."""
 
-from typing import NamedTuple
 
-from cygrad._core.graph.tensor import Tensor
+from cygrad._core.dispatch.named_results import named_result
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import check_info, matrices, not_converged, square
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
-
-
-class SingularValues(NamedTuple):
-    """What svd gives."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
-
-class Eigenvalues(NamedTuple):
-    """What eig and eigh give."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
 
 
 def _check_driver(operation, driver):
@@ -73,7 +57,7 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
     _check_driver("linalg.svd", driver)
     *found, info = operators.linalg_svd(matrices("linalg.svd", A), full_matrices)
     check_info("linalg.svd", info, not_converged)
-    return into("linalg.svd", SingularValues(*found), out)
+    return into("linalg.svd", named_result("linalg_svd", "U", "S", "Vh")(*found), out)
 
 
 def svdvals(A, *, driver=None, out=None):
@@ -155,7 +139,7 @@ def eigh(A, UPLO="L", *, out=None):
     """
     *found, info = operators.linalg_eigh(square("linalg.eigh", A), UPLO)
     check_info("linalg.eigh", info, not_converged)
-    return into("linalg.eigh", Eigenvalues(*found), out)
+    return into("linalg.eigh", named_result("linalg_eigh", "eigenvalues", "eigenvectors")(*found), out)
 
 
 def eigvalsh(A, UPLO="L", *, out=None):
@@ -238,7 +222,7 @@ def eig(A, *, out=None):
     """
     *found, info = operators.linalg_eig(square("linalg.eig", A))
     check_info("linalg.eig", info, _not_finite)
-    return into("linalg.eig", Eigenvalues(*found), out)
+    return into("linalg.eig", named_result("linalg_eig", "eigenvalues", "eigenvectors")(*found), out)
 
 
 def eigvals(A, *, out=None):

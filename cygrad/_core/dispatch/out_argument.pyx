@@ -18,8 +18,7 @@ from cygrad._core.graph.tensor_identity cimport replace_array
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.table.operator cimport LIST_RESULT, MOVES, TENSOR, TENSORS, Operator, operator_t
 
-from collections import namedtuple
-
+from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.user_warnings import warn_user
 
 
@@ -121,9 +120,9 @@ cdef dict _result_types = {}
 
 
 cdef object result_type(Operator operator):
-    """The named tuple for several results, made at the first use of the operator."""
+    """The named tuple for several results, made at the first use; `f_dim` is `f` along a dimension."""
     found = _result_types.get(operator.name)
     if found is None:
         names = [operator.descriptor.result_names[i].decode() for i in range(operator.descriptor.n_results)]
-        found = _result_types.setdefault(operator.name, namedtuple(operator.name, names))
+        found = _result_types.setdefault(operator.name, named_result(operator.name.removesuffix("_dim"), *names))
     return found

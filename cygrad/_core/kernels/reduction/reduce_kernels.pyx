@@ -111,7 +111,7 @@ cdef void _read_as_it_lies(const array_t *self, int dtype, cast_t *cast, array_t
             cast.shape[cast.ndim] = self.shape[d]
             cast.ndim += 1
         cast.strides[cast.ndim - 1] = self.strides[d]
-    cast.steps[0] = cast.strides[cast.ndim - 1] * cast.item
+        cast.steps[0] = self.strides[d] * cast.item
 
 
 cdef void _cast_block(void *context, int64_t start, int64_t n, char *to) noexcept nogil:
