@@ -4,7 +4,7 @@ from . import suite
 from .networks import deep_training_step, optimizer_step, perceptron, training_step
 from .workloads import LIBRARIES, library
 
-OPTIMISERS = {
+OPTIMIZERS = {
     "SGD": {},
     "SGD with momentum": {"momentum": 0.9},
     "Adam": {},
@@ -27,12 +27,12 @@ class SmallParameters(suite._Scenarios):
 class OptimizerStep:
     """The optimizer alone, on the parameters of 784-256-128-10."""
 
-    params = (LIBRARIES, tuple(OPTIMISERS), suite.THREADS)
+    params = (LIBRARIES, tuple(OPTIMIZERS), suite.THREADS)
     param_names = ("library", "optimizer", "threads")
 
     def setup(self, name, optimizer, threads):
         lib = library(name, threads)
-        kind, options = optimizer.partition(" ")[0], OPTIMISERS[optimizer]
+        kind, options = optimizer.partition(" ")[0], OPTIMIZERS[optimizer]
         self.step = optimizer_step(lib, list(perceptron(lib).parameters()), kind, **options)
         self.step()
 

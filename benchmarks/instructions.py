@@ -51,7 +51,7 @@ WITHOUT_GRAPH = {
     "`m @ m`, 2 × 2, `no_grad`": "m @ m",
     "`x.sum()`, `no_grad`": "x.sum()",
 }
-OPTIMISERS = {f"{kind} step, per parameter": kind for kind in ("SGD", "Adam")}
+OPTIMIZERS = {f"{kind} step, per parameter": kind for kind in ("SGD", "Adam")}
 PHASES = ("build", "plan", "plan and run", "drop")
 GRAPH_TITLES = {"build": "chain of `-x`, build, per node", "plan": "plan, per node", "run": "run, per node",
                 "drop": "drop, per node"}
@@ -136,7 +136,7 @@ def run_all(name, wanted):
         for title, statement in WITHOUT_GRAPH.items():
             if title in wanted:
                 count(loop(statement, namespace))
-    for title, kind in OPTIMISERS.items():
+    for title, kind in OPTIMIZERS.items():
         if title in wanted:
             count(optimizer(lib, kind))
     if wanted & set(GRAPH_TITLES.values()):
@@ -147,13 +147,13 @@ def run_all(name, wanted):
 
 def titles():
     """All that is counted."""
-    return [title for title in (*STATEMENTS, *WITHOUT_GRAPH, *OPTIMISERS, *GRAPH_TITLES.values()) if title != NOTHING]
+    return [title for title in (*STATEMENTS, *WITHOUT_GRAPH, *OPTIMIZERS, *GRAPH_TITLES.values()) if title != NOTHING]
 
 
 def segments(wanted):
     """What happens between two marks: (title, operations), or None for what is between."""
     found = [None]                                                 # the import, and the first warm-up
-    for title in (*STATEMENTS, *WITHOUT_GRAPH, *OPTIMISERS):
+    for title in (*STATEMENTS, *WITHOUT_GRAPH, *OPTIMIZERS):
         if title in wanted:
             found += [(title, COUNT), (title, 2 * COUNT), None]
     if wanted & set(GRAPH_TITLES.values()):

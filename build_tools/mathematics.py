@@ -28,6 +28,7 @@ ONE = {
     "logical_not": (r"\text{not } #", LOGIC, COMPARISON), "isnan": (r"#\text{ is nan}", COMPARISON, SUM),
     "isfinite": (r"#\text{ is finite}", COMPARISON, SUM),
     "identity_like": ("I", ATOM, CHOICE), "zeros_like": ("0", ATOM, CHOICE), "ones_like": ("1", ATOM, CHOICE),
+    "zeros": ("0", ATOM, CHOICE), "all_false": (r"\text{false}", ATOM, CHOICE),
 }
 # Two arguments, `#` and `@`.
 TWO = {
@@ -205,7 +206,7 @@ def call(tree: ast.Call) -> tuple[str, int]:
     if isinstance(tree.func, ast.Attribute):            # x.numel()
         return expression(tree.func)
     function, arguments = tree.func.id, tree.args
-    if function in ("zeros_like", "ones_like", "identity_like"):
+    if function in ("zeros_like", "ones_like", "identity_like", "zeros", "all_false"):
         return ONE[function][0], ATOM
     if len(arguments) == 1 and not tree.keywords and function in ONE:
         pattern, strength, needed = ONE[function]

@@ -30,7 +30,7 @@ import cygrad  # noqa: E402
 from cygrad import nn, optim  # noqa: E402
 from cygrad.autograd.drawing import to_svg  # noqa: E402
 
-OPTIMISERS = {
+OPTIMIZERS = {
     "sgd": lambda parameters, lr: optim.SGD(parameters, lr=lr or 0.05, momentum=0.9, nesterov=True),
     "adam": lambda parameters, lr: optim.Adam(parameters, lr=lr or 1e-3),
     "adamw": lambda parameters, lr: optim.AdamW(parameters, lr=lr or 1e-3),
@@ -44,7 +44,7 @@ def arguments():
     parser.add_argument("--threads", type=int, default=2, help="threads of the Hogwild run (default: 2)")
     parser.add_argument("--epochs", type=int, default=20, help="passes over the training data (default: 20)")
     parser.add_argument("--batch", type=int, default=32, help="images per step (default: 32)")
-    parser.add_argument("--optimizer", choices=OPTIMISERS, default="sgd", help="default: sgd")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="default: sgd")
     parser.add_argument("--lr", type=float, help="learning rate (default: depends on the optimizer)")
     parser.add_argument("--seed", type=int, default=0, help="of the split, the order and the weights (default: 0)")
     parser.add_argument("--compile", action="store_true", help="replay each step as one native program")
@@ -100,7 +100,7 @@ class Training:
     def _work(self, model):
         """What each thread does."""
         try:
-            optimizer = OPTIMISERS[self.options.optimizer](model.parameters(), self.options.lr)
+            optimizer = OPTIMIZERS[self.options.optimizer](model.parameters(), self.options.lr)
 
             def step(images, classes):
                 optimizer.zero_grad()

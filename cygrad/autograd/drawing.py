@@ -9,7 +9,7 @@ from cygrad._core.graph.tensor import Tensor
 __all__ = ["to_dot", "to_svg"]
 
 CHARACTER, LINE, PADDING, GAP, RISE, MARGIN = 6.7, 15, 9, 16, 74, 20     # pixels
-COLOURS = {"leaf": "#cfe5f7", "result": "#d5efcf", "function": "#eeeeee"}
+COLORS = {"leaf": "#cfe5f7", "result": "#d5efcf", "function": "#eeeeee"}
 SWEEPS = 8
 
 
@@ -137,7 +137,7 @@ def to_dot(root, names=None):
     lines = ["digraph {", '  node [shape=box, style="rounded,filled", fontname=sans, fontsize=11]']
     for box, (label, kind) in enumerate(zip(drawing.labels, drawing.kinds, strict=True)):
         text = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        lines.append(f'  {box} [label="{text}", fillcolor="{COLOURS[kind]}"]')
+        lines.append(f'  {box} [label="{text}", fillcolor="{COLORS[kind]}"]')
     lines += [f"  {source} -> {target}" for source, target in drawing.edges]
     return "\n".join([*lines, "}"])
 
@@ -202,7 +202,7 @@ def to_svg(root, names=None):
     lines.append('</g><g stroke="#999" text-anchor="middle">')
     for box, (label, kind) in enumerate(zip(drawing.labels, drawing.kinds, strict=True)):
         lines.append(f'<rect x="{x[box] - widths[box] / 2:.1f}" y="{y[box] - heights[box] / 2:.1f}" '
-                     f'width="{widths[box]:.1f}" height="{heights[box]}" rx="5" fill="{COLOURS[kind]}"/>')
+                     f'width="{widths[box]:.1f}" height="{heights[box]}" rx="5" fill="{COLORS[kind]}"/>')
         texts = label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").split("\n")
         for number, text in enumerate(texts):
             base = y[box] + (number - (len(texts) - 1) / 2) * LINE + 4

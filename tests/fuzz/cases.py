@@ -18,7 +18,7 @@ from tests.fuzz.words import (
     ODD,
     OF_AUTOGRAD,
     OF_LAYERS,
-    OPTIMISERS,
+    OPTIMIZERS,
     PROPERTIES,
     SIZES,
     STATES,
@@ -394,7 +394,7 @@ class Case:
                     )
                 ),
             ]
-        self.called = self.of(OPTIMISERS)
+        self.called = self.of(OPTIMIZERS)
         options = ", ".join(
             f"'{name}': {self.argument('number')}"
             for name in self.random.sample(

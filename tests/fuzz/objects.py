@@ -54,7 +54,7 @@ def _read(descriptor, value=None, *new):
 
 
 def bare(name="cygrad._core.graph.modes._Mode", derived=False):
-    """An object without initialisation; `derived`: of a class of Python whose ``__init__`` does nothing."""
+    """An object without initialization; `derived`: of a class of Python whose ``__init__`` does nothing."""
     owner = EXTENSION_TYPES[name]
     if derived:
         return type("Derived", (owner,), {"__init__": lambda self: None})()

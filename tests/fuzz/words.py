@@ -82,5 +82,5 @@ PROPERTIES = names(t.Tensor, lambda value: not callable(value))
 LAYERS = [name for name in names(t.nn, lambda value: isinstance(value, type) and issubclass(value, t.nn.Module))
           if name != "Module"]
 OF_LAYERS = names(t.nn.functional)
-OPTIMISERS = [name for name in names(t.optim, lambda value: isinstance(value, type)
+OPTIMIZERS = [name for name in names(t.optim, lambda value: isinstance(value, type)
                                      and issubclass(value, t.optim.Optimizer)) if name != "Optimizer"]

@@ -28,7 +28,7 @@ def plain(value):
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-# ---- normalisation
+# ---- normalization
 
 @pytest.mark.parametrize("shape", [(0, 3), (0, 3, 4), (0, 3, 2, 2)])
 @pytest.mark.parametrize("training", [True, False])

@@ -21,7 +21,7 @@ cdef extern from * nogil:
     #define MAPPED_FROM ((size_t)256 << 10)    /* smaller ones come from malloc */
     #define HUGE_PAGE ((size_t)2 << 20)
     #define PAGE ((size_t)4096)
-    #define COLOUR ((size_t)13 * 64)             /* 64 places in a page, neighbors far apart */
+    #define COLOR ((size_t)13 * 64)             /* 64 places in a page, neighbors far apart */
     static size_t mapped_bytes(size_t nbytes) {
         return nbytes < 2 * HUGE_PAGE ? nbytes : (nbytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
     }
@@ -37,7 +37,7 @@ cdef extern from * nogil:
             return posix_memalign(&block, 64, nbytes) ? NULL : block;
         nbytes = mapped_bytes(nbytes);
         static size_t taken;
-        size_t color = __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED) * COLOUR % PAGE;
+        size_t color = __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED) * COLOR % PAGE;
         size_t extra = nbytes >= HUGE_PAGE ? HUGE_PAGE : 0;
         char *raw = mmap(NULL, nbytes + PAGE + extra, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

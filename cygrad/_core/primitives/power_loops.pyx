@@ -24,7 +24,7 @@ ctypedef fused real_t:
     double
 
 cdef enum:
-    BLOCK = 512       # elements that are made neighbours of each other at a time
+    BLOCK = 512       # elements that are made neighbors of each other at a time
 
 # For float32 and float64: NumPy's loops, and ours for the processor at hand.
 ctypedef struct powers_t:
@@ -58,7 +58,7 @@ cdef inline bint _single(const powers_t *powers, real_t *x, real_t exponent, rea
 
 cdef inline void _general(const powers_t *powers, real_t *x, real_t *exponent, int64_t step, real_t *out,
                           int64_t n) noexcept nogil:
-    """Neighbouring elements, at most BLOCK of them, with one exponent each or (step 0) the same."""
+    """Neighboring elements, at most BLOCK of them, with one exponent each or (step 0) the same."""
     cdef real_t[BLOCK] sizes
     cdef char *pointers[3]
     cdef int64_t steps[3]

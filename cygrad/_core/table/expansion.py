@@ -38,6 +38,11 @@ class Helper:
 BUILT_IN = {
     "zeros_like": {"helper": "zeros_like(like)", "formula": "cast(logical_and(like, False), like.dtype)",
                    "doc": "Zeros, also where `like` is nan: of its shape and dtype."},
+    # The sum of no elements, expanded: it depends on `like`, so that its derivatives are there, and zero.
+    "zeros": {"helper": "zeros(shape, like)", "formula": "expand(sum(narrow(flatten(like), 0, 0, 0)), shape)",
+              "doc": "Zeros of a shape, of the dtype of `like`."},
+    "all_false": {"helper": "all_false(shape, like)", "formula": "expand(any(narrow(flatten(like), 0, 0, 0)), shape)",
+                  "doc": "A mask of a shape that chooses nothing."},
     "or_zeros": {"helper": "or_zeros(value, like)", "formula": "zeros_like(like) if value is None else value",
                  "doc": "The value; zeros if it is absent."},
 }
