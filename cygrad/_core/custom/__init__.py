@@ -1,5 +1,6 @@
 """
 Functions of the user's own: ``autograd.Function``, its context and its node.
 
-Read ``function.pyx`` first.
+Knows Python code that takes and gives Tensors. Never knows what it computes, nor the operators it calls. Read
+``function.pyx`` first.
 """

@@ -1,5 +1,5 @@
 """
 What only tests and benchmarks call. Built in the source tree, never installed.
 
-Read ``probes.pyx`` first.
+Knows everything; nothing knows it. Read ``probes.pyx`` first.
 """

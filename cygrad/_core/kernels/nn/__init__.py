@@ -1,5 +1,5 @@
 """
 Kernels of neural networks: pooling, normalization, attention, losses, recurrent cells, resampling, padding.
 
-Read any; each file is one subject.
+Know arrays of images and sequences. Never know parameters, modules or training. Read any; each file is one subject.
 """

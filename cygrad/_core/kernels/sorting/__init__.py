@@ -1,5 +1,5 @@
 """
 Kernels that put elements into order: sort, topk, medians, quantiles.
 
-Read ``sort.pyx`` first.
+Know one row of elements at a time. Never know what it is a row of. Read ``sort.pyx`` first.
 """
