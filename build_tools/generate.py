@@ -239,7 +239,7 @@ def spellings_of_numpy(row: dict, name: str, header: str) -> tuple[str, list[str
 
 
 def leading_factors(row: dict) -> tuple[str, ...]:
-    """The factors that may also stand before the tensors they belong to, as in the peer's early days."""
+    """The factors that may also stand before the tensors they belong to, as in PyTorch's early days."""
     tensors = [argument for argument in row["arguments"] if not argument.keyword_only]
     if not is_function(row) or len(tensors) != 3 or any(argument.kind not in TENSORS for argument in tensors):
         return ()

@@ -1,4 +1,4 @@
-"""Ways of writing a call that the peer has kept from its early days."""
+"""Ways of writing a call that PyTorch has kept from its early days."""
 
 from cygrad._core.graph.tensor import Tensor
 
