@@ -3,6 +3,7 @@ Run a program for PyTorch with this library in its place.
 
     python -m cygrad program.py arguments...
     python -m cygrad -m module arguments...
+    python -m cygrad -c text arguments...
 """
 
 import os
@@ -15,17 +16,18 @@ from cygrad.compatibility import stand_in
 USAGE = """\
 usage: python -m cygrad program.py [arguments...]
        python -m cygrad -m module [arguments...]
+       python -m cygrad -c text [arguments...]
 
-Run a program that imports torch, with cygrad in its place."""
+Run a program that imports torch, with cygrad in its place; - reads it from standard input."""
 
 
 def main():
     """Run what the command line names."""
     arguments = sys.argv[1:]
-    if not arguments or arguments[0] in ("-h", "--help") or arguments == ["-m"]:
+    if not arguments or arguments[0] in ("-h", "--help") or arguments in (["-m"], ["-c"]):
         print(USAGE)
         sys.exit(0 if arguments[:1] in (["-h"], ["--help"]) else 2)
-    if arguments[0].startswith("-") and arguments[0] != "-m":
+    if arguments[0].startswith("-") and arguments[0] not in ("-m", "-c", "-"):
         sys.exit(f"{USAGE}\n\npython -m cygrad: unknown option {arguments[0]}")
     stand_in()
     if arguments[0] == "-m":
@@ -37,19 +39,26 @@ def main():
 
 
 def run(arguments):
-    """Run a file as Python runs the one that it is given: as the module ``__main__``, beside its own files."""
-    path = arguments[0]
-    try:
-        with open(path, "rb") as file:
-            code = compile(file.read(), path, "exec", dont_inherit=True)
-    except OSError as error:
-        sys.exit(f"python -m cygrad: can't open file {path!r}: {error.strerror}")
+    """Run a program as Python runs the one that it is given: as the module ``__main__``, beside its own files."""
     program = ModuleType("__main__")
-    program.__file__, program.__builtins__, program.__spec__ = path, __builtins__, None
-    vars(program)["__cached__"] = None
+    program.__builtins__, program.__spec__ = __builtins__, None
+    first, *rest = arguments
+    if first in ("-c", "-"):
+        path, folder = "<string>" if first == "-c" else "<stdin>", ""
+        text = rest.pop(0) if first == "-c" else sys.stdin.read()
+    else:
+        path, folder = first, os.path.dirname(os.path.realpath(first))
+        program.__file__ = path
+        vars(program)["__cached__"] = None
+        try:
+            with open(path, "rb") as file:
+                text = file.read()
+        except OSError as error:
+            sys.exit(f"python -m cygrad: can't open file {path!r}: {error.strerror}")
+    code = compile(text, path, "exec", dont_inherit=True)
     sys.modules["__main__"] = program
-    sys.argv[:] = arguments
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    sys.argv[:] = [first, *rest]
+    sys.path[0] = folder
     exec(code, vars(program))
 
 

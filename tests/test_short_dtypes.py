@@ -363,6 +363,30 @@ def test_autocast():
     np.testing.assert_allclose(found[4], expected[4], rtol=0.05, atol=0.02)
 
 
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"])
+@pytest.mark.parametrize("short", [False, True])
+def test_autocast_of_recurrent_layers(name, short):
+    def program(lib):
+        rng = np.random.default_rng(2)
+        layer = getattr(lib.nn, name)(3, 4)
+        with lib.no_grad():
+            for p in layer.parameters():
+                p.copy_(lib.tensor(rng.uniform(-0.5, 0.5, tuple(p.shape)).astype(np.float32)))
+        x = lib.tensor(rng.standard_normal((2, 3) if name.endswith("Cell") else (5, 2, 3)).astype(np.float32))
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            found = layer(x.bfloat16() if short else x)
+        output, state = found if isinstance(found, tuple) else (found, found)
+        results = (output, *(state if isinstance(state, tuple) else (state,)))
+        sum(part.float().sum() for part in results).backward()
+        kinds = [str(t.dtype).rpartition(".")[2] for t in (*results, *(p.grad for p in layer.parameters()))]
+        return kinds, [t.float().tolist() for t in (*results, *(p.grad for p in layer.parameters()))]
+
+    (kinds, values), (expected_kinds, expected) = program(cygrad), program(torch)
+    assert kinds == expected_kinds
+    for value, other in zip(values, expected, strict=True):
+        np.testing.assert_allclose(value, other, rtol=0.03, atol=0.03)
+
+
 def test_autocast_casts_a_parameter_once_and_forgets_it():
     layer, x = nn.Linear(3, 3), cygrad.ones(2, 3, requires_grad=True)
     with cygrad.autocast("cpu"):

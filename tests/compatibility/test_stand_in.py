@@ -7,12 +7,12 @@ import textwrap
 import pytest
 
 
-def run(tmp_path, program, *arguments, how=None):
+def run(tmp_path, program, *arguments, how=None, input=None):
     """The output of a program below ``python -m cygrad``."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(program))
     command = [sys.executable, "-W", "error", *(how or ("-m", "cygrad", str(path))), *arguments]
-    answer = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, input=input)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout
 
@@ -35,6 +35,14 @@ def test_module_form(tmp_path):
     (tmp_path / "package" / "__init__.py").write_text("")
     (tmp_path / "package" / "__main__.py").write_text("import sys, torch\nprint(sys.argv[1:], torch.zeros(1))\n")
     assert run(tmp_path, "", "x", how=("-m", "cygrad", "-m", "package")) == "['x'] tensor([0.])\n"
+
+
+def test_text_of_the_command_line_and_of_standard_input(tmp_path):
+    (tmp_path / "beside.py").write_text("import torch\nvalue = torch.ones(1)\n")
+    text = "import sys, beside; print(sys.argv, __name__, beside.value, sys.path[0] == '')"
+    told = "['x'] __main__ tensor([1.]) True\n"
+    assert run(tmp_path, "", "x", how=("-m", "cygrad", "-c", text)) == told.replace("[", "['-c', ", 1)
+    assert run(tmp_path, "", "x", how=("-m", "cygrad", "-"), input=text) == told.replace("[", "['-', ", 1)
 
 
 def test_function_form_and_its_refusal(tmp_path):

@@ -6,6 +6,7 @@ the input's share is added in the same operation, and one operation for everythi
 """
 
 import cygrad
+from cygrad._core.dispatch import autocast
 from cygrad._core.kernels.linalg.packed_matmul import ROWS
 from cygrad.operators import OPERATORS
 
@@ -73,6 +74,11 @@ def run_direction(mode, input, state, weights, reverse=False, sizes=None):
     Tensor, tuple of Tensor
         The hidden states in the form of the input; and the state after the last step, of each sequence its own.
     """
+    short = autocast.current()
+    if short is not None:                        # once for all steps, panels included; an LSTM is short as a whole
+        weights = autocast.cast(weights, short)
+        if mode == "LSTM":
+            input, state = autocast.cast(input, short), tuple(autocast.cast(state, short))
     w_ih, w_hh, b_ih, b_hh, projection = weights
     if b_hh is not None and mode != "GRU":       # which multiplies what comes from the state by a gate
         b_ih, b_hh = b_ih + b_hh, None
