@@ -136,7 +136,7 @@ class Distribution:
         return value
 
     def __repr__(self):
-        parts = [f"{name}: {value if value.numel() == 1 else tuple(value.shape)}"
+        parts = [f"{name}: {value if value.numel() == 1 else value.shape}"
                  for name, value in ((name, self.__dict__.get(name)) for name in self.arg_constraints)
                  if isinstance(value, Tensor)]
         return f"{type(self).__name__}({', '.join(parts)})"

@@ -45,6 +45,16 @@ def test_text_of_the_command_line_and_of_standard_input(tmp_path):
     assert run(tmp_path, "", "x", how=("-m", "cygrad", "-"), input=text) == told.replace("[", "['-', ", 1)
 
 
+def test_named_results_are_printed_as_in_pytorch(tmp_path):
+    answer = run(tmp_path, """
+        import torch
+        print(torch.sort(torch.tensor([2.0, 1.0])))
+        print(torch.distributions.Normal(torch.zeros(2), torch.ones(2)))
+        """)
+    assert answer.splitlines() == ["torch.return_types.sort(", "values=tensor([1., 2.]),", "indices=tensor([1, 0]))",
+                                   "Normal(loc: torch.Size([2]), scale: torch.Size([2]))"]
+
+
 def test_function_form_and_its_refusal(tmp_path):
     program = """
         import cygrad

@@ -3,6 +3,8 @@
 import functools
 from collections import namedtuple
 
+from cygrad._core.arrays.dtype import library_name
+
 __all__ = ["named_result"]
 
 
@@ -11,7 +13,17 @@ def named_result(name, *fields):
     """The class for the results of a function of that name; it can be pickled, though no module holds it."""
     found = namedtuple(name, fields, module=__name__)
     found.__reduce__ = lambda self: (_rebuild, (name, fields, tuple(self)))
+    found.__repr__ = functools.partialmethod(_told, found.__repr__)
     return found
+
+
+def _told(self, plain):
+    """As named tuples are printed; below the stand-in, as programs for PyTorch know it."""
+    library = library_name()
+    if library == "cygrad":
+        return plain(self)
+    lines = (f"{name}={value!r}" for name, value in self._asdict().items())
+    return f"{library}.return_types.{type(self).__name__}(\n" + ",\n".join(lines) + ")"
 
 
 def _rebuild(name, fields, values):
