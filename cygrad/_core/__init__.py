@@ -24,9 +24,11 @@ Many compiled modules lie in one library, because a library takes longer to load
 Python which library has a module.
 """
 
+import os
 import sys
-from importlib import import_module
+from importlib import _bootstrap, import_module
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from threading import get_ident
 
 from cygrad._core.build_config import LIBRARIES
 
@@ -67,3 +69,29 @@ class CompiledFinder:
 
 
 sys.meta_path.insert(0, CompiledFinder)
+
+
+def wait_for_imports():
+    """
+    Wait until no other thread is importing a module of this package; called before a fork.
+
+    Much is imported late, by the first call that needs it. The child of a fork has no other threads, so a lock on a
+    module that one of them held would never be given back there.
+    """
+    own = __name__.partition(".")[0]
+    for _ in range(100):                           # the same thread may go on with another module
+        locks = list(getattr(_bootstrap, "_module_locks", {}).items())
+        locks = [(name, lock()) for name, lock in locks if name.startswith(own)]
+        under_way = [name for name, lock in locks if getattr(lock, "owner", None) not in (None, get_ident())]
+        del locks
+        if not under_way:
+            return
+        for name in under_way:
+            try:
+                import_module(name)
+            except Exception:                      # the other thread's to tell
+                pass
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=wait_for_imports)

@@ -7,6 +7,7 @@ from cygrad._core.optimizers.optimize import forget_gradients, zero_gradients
 from cygrad.nn import conversion
 from cygrad.nn.attributes import Attributes
 from cygrad.nn.hooks import VIEWS, ModuleHooks, register
+from cygrad.nn.state import below_of
 from cygrad.nn.stateful import Stateful
 
 __all__ = ["Module"]
@@ -54,15 +55,17 @@ class Module(Stateful, Attributes):
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
         """Pairs (path, module): this one, then all below it, depth first; `memo` holds those to leave out."""
         seen = set() if memo is None else memo
-        stack = [(prefix, self)]
+        stack = [(prefix, self, ())]
         while stack:
-            path, module = stack.pop()
+            path, module, above = stack.pop()
             if remove_duplicate:
                 if module in seen:
                     continue
                 seen.add(module)
+            else:
+                above = below_of("named_modules", module, path, above)
             yield path, module
-            below = [(f"{path}.{name}" if path else name, child) for name, child in module._modules.items()
+            below = [(f"{path}.{name}" if path else name, child, above) for name, child in module._modules.items()
                      if child is not None]
             stack.extend(reversed(below))
 

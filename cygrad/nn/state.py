@@ -98,9 +98,9 @@ def _load_tree(root, state_dict, versions, assign, missing, unexpected, errors):
 
     Each one is told to be strict, so that the lists are complete; what they mean is decided at the end.
     """
-    stack = [("", root, state_dict, False)]
+    stack = [("", root, state_dict, False, ())]
     while stack:
-        prefix, module, state_dict, loaded = stack.pop()
+        prefix, module, state_dict, loaded, above = stack.pop()
         hooks = module._state_hooks
         if loaded:
             for hook in list(hooks.loaded.values()):
@@ -113,11 +113,20 @@ def _load_tree(root, state_dict, versions, assign, missing, unexpected, errors):
             hook(module, state_dict, prefix, metadata, True, missing, unexpected, errors)
         module._load_from_state_dict(state_dict, prefix, metadata, True, missing, unexpected, errors)
         if hooks is not None and hooks.loaded:
-            stack.append((prefix, module, None, True))
+            stack.append((prefix, module, None, True, above))
+        above = below_of("load_state_dict", module, prefix, above)
         below = [(f"{prefix}{name}.", child) for name, child in module._modules.items() if child is not None]
         for path, child in reversed(below):
             part = OrderedDict((key, value) for key, value in state_dict.items() if key.startswith(path))
-            stack.append((path, child, part, False))
+            stack.append((path, child, part, False, above))
+
+
+def below_of(operation, module, path, above):
+    """The modules that lie above those below one; it is not one of them, or there would be no end of paths."""
+    if module in above:
+        raise RuntimeError(f"{operation}: a module contains itself (got a {type(module).__name__} at {path!r}, which lies "
+                           "above as well). Take it out there.")
+    return *above, module
 
 
 def load_own(module, state_dict, prefix, metadata, strict, missing, unexpected, errors):

@@ -383,7 +383,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     >>> cygrad.multinomial(cygrad.tensor([0., 0., 1.]), 2, replacement=True)
     tensor([2, 2])
     """
-    if out is not None and out.dtype is not int64:
+    if out is not None and as_tensor_argument("multinomial", "out", out).dtype is not int64:
         raise RuntimeError(f"multinomial: expected out of dtype int64 (got {out.dtype}).")
     if as_tensor_argument("multinomial", "input", input).ndim not in (1, 2):
         raise RuntimeError(f"multinomial: weights must have 1 or 2 dimensions (got shape {tuple(input.shape)}).")

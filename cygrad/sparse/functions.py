@@ -78,8 +78,8 @@ def mm(input, mat2, reduce="sum"):
 def matmul(input, other, *, out=None):
     """The product of a matrix and a matrix or vector."""
     _check("matmul", Tensor, input, other)
-    if 2 not in (input.ndim, other.ndim) or min(input.ndim, other.ndim) < 1 or max(input.ndim, other.ndim) > 2 or any(
-            _is_sparse(part) and part.sparse_dim() != 2 for part in (input, other)):
+    if 2 not in (input.ndim, other.ndim) or min(input.ndim, other.ndim) < 1 or max(input.ndim, other.ndim) > 2 or (
+            {part.sparse_dim() for part in (input, other) if _is_sparse(part)} != {2}):
         raise RuntimeError("matmul: expected sparse matrices, and matrices or a vector (got shapes "
                            f"{tuple(input.shape)} and {tuple(other.shape)}).")
     if input.shape[-1] != other.shape[0]:
@@ -367,3 +367,16 @@ OPERATIONS = {
     "clone": SparseTensor.clone, "detach": SparseTensor.detach, "softmax": softmax, "log_softmax": log_softmax,
     "cast": lambda input, dtype: input.to(dtype), "copy_": SparseTensor.copy_,
 }
+
+
+def _of_sparse(name, function):
+    def checked(input, *args, **options):
+        _check(name, SparseTensor, input)
+        return function(input, *args, **options)
+    return checked
+
+
+# These come here for any sparse argument, and are there for a sparse first one.
+OF_SPARSE = ("transpose", "t", "index_select", "select", "vector_norm", "norm", "linalg_vector_norm", "clone", "detach",
+             "cast")
+OPERATIONS.update({name: _of_sparse(name, OPERATIONS[name]) for name in OF_SPARSE})

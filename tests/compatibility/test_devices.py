@@ -52,6 +52,9 @@ def test_meta_tensors_have_shapes_and_no_memory():
         assert made.is_meta and made.shape == shape
     huge = cygrad.empty(1 << 31, 1 << 20, device="meta")           # nothing is computed: this would take weeks
     assert huge.sum().is_meta and huge.amax(0).shape == (1 << 20,) and huge.std().shape == huge.any().shape == ()
+    for made in (huge * 2 + 1, huge > 0, huge.t().exp(), huge.to(cygrad.complex128), huge.clone(), huge.add_(1)):
+        assert made.is_meta and made.numel() == huge.numel()       # nor is there so much memory
+    assert (small.t() * cygrad.ones(2)).shape == (3, 2) and small.clone().add_(1).contiguous().is_meta
     assert small.normal_() is small and small.zero_() is small and small.add_(1).is_meta
     with pytest.raises(RuntimeError, match="shapes"):
         small @ small

@@ -152,6 +152,7 @@ def main():
 def run_cases(options):
     """Runs the cases that were asked for; -> how many ended as none should."""
     limit_memory()
+    gc.freeze()         # what the library itself consists of: cases collect their own objects, and often
     if options.show:
         print("\n".join(Case(options.first).lines))
     out, sys.stdout = sys.stdout, io.StringIO()  # cases may print

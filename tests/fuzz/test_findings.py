@@ -46,6 +46,10 @@ REFUSED = {
     "sparse type": (lambda: t.sparse.SparseTensor((4,)), TypeError, "cannot be called"),
     "sparse sum with a number": (lambda: sparse(2) + 3, RuntimeError, "^add: to a sparse tensor"),
     "number with a sparse tensor": (lambda: 3 + sparse(2), RuntimeError, "^add: "),
+    "index_select with sparse positions": (lambda: t.ones(3, 3).index_select(0, sparse(2)), TypeError, "^index_select"),
+    "sparse product of dense tensors": (lambda: t.sparse.addmm(LEAF, t.ones(2), t.ones(2, 2)), RuntimeError,
+                                        "^matmul: expected sparse"),
+    "multinomial": (lambda: t.multinomial(t.ones(2), 1, out=float), TypeError, "^multinomial: argument 'out'"),
     "type_as": (lambda: sparse(2).type_as([1]), TypeError, "^type_as"),
     **{f"sparse {name}": (function, IndexError, f"^{name}: there is no such dimension") for name, function in {
         "transpose": lambda: sparse().transpose(0, -1), "cat": lambda: t.cat([sparse(), sparse()]),

@@ -164,6 +164,17 @@ def test_deep_trees_do_not_need_recursion():
     assert sum(1 for _ in net.modules()) == 3001
 
 
+def test_modules_that_contain_themselves_come_to_an_end():
+    """Each once; without an end of paths, an error."""
+    net = nn.Linear(2, 2)
+    net.again = nn.Sequential(net)
+    assert len(list(net.modules())) == 2 and [path for path, _ in net.named_parameters()] == ["weight", "bias"]
+    for call in (lambda: list(net.named_parameters(remove_duplicate=False)), lambda: net.load_state_dict({}),
+                 lambda: cygrad.func.functional_call(net, {"bias": cygrad.zeros(2)}, (cygrad.ones(2),))):
+        with pytest.raises(RuntimeError, match=r"a module contains itself .got a Linear at 'again\.0"):
+            call()
+
+
 def test_parts_by_path():
     net = Net()
     assert net.get_submodule("second.1") is net.second[1]

@@ -57,6 +57,7 @@ def run_here(first, count, alone):
     library = None
     if not alone:
         from tests.reference import torch as library
+    gc.freeze()                       # what the libraries consist of: programs collect their own objects, and often
     wrong = 0
     for number in range(first, first + count):
         print(number, file=sys.stderr, flush=True)

@@ -149,3 +149,26 @@ for _ in range(4):
 for thread in threads: thread.join()
 print(codes)
 """) == ["[0,", "0,", "0,", "0]"]
+
+
+@pytest.mark.parametrize("turn", range(2 * TIMES))
+def test_fork_while_other_threads_import_what_is_loaded_late(turn):
+    """Its lock is held by a thread that is not there in the child."""
+    assert run_program(f"""
+import os, signal, threading, time
+import cygrad
+def first(): cygrad.nn.functional.conv1d(cygrad.fft.fft(cygrad.ones(1, 4, 4)).abs(), cygrad.ones(1, 4, 2)).sum()
+threads = [threading.Thread(target=first) for _ in range(3)]
+for thread in threads: thread.start()
+time.sleep({turn} * 0.003)
+codes = []
+for _ in range(4):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        first()
+        os._exit(0)
+    codes.append(os.waitpid(child, 0)[1])
+for thread in threads: thread.join()
+print(codes)
+""") == ["[0,", "0,", "0,", "0]"]

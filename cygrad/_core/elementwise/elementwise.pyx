@@ -16,6 +16,7 @@ from cygrad._core.elementwise.nan_watch cimport LISTEN, clear_invalid, how_to_wa
 from cygrad._core.elementwise.specialize cimport MAX_CELLS, discard, specialize, specialized_t
 from cygrad._core.elementwise.tiles cimport WORK, place_cells, run_steps, run_task, slots_t, task_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message, sizes_text
+from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.cast cimport cast_loops
 from cygrad._core.primitives.primitive_table cimport loop_status, set_loop_status
 from libc.stdint cimport uintptr_t
@@ -163,6 +164,9 @@ cdef int _run_long(const specialized_t *program, const value_t *inputs, uint32_t
             out = array_in_order(program.dtype, ndim, shape, inputs, program.n_inputs)
         if out == NULL:
             return MEMORY_ERROR
+        if out.storage.size_class == NO_ELEMENTS:
+            result[0] = out
+            return OK
     if out.size:
         task.program = program
         task.move[0] = cast_loops[program.dtype][out.dtype] if program.dtype != out.dtype else NULL

@@ -5,11 +5,13 @@ Dimensions are sorted by their steps in the first operand that tells two of them
 that of rows. Row-major operands, which is what nearly all are, are recognized first.
 """
 
-from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_empty_like, overlaps_itself, release
+from libc.string cimport memset
+from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_empty_like, array_view, overlaps_itself, release
 from cygrad._core.arrays.value cimport ARRAY
 from cygrad._core.elementwise.copying cimport copy_into
 from cygrad._core.elementwise.program cimport MAX_INPUTS
 from cygrad._core.memory.errors cimport OK
+from cygrad._core.memory.storage cimport NO_ELEMENTS
 
 
 cdef array_t *array_strided(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil:
@@ -92,9 +94,23 @@ cdef int _arrays_of(const value_t *operands, int n, const array_t **arrays) noex
     return 0 if row_major else count
 
 
+cdef inline bint _lacks_elements(const array_t *array) noexcept nogil:
+    return array.storage != NULL and array.storage.size_class == NO_ELEMENTS
+
+
+cdef array_t *_without_elements(const array_t *model, int dtype, int ndim, const int64_t *shape) noexcept nogil:
+    """An array that stands for elements which are not there, as `model` does: nothing is to be computed."""
+    cdef int64_t[MAX_DIMS] strides
+    memset(strides, 0, sizeof(strides))
+    return array_view(<array_t *>model, dtype, ndim, shape, strides, 0)
+
+
 cdef array_t *array_in_order(int dtype, int ndim, const int64_t *shape, const value_t *operands, int n) noexcept nogil:
     cdef const array_t *arrays[MAX_INPUTS]
-    cdef int count = _arrays_of(operands, n, arrays)
+    cdef int i, count = _arrays_of(operands, n, arrays)
+    for i in range(count):
+        if _lacks_elements(arrays[i]):
+            return _without_elements(arrays[i], dtype, ndim, shape)
     return _sorted_by(dtype, ndim, shape, arrays, count) if count else array_empty(dtype, ndim, shape)
 
 
@@ -132,7 +148,11 @@ cdef bint fills_its_memory(const array_t *array) noexcept nogil:
 
 
 cdef array_t *copy_like(array_t *array, const array_t *like, int dtype) noexcept nogil:
-    cdef array_t *copy = array_like(like, array.dtype if dtype < 0 else dtype)
+    cdef array_t *copy
+    dtype = array.dtype if dtype < 0 else dtype
+    if _lacks_elements(array):
+        return _without_elements(array, dtype, like.ndim, like.shape)
+    copy = array_like(like, dtype)
     if copy != NULL and copy_into(copy, array) != OK:
         release(copy)
         return NULL

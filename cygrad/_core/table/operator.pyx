@@ -17,8 +17,6 @@ from cygrad._core.table.code_builder cimport (
     assemble_code, assemble_program, constant_value, primitive_program, text)
 from cygrad._core.table.interpreter cimport CALL, FUSED, MAX_GRADS, WANTED, code_t, run
 
-import os
-
 cdef enum:
     SHARES = 1 << 16      # a flag: formulas read `wanted`, or something that they have in common
 
@@ -153,19 +151,6 @@ def _is_elementwise(str name):
     """Is there an element-wise operator of this name?"""
     row = _rows.get(name)
     return row is not None and row["forward"] is not None
-
-
-def import_readers():
-    """
-    Import the modules that read formulas, as the first record of an operator does.
-
-    It is called before a fork: in the child, a module that another thread was importing would never be there.
-    """
-    from cygrad._core.table import formula, layout, lowering, recorded, signature  # no-cython-lint
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=import_readers)
 
 
 def find_operator(str name not None):
