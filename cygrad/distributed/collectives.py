@@ -107,8 +107,11 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=No
     >>> distributed.destroy_process_group()
     """
     group = own_group("all_reduce", group)
-    return group and group.run("all_reduce", _all_reduce(group, "all_reduce", tensor, None, op), async_op, detail,
-                               (tensor, op))
+    if group is None:
+        return None
+    steps = type(op) is ReduceOp and group.progress.all_reduce(tensor, op.handles, group.handle)
+    return group.run("all_reduce", steps or _all_reduce(group, "all_reduce", tensor, None, op), async_op, detail,
+                     (tensor, op))
 
 
 @widening

@@ -1,6 +1,6 @@
 """A collective under way: it is brought forward whenever somebody asks, and waiting for it has an end."""
 
-import os
+import threading
 import time
 
 from cygrad._core.graph.inplace import increment_version
@@ -9,12 +9,8 @@ from cygrad.distributed.future import Future, _Later, in_turn, stage
 
 __all__ = ["Work", "failing", "finish_all", "seconds_of", "written"]
 
-# Asking again and again is fastest; ranks that share a core yield it in between, to the one that they wait for. After
-# that, sleep in between. On a busy machine sleep at once: whoever only asks has used up its time slice when the others
-# have come, and one that wakes up has not. Who has lost its core while asking finds that the machine is busy.
-IMPATIENT, IMPATIENT_IF_BUSY = 2e-2, 3e-4        # seconds
-LOST = 4e-3               # seconds without the core
-BUSY_WAITS = 200          # until it is tried again
+# Ask again and again for a short time, which `Progress` does, and after that with sleep in between.
+IMPATIENT = 2e-2          # seconds to ask for a turn, which is no request of MPI
 SHORTEST, LONGEST = 20e-6, 1e-3
 ROLL_CALL = 0.25          # seconds between two looks at who else waits
 # What is under way: MPI may write to its memory until it is complete, even if nobody wants to know any more.
@@ -40,18 +36,19 @@ class Work(Future):
         What it is about, in messages.
     several : bool
         Whether there may be several steps.
-    request : MPI.Request, optional
-        The first step's, if it has been started.
+    request : MPI.Request or Reduction, optional
+        The first step's, if it has been started, and has been asked for a short time.
     """
 
     def __init__(self, group, name, steps, partners=None, detail=None, several=False, request=None):
         self._value = self._error = None
-        self._request = request
+        self._request, self._asked = request, request is not None
         self._finished = False
         self.group, self.name, self.partners, self.detail = group, name, partners, detail
         self.channel = group.number, stage.later
         self.number = group.called[stage.later]
         self._steps = steps
+        self._lock = threading.Lock()          # MPI lets one thread at a time ask
         self._queued = several and not stage.later
         if self._queued:
             group.queue[self] = None
@@ -77,24 +74,41 @@ class Work(Future):
 
     def _test(self):
         """Bring it forward; -> whether it is complete."""
-        while not self._finished:
-            request = self._request
-            try:
-                if request is not None and not request.Test():
-                    return False
-            except Exception as error:
-                self._steps = failing(error)
-                self._go_on()
-                break
-            self._request = None
-            if self._queued:
-                if not in_turn(self, False):
-                    return False
-                with _Later():
+        if not self._lock.acquire(blocking=False):       # another thread does
+            return self._finished
+        try:
+            while not self._finished:
+                request = self._request
+                try:
+                    if request is not None and not request.Test():
+                        return False
+                except Exception as error:
+                    self._steps = failing(error)
                     self._go_on()
-            else:
-                self._go_on()
-        return True
+                    break
+                self._request = None
+                if self._queued:
+                    if not in_turn(self, False):
+                        return False
+                    with _Later():
+                        self._go_on()
+                else:
+                    self._go_on()
+            return True
+        finally:
+            self._lock.release()
+
+    def _ask(self):
+        """Ask for a short time; -> whether to go on so, or with pauses."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return self.group.progress.ask(self._request)
+        except Exception as error:
+            self._steps, self._request = failing(error), None
+            return True
+        finally:
+            self._lock.release()
 
     def _advance(self, wait):
         if wait:
@@ -144,7 +158,8 @@ class Work(Future):
         timeout = seconds_of(timeout, self.group.timeout)
         if not self._finished and not test():
             begin = time.monotonic()
-            self._ask(begin)
+            while not self._asked and self._ask() and not test() and time.monotonic() < begin + IMPATIENT:
+                pass
             if not self._finished:
                 self._wait_long(begin, timeout)
         if self._error is not None:
@@ -154,21 +169,6 @@ class Work(Future):
                                        "dtype; CYGRAD_DISTRIBUTED_DEBUG=1 names those that do not.") from self._error
             raise self._error
         return self._value
-
-    def _ask(self, begin):
-        """Ask again and again, for a short time."""
-        group, test, asked, used = self.group, self._test, begin, time.thread_time()
-        crowded, busy = group.crowded, group.busy_waits > 0
-        group.busy_waits -= busy
-        end = begin + (IMPATIENT if not busy else 0 if crowded else IMPATIENT_IF_BUSY)
-        while asked < end and not test():
-            if crowded:
-                os.sched_yield()
-            now = time.monotonic()
-            if now - asked > LOST and now - begin > time.thread_time() - used + LOST:
-                group.busy_waits = BUSY_WAITS
-                return
-            asked = now
 
     def _wait_long(self, begin, timeout):
         roll = self.group.roll

@@ -6,7 +6,7 @@ import sys
 import warnings
 
 from cygrad import get_num_threads, set_num_threads
-from cygrad.distributed import faults, rendezvous
+from cygrad.distributed import alone, faults, library, rendezvous
 from cygrad.distributed.alone import Alone
 from cygrad.distributed.debug import debugging, same_everywhere
 from cygrad.distributed.future import stage
@@ -45,8 +45,6 @@ class ProcessGroup:
     def __init__(self, comm, ranks, number, timeout, roll, crowded):
         self.ranks, self.number, self.timeout, self.roll, self.crowded = ranks, number, timeout, roll, crowded
         self.comms = [comm, comm.Dup()]            # for first steps, and for what follows them
-        self.soon = 4 if crowded else 200          # how often to ask before a handle is made
-        self.busy_waits = 0                        # how often to sleep soon: see `Work`
         self.called = [0, 0]                       # how many collectives on each
         self.queue = {}                            # what has to follow in this order
         self.own_rank, self.own_global_rank = comm.rank, ranks[comm.rank]
@@ -54,11 +52,18 @@ class ProcessGroup:
         self.comparisons = comm.Dup() if debugging() and len(ranks) > 1 else None
         self.mpi = None if isinstance(comm, Alone) else importlib.import_module("mpi4py.MPI")
         self.in_place = self.mpi and self.mpi.IN_PLACE
+        self.progress = library.progress_for(crowded) if self.mpi else alone.PROGRESS
+        self.handles = [self.mpi and library.handle(comm) for comm in self.comms]
 
     @property
     def comm(self):
         """The communicator for what is called now."""
         return self.comms[stage.later]
+
+    @property
+    def handle(self):
+        """Its handle in MPI."""
+        return self.handles[stage.later]
 
     def rank(self):
         """This process's rank in the group."""
@@ -108,9 +113,10 @@ class ProcessGroup:
         if not (async_op or several):          # most are complete soon, before a handle would have been made
             try:
                 request = next(steps)
-                for _ in range(self.soon):
-                    if request is None or request.Test():
-                        request = next(steps)
+                if self.progress.ask(request) and request.Test():
+                    if request is steps:       # a `Reduction`, after which nothing comes
+                        return None
+                    request = next(steps)
             except StopIteration:
                 return None
             except Exception as error:

@@ -1,0 +1,6 @@
+"""
+What goes on between processes while nobody holds the interpreter's lock.
+
+Knows MPI as a few addresses of functions, and tensors by their memory. Never knows mpi4py, groups or what a collective
+means; those are ``cygrad.distributed``, which loads this room late. Read ``progress.pyx`` first.
+"""

@@ -1,0 +1,42 @@
+"""The MPI that mpi4py has loaded: addresses and handles, for what is called without mpi4py."""
+
+import ctypes
+import functools
+
+import numpy as np
+
+from cygrad import from_numpy
+from cygrad.distributed.reduce_op import ReduceOp
+
+__all__ = ["handle", "progress_for"]
+
+NUMBERS = "?bBhHiIlLqQfdFD"           # NumPy's characters of the dtypes that MPI reduces
+
+
+@functools.cache
+def _addresses():
+    """Of functions; meanwhile each `ReduceOp` is told its handles, in a list by codes of dtypes."""
+    from mpi4py import MPI
+    codes = {char: from_numpy(np.empty(0, char)).dtype.code for char in NUMBERS}
+    for op in set(ReduceOp) - {ReduceOp.AVG}:
+        for char, code in codes.items():
+            name = op.names[np.dtype(char).kind]
+            if name is not None:
+                op.handles[code] = handle(MPI.Datatype.fromcode(char)), handle(getattr(MPI, name))
+    library = ctypes.CDLL(MPI.__file__)               # which finds what it is linked to
+    return [ctypes.cast(function, ctypes.c_void_p).value for function in (library.MPI_Test, library.MPI_Iallreduce)]
+
+
+def handle(thing):
+    """The handle of something of mpi4py's."""
+    from mpi4py import MPI
+    return MPI._handleof(thing)
+
+
+def progress_for(crowded):
+    """What brings a group's collectives forward."""
+    from mpi4py import MPI
+
+    from cygrad._core.communication.progress import Progress
+    in_place = ctypes.c_size_t(int(MPI.IN_PLACE)).value
+    return Progress(*_addresses(), in_place, MPI.Request, MPI._addressof, MPI.Exception, crowded)
