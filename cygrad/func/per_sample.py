@@ -1,5 +1,7 @@
 """Gradients of each sample of a batch in plain backward: from what the nodes that use the parameters have saved."""
 
+from functools import cache
+
 from cygrad._core.creation.factories import ones_like, zeros
 from cygrad._core.dispatch.tangent_rules import layout_of
 from cygrad._core.dispatch.tangents import fitted
@@ -110,14 +112,13 @@ class _Uses:
         return total
 
 
-def _row(node):
-    """The operator of a node, if it knows gradients of single samples."""
-    operator = node._operator() if isinstance(node, NativeNode) else None
-    if operator is None or "batch_norm" in operator.name or operator.row["list"] or TENSORS in [
+@cache
+def _differentiable(operator):
+    """The numbers of the arguments that edges come from; None if the samples of a batch meet in the operator."""
+    if "batch_norm" in operator.name or operator.row["list"] or TENSORS in [
             kind for name, kind, *_ in operator.row["arguments"] if name in operator.formulas]:
-        raise RuntimeError(f"per_sample_grad: {node.name()} has no gradients of single samples (got a parameter "
-                           "that it uses). Use vmap(grad(...)) of cygrad.func.")
-    return operator
+        return None
+    return [number for number, name in enumerate(operator.arguments) if name in operator.formulas]
 
 
 def _of_parameters_only(node):
@@ -127,24 +128,33 @@ def _of_parameters_only(node):
         if kind in (TENSOR, TENSORS, OPERAND))
 
 
-def _formula(node, edge):
-    """The formula of the argument of an edge as a function of the gradient and of what is saved; and its number."""
-    operator = _row(node)
-    argument = [number for number, name in enumerate(operator.arguments) if name in operator.formulas][edge]
+def _used(node, edge):
+    """The operator of a node, if it knows gradients of single samples, and which argument an edge comes from."""
+    operator = node._operator() if isinstance(node, NativeNode) else None
+    arguments = None if operator is None else _differentiable(operator)
+    if arguments is None:
+        raise RuntimeError(f"per_sample_grad: {node.name()} has no gradients of single samples (got a parameter "
+                           "that it uses). Use vmap(grad(...)) of cygrad.func.")
+    return operator, arguments[edge]
+
+
+def _formula(operator, argument):
+    """The formula of an argument as a function of the gradient and of what is saved."""
     formula, others = operator.derivative(argument), (None,) * (len(operator.row["results"]) - 1)
-    return operator, argument, lambda gradient, saved: formula((gradient, *others), tuple(saved))
+    return lambda gradient, saved: formula((gradient, *others), tuple(saved))
 
 
 def _pulled(node, edge, gradient, like):
     """The gradients of each sample, through a node that has parameters only."""
-    operator, _, formula = _formula(node, edge)
+    operator, argument = _used(node, edge)
+    formula = _formula(operator, argument)
     saved = [getattr(node, f"_saved_{entry.name}") for entry in layout_of(operator)]
     return vmap(lambda gradient: fitted(formula(gradient, saved), like))(gradient)
 
 
 def _parts(node, edge, gradient, like, count, products):
     """What one use of a parameter adds to its gradient, for each sample; None if that is noted in `products`."""
-    operator, argument, formula = _formula(node, edge)
+    operator, argument = _used(node, edge)
     dim = _dimension(node, operator, gradient, count)
     found, use = _by_rule(node, operator, argument, gradient, like, dim), (operator.name, operator.arguments[argument])
     if found is not None and use in PRODUCTS:
@@ -152,6 +162,7 @@ def _parts(node, edge, gradient, like, count, products):
         return None
     if found is not None:
         return found
+    formula = _formula(operator, argument)
 
     def entries(tensor):
         """Batches of one sample, which the first dimension counts."""
