@@ -39,15 +39,19 @@ def unflatten(structure, leaves):
 
 
 def rebuilder(result):
-    """The tensors of a result, and what makes the result of tensors like them; TypeError if it holds anything else."""
+    """
+    The tensors of a result, and what makes the result of tensors like them; TypeError if it holds anything else.
+
+    What makes it is a function of a list of tensors, None for the only one, or (value,) for a value without tensors.
+    """
     leaves = []
     structure = _take_apart(result, leaves)
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     for leaf in leaves:
         if not isinstance(leaf, (Tensor, *IMMUTABLE)):
             raise TypeError(f"it returns a {type(leaf).__name__}")
-    if structure is None and tensors:
-        return tensors, None
+    if structure is None:
+        return tensors, None if tensors else (result,)
     if len(tensors) == len(leaves) and structure is not None and structure[0] in (tuple, list) and all(
             part is None for part in structure[1]):
         return tensors, structure[0]

@@ -67,6 +67,7 @@ ctypedef struct replay_frame_t:
     array_t **gradients       # what was in .grad of tensors when that was compared, owned; or NULL
     array_t **outgoing        # results that leave, owned
     array_t **drawn           # random numbers, owned
+    bint filled               # there may be arrays in the table
     replay_frame_t *next
 
 cdef enum:

@@ -251,11 +251,15 @@ cdef class Program:
 
     cdef void begin(self, replay_frame_t *frame) noexcept:
         cdef int i
+        frame.filled = True
         for i in range(self.n_inputs):
             frame.table[self.inputs[i].slot] = retain(self.source(&self.inputs[i], frame))
 
     cdef void empty(self, replay_frame_t *frame) noexcept nogil:
         cdef int i
+        if not frame.filled:
+            return
+        frame.filled = False
         for i in range(self.n_slots):
             if frame.views[i] == NULL and frame.table[i] != NULL:
                 release(frame.table[i])
@@ -358,7 +362,9 @@ cdef class Program:
         if operation.kind == EVALUATE:
             slot = self.result_slots[operation.results]
             status = evaluate(operation.program, arguments, operation.reuse, NULL, &frame.table[slot])
-            return status if status != OK else _lay_out(&frame.table[slot], self.layouts[slot])
+            if status != OK or _lies_as(frame.table[slot], self.layouts[slot]):
+                return status
+            return _lay_out(&frame.table[slot], self.layouts[slot])
         if operation.kind == CHANGE:
             status = evaluate(operation.program, arguments, 0, target, NULL)
             return _changed(target, status)
@@ -420,6 +426,8 @@ cdef class Program:
                 release(array)
                 continue
             frame.table[slot] = array
+            if _lies_as(array, self.layouts[slot]):
+                continue
             if array.dtype == self.layouts[slot].dtype and same_shape(array, self.layouts[slot]):
                 if status == OK:
                     status = _lay_out(&frame.table[slot], self.layouts[slot])
@@ -429,7 +437,8 @@ cdef class Program:
                          operation.name, shape_text(array))
                 status = RUNTIME_ERROR
         for k in range(MAX_RESULTS):
-            clear(&results[k])
+            if results[k].kind != NOTHING:
+                clear(&results[k])
         return status
 
     cdef int optimize(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil:
@@ -477,17 +486,23 @@ cdef inline void _place(replay_frame_t *frame, const patch_t *patch) noexcept no
     view.version = <version_t *>base.version
 
 
+cdef inline bint _lies_as(const array_t *array, const array_t *layout) noexcept nogil:
+    """Has it the dtype, the shape and the strides of the recording?"""
+    cdef int i
+    if array.dtype != layout.dtype or array.ndim != layout.ndim:
+        return False
+    for i in range(layout.ndim):
+        if array.shape[i] != layout.shape[i] or (array.strides[i] != layout.strides[i] and layout.shape[i] > 1):
+            return False
+    return True
+
+
 cdef int _lay_out(array_t **array, const array_t *layout) noexcept nogil:
     """A result gets the strides that it had in the recording: those of a fused program follow from other operands."""
     cdef storage_t *storage
     cdef array_t *fresh
     cdef int64_t reach = 1
     cdef int i, status
-    for i in range(layout.ndim):
-        if array[0].strides[i] != layout.strides[i] and layout.shape[i] > 1:
-            break
-    else:
-        return OK
     for i in range(layout.ndim):
         reach += (layout.shape[i] - 1) * layout.strides[i]
     storage = storage_new(max(reach, layout.size) * itemsize(layout.dtype))

@@ -26,7 +26,6 @@ ctypedef enum guard_kind_t:
     ENTRY                     # of a list
     CELL
     LENGTH
-    DICT                      # its items come next; they need not be looked at if nothing has changed in it
     LIST_LENGTH
 
 ctypedef struct guard_t:
@@ -34,8 +33,14 @@ ctypedef struct guard_t:
     void *container
     void *key
     void *value               # NULL: there must be none
-    int64_t place             # of an entry; a length; of a dict how many items come next
-    uint64_t version          # of the dict when they were as they must be
+    int64_t place             # of an entry; a length
+
+# A dict whose items are compared: those from `first` on, unless its version is what it was when they were right.
+ctypedef struct watched_t:
+    void *dict
+    uint64_t version
+    int32_t first
+    int32_t n
 
 # An option of an optimizer: read anew if it is another object.
 ctypedef struct option_t:
@@ -65,11 +70,12 @@ cdef bint same(object a, object b) except -1
 cdef class Variant:
     """One recording of a function: when it holds, and what is run then."""
     cdef readonly Program program
-    cdef int n_arguments, n_tensors, n_own, n_guards, n_options, n_commits
+    cdef int n_arguments, n_tensors, n_own, n_guards, n_others, n_watched, n_options, n_commits
     cdef bint any_written
     cdef readonly bint sees_gradients     # what is in .grad when it begins matters
     cdef layout_t *layouts
-    cdef guard_t *guards
+    cdef guard_t *guards          # those of dicts behind the `n_others` others
+    cdef watched_t *watched
     cdef option_t *options
     cdef commit_t *commits
     cdef int32_t *numbers         # of the tensor of each argument; -1: a value
@@ -88,6 +94,7 @@ cdef class Variant:
     cdef bint lies_apart(self, replay_frame_t *frame) noexcept
     cdef bint holds(self, tuple leaves, replay_frame_t *frame) except -1
     cdef bint guards_hold(self) except -1
+    cdef bint all_hold(self, const guard_t *guards, int n) except -1
     cdef int read_options(self) except -1
     cdef int run(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil
     cdef object replay(self, replay_frame_t *frame)

@@ -86,8 +86,8 @@ cdef class Variant:
         ("same", tensor), or ("new", slot, base, slot of the base, the recorded Tensor, its node).
     commits : list of (int, int)
         Number of a leaf, slot of its new gradient or -1.
-    rebuild : callable or None
-        Makes the result from the outputs; None for a single tensor.
+    rebuild : callable, tuple or None
+        Makes the result from the outputs; (value,) if it is that in any case; None for a single tensor.
     graph : callable or None
         Gives outputs a history: called with those, with the tensors from outside, and with random numbers.
     draws : Draws or None
@@ -107,7 +107,7 @@ cdef class Variant:
         self.n_own = len(layouts) - len(constants)
         program.n_tensors = self.n_tensors
         self.layouts = <layout_t *>calloc(len(layouts) + 1, sizeof(layout_t))
-        self.guards = <guard_t *>calloc(2 * len(guards) + 1, sizeof(guard_t))
+        self.guards = <guard_t *>calloc(len(guards) + 1, sizeof(guard_t))
         self.options = <option_t *>calloc(sum([len(entry[3]) for entry in options]) + 1, sizeof(option_t))
         self.commits = <commit_t *>calloc(len(commits) + 1, sizeof(commit_t))
         self.numbers = <int32_t *>calloc(len(leaves) + 1, sizeof(int32_t))
@@ -166,16 +166,19 @@ cdef class Variant:
             result.output_nr = model.output_nr
 
     def add_guards(self, list guards):
-        """Those of one dict stand together."""
+        """Those of one dict stand together, behind all others."""
         cdef guard_t *guard
-        cdef dict by_container = {}
+        cdef dict by_dict = {None: []}
         for entry in guards:
-            by_container.setdefault((id(entry[1]), entry[0] == ITEM or isinstance(entry[1], dict)), []).append(entry)
-        for entries in by_container.values():
-            if isinstance(entries[0][1], dict):
-                guard = &self.guards[self.n_guards]
-                guard.kind, guard.container, guard.place = DICT, <void *>entries[0][1], len(entries)
-                self.n_guards += 1
+            by_dict.setdefault(id(entry[1]) if isinstance(entry[1], dict) else None, []).append(entry)
+        self.n_others = len(by_dict[None])
+        self.watched = <watched_t *>calloc(len(by_dict), sizeof(watched_t))
+        if self.watched == NULL:
+            raise MemoryError("compile: no memory for what has to be compared")
+        for number, entries in by_dict.items():
+            if number is not None:
+                self.watched[self.n_watched] = watched_t(<void *>entries[0][1], 0, self.n_guards, len(entries))
+                self.n_watched += 1
             for kind, container, key, value in entries:
                 guard = &self.guards[self.n_guards]
                 guard.kind, guard.container, guard.key = kind, <void *>container, <void *>key
@@ -206,6 +209,7 @@ cdef class Variant:
                 release(self.layouts[i].gradient_array)
         free(self.layouts)
         free(self.guards)
+        free(self.watched)
         free(self.options)
         free(self.commits)
         free(self.numbers)
@@ -288,20 +292,28 @@ cdef class Variant:
         return self.lies_apart(frame) and self.guards_hold() and (self.draws is None or self.draws.fits())
 
     cdef bint guards_hold(self) except -1:
-        cdef guard_t *guard
-        cdef guard_t *dict_guard = NULL
+        """Variables and containers; the items of a dict need not be looked at if nothing has changed in it."""
+        cdef watched_t *watched
+        cdef uint64_t version
+        cdef int i
+        if not self.all_hold(self.guards, self.n_others):
+            return False
+        for i in range(self.n_watched):
+            watched = &self.watched[i]
+            version = dict_version(watched.dict)
+            if version == 0 or version != watched.version:
+                if not self.all_hold(self.guards + watched.first, watched.n):
+                    return False
+                watched.version = version
+        return True
+
+    cdef bint all_hold(self, const guard_t *guards, int n) except -1:
+        """Compare some of them."""
+        cdef const guard_t *guard
         cdef PyObject *found
-        cdef uint64_t version = 0
-        cdef int i = 0
-        while i < self.n_guards:
-            guard = &self.guards[i]
-            i += 1
-            if guard.kind == DICT:
-                version = dict_version(guard.container)
-                if version and version == guard.version:
-                    i += guard.place
-                dict_guard = guard
-                continue
+        cdef int i
+        for i in range(n):
+            guard = &guards[i]
             if guard.kind == LIST_LENGTH:
                 if PyList_GET_SIZE(<PyObject *>guard.container) != guard.place:
                     return False
@@ -309,8 +321,6 @@ cdef class Variant:
             if guard.kind == LENGTH:
                 if PyObject_Size(<object>guard.container) != guard.place:
                     return False
-                if dict_guard != NULL and guard == dict_guard + dict_guard.place:
-                    dict_guard.version = version
                 continue
             if guard.kind == ITEM:
                 found = PyDict_GetItem(<PyObject *>guard.container, <PyObject *>guard.key)
@@ -322,8 +332,6 @@ cdef class Variant:
             if <void *>found != guard.value and (
                     found == NULL or guard.value == NULL or not same(<object>found, <object>guard.value)):
                 return False
-            if guard.kind == ITEM and guard == dict_guard + dict_guard.place:
-                dict_guard.version = version
         return True
 
     # --------------------------------------------------------------------------------------------------------- running
@@ -400,6 +408,8 @@ cdef class Variant:
         cdef list results
         if self.rebuild is None:
             return self.result(frame, 0)
+        if isinstance(self.rebuild, tuple):
+            return (<tuple>self.rebuild)[0]
         results = []
         for i in range(self.n_results):
             results.append(results[self.results[i].same_as] if self.results[i].same_as >= 0 else self.result(frame, i))
@@ -474,6 +484,7 @@ cdef class Variant:
                 self.find_targets(frame, targets + place * self.n_commits)
             left = leave_interpreter(True)
             for place in range(n_calls):
+                frame.filled = True
                 for i in range(n_inputs):
                     frame.table[program.inputs[i].slot] = retain(sources[place * n_inputs + i])
                 status = self.run(frame, targets + place * self.n_commits)
@@ -485,8 +496,7 @@ cdef class Variant:
             self.runs += n_calls
             for place in range(n_calls):
                 frame.outgoing[0], arrays[place] = arrays[place], NULL
-                result = self.result(frame, 0) if self.n_results else None
-                results.append(result if self.rebuild is None else self.rebuild([result] * self.n_results))
+                results.append(self.hand_out(frame, None))
             return results
         finally:
             if arrays != NULL:

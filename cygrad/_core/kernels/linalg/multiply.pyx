@@ -13,12 +13,12 @@ from cygrad._core.kernels.linalg.integer_matmul cimport multiply_integers, scale
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/linalg/small_products.h" nogil:
+    bint is_small(bint double_precision, int64_t m, int64_t n, int64_t k)
     void small_product(bint double_precision, const void *a, int64_t a_row, int64_t a_column, const void *b,
-                       int64_t b_row, int64_t b_column, void *c, int64_t c_row, int64_t m, int64_t n, int64_t k,
-                       double alpha, double beta)
+                       int64_t b_row, int64_t b_column, const void *addend, int64_t addend_row, void *c, int64_t c_row,
+                       int64_t m, int64_t n, int64_t k, double alpha, double beta)
 
 cdef enum:
-    SMALL = 27                # multiplications of a product that is not worth a call of BLAS
     PIECE_WORK = 1 << 18      # multiplications that are worth a piece of a batch
     VECTOR_WORK = 1 << 18     # ... or a tile where each element of a matrix is used once
     MANY_TILES = 16
@@ -91,6 +91,25 @@ cdef void _set_addend(product_t *product, char *c, int64_t row, int64_t rows,
                 memcpy(target + j * size, source + j * column_bytes, size)
 
 
+cdef void _multiply_small(product_t *product, char *a, char *b, char *c) noexcept nogil:
+    """A product that is not worth a call of BLAS; a, b and c are the whole matrices."""
+    cdef const char *addend = product.addend
+    cdef int64_t addend_row = product.addend_row_step
+    if addend != NULL and product.addend_column_step != 1 and product.n > 1:
+        _set_addend(product, c, 0, product.m, 0, product.n)
+        addend, addend_row = c, product.n
+    small_product(product.dtype == FLOAT64, a, 1 if product.a.transposed else product.a.leading,
+                  product.a.leading if product.a.transposed else 1, b,
+                  1 if product.b.transposed else product.b.leading, product.b.leading if product.b.transposed else 1,
+                  addend, addend_row, c, product.n, product.m, product.n, product.k, product.alpha.real,
+                  product.beta.real)
+
+
+cdef inline bint _is_small(const product_t *product) noexcept nogil:
+    return (is_floating(product.dtype) and product.k > 0 and product.alpha.real != 0
+            and is_small(product.dtype == FLOAT64, product.m, product.n, product.k))
+
+
 cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, int64_t row,
                                 int64_t column) noexcept nogil:
     """One tile of one matrix; a, b and c are those of the whole matrix."""
@@ -111,12 +130,6 @@ cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, i
                           1 if product.a.transposed else product.a.leading,
                           product.a.leading if product.a.transposed else 1,
                           b, product.b.leading, product.integer_beta, c, product.n)
-    elif product.m * product.n * product.k <= SMALL and is_floating(product.dtype):
-        small_product(product.dtype == FLOAT64, a, 1 if product.a.transposed else product.a.leading,
-                      product.a.leading if product.a.transposed else 1, b,
-                      1 if product.b.transposed else product.b.leading,
-                      product.b.leading if product.b.transposed else 1, c, product.n, rows, columns, product.k,
-                      product.alpha.real, beta.real)
     elif columns == 1 and product.n == 1:
         if product.addend == NULL:
             memset(c, 0, rows * size)     # gemv might read it in spite of beta = 0
@@ -152,6 +165,10 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
                 rest = rest // product.batch_shape[i]
                 a_offset += place * product.a_steps[i]
                 b_offset += place * product.b_steps[i]
+        if product.small:
+            _multiply_small(product, product.a.data + a_offset * size, product.b.data + b_offset * size,
+                            product.c + matrix * product.c_step * size)
+            continue
         _multiply_tile(product, product.a.data + a_offset * size, product.b.data + b_offset * size,
                        product.c + matrix * product.c_step * size,
                        tile // product.column_tiles * product.tile_rows,
@@ -167,7 +184,15 @@ cdef void multiply(product_t *product) noexcept nogil:
     if matrices == 0 or product.m == 0 or product.n == 0:
         return
     product.c_step = product.m * product.n
-    _choose_tiles(product)
+    product.small = _is_small(product)
+    if product.small:
+        if matrices == 1 and product.batch_ndim == 0:
+            _multiply_small(product, product.a.data, product.b.data, product.c)
+            return
+        product.row_tiles = product.column_tiles = 1
+        product.tile_rows, product.tile_columns = product.m, product.n
+    else:
+        _choose_tiles(product)
     tiles = product.row_tiles * product.column_tiles
     work = product.tile_rows * product.tile_columns * (product.k if product.k > 0 else 1)
     grain = PIECE_WORK // work
