@@ -3,7 +3,6 @@
 import pytest
 
 import cygrad
-
 from tests.composite.arrays import ARRAYS, names_in
 from tests.test_composite import compare
 
