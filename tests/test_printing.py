@@ -103,6 +103,11 @@ def test_any_strides():
     assert repr(cygrad.from_numpy(np.arange(3.0, dtype=np.float32)[::-1])) == "tensor([2., 1., 0.])"
 
 
+def test_a_huge_view_is_not_copied():
+    wide = cygrad.arange(2.0)[:, None].expand(2, 2**40)
+    assert repr(wide) == "tensor([[0., 0., 0.,  ..., 0., 0., 0.],\n        [1., 1., 1.,  ..., 1., 1., 1.]])"
+
+
 def test_default_dtype_is_not_named():
     try:
         cygrad.set_default_dtype(cygrad.float64)

@@ -289,7 +289,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
         shape = [*input.shape[:dim + 1], count, *input.shape[dim + 1:]]
         repeated = operators.reshape(operators.expand(widened, tuple(shape)),
                                      (*input.shape[:dim], size * count, *input.shape[dim + 1:]))
-        return operators.clone(repeated) if count == 1 else repeated
+        return repeated if count != 1 and repeated.is_contiguous() else operators.clone(repeated)    # no view
     if repeats.ndim > 1 or repeats.numel() != size:
         raise RuntimeError("repeat_interleave: repeats must be one number, or one for each slice (got shape "
                            f"{tuple(repeats.shape)} for size {size}).")

@@ -2,6 +2,7 @@
 
 import pytest
 
+import cygrad
 from tests.composite.arrays import ARRAYS, names_in
 from tests.test_composite import compare
 
@@ -136,3 +137,10 @@ EXPRESSIONS = r"""
 @pytest.mark.parametrize("text", [line.strip() for line in EXPRESSIONS.strip().splitlines()])
 def test_as_the_reference(text):
     compare(text, {name: ARRAYS[name] for name in names_in(text)}, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("sizes", "repeats"), [((1,), 3), ((3,), 1), ((3,), 2)])
+def test_repeated_elements_have_memory_of_their_own(sizes, repeats):
+    input = cygrad.ones(1).expand(sizes)
+    assert input.repeat_interleave(repeats).add_(1).tolist() == [2.0] * sizes[0] * repeats
+    assert input.sum().item() == sizes[0]

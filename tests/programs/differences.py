@@ -56,7 +56,6 @@ ONLY_CYGRAD_REFUSES = (
     ("L1ElementwiseBackward0: a tensor that backward needs was changed", "one pass over the arguments, which are kept"),
     ("MatmulBackward0: a tensor that backward needs was changed", "one formula for all shapes"),
     ("DivBackward0: a tensor that backward needs was changed", "torch divides numbers by way of the reciprocal"),
-    ("SincBackward0: a tensor that backward needs was changed", "the formula reads the result"),
     ("abs: not implemented for bool", "a mask is no weight"),
     ("roll: dimension out of range", "torch looks at the dimension only where there are elements"),
     ("softmax: needs float32 or float64", "torch looks at the dtype only where there are elements"),

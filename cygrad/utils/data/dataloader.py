@@ -17,6 +17,8 @@ from cygrad.utils.data.workers import Failure, Shop, Task, seeded
 
 __all__ = ["DataLoader"]
 
+MOST_WORKERS = 65536
+
 
 class DataLoader:
     """
@@ -154,6 +156,8 @@ def _check(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
         raise ValueError("DataLoader: num_workers must not be negative; 0 means none "
                          f"(got {num_workers}).")
+    if num_workers > MOST_WORKERS:
+        raise ValueError(f"DataLoader: too many workers (got {num_workers}, expected at most {MOST_WORKERS}).")
     if timeout < 0:
         raise ValueError(f"DataLoader: timeout must not be negative (got {timeout}).")
     if num_workers == 0 and prefetch_factor is not None:

@@ -131,6 +131,8 @@ def test_more_parts_than_anybody_can_hold_are_refused():
                  lambda: tuple(cygrad.tensor_split(wide, 2**30))):
         with pytest.raises(RuntimeError, match="too many"), little_memory():
             call()
+    with pytest.raises(ValueError, match="too many workers"):
+        cygrad.utils.data.DataLoader(x, num_workers=2**31)
 
 
 def test_strided_arrays_in_a_sequence_can_be_interrupted_or_refused():

@@ -45,7 +45,7 @@ cdef int unreduce_kernel(const value_t *arguments, value_t *results) noexcept no
         return status
     for i in range(count):
         sizes[i] = shape[i]
-    like.ndim, like.shape = count, sizes
+    like.ndim, like.shape, like.dtype = count, sizes, grad.dtype
     set_array(&self, &like)
     status = read_reduction(b"unreduce", &self, &arguments[2], &arguments[3], &reduction)
     if status == OK:
