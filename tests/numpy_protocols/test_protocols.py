@@ -76,7 +76,7 @@ def test_no_history_is_lost_in_an_array():
 @pytest.mark.parametrize("kind", [float, int, complex])
 def test_no_history_is_lost_by_an_assignment_to_one_element(kind):
     x, made = leaf(1.0, 2.0), np.zeros((2, 2), kind)
-    for target, place, value in ((made, (0, 0), x[0]), (made, (0, 0), x[1] * 2))):
+    for target, place, value in ((made, (0, 0), x[0]), (made, (0, 0), x[1] * 2)):
         with pytest.raises((RuntimeError, ValueError)) as caught:       # NumPy's own may have ours as its cause
             target[place] = value
         text = f"{caught.value} {caught.value.__cause__}"
