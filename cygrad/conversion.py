@@ -123,14 +123,6 @@ def interface(input):
 WITHOUT_NUMPY = {dtypes.bfloat16: dtypes.int16, dtypes.complex32: dtypes.int32}
 
 
-def _conversion(name, convert, kind):
-    def method(input):
-        return convert(input.item())
-    method.__name__ = name
-    method.__doc__ = f"The only element as a Python {kind}."
-    return method
-
-
 def truth(input):
     """The truth of the only element."""
     if input.numel() != 1:
@@ -208,7 +200,7 @@ METHODS = {
     "__array_interface__": property(interface),
     "item": access.item, "numpy": numpy, "__array__": array, "__buffer__": numpy,
     "tolist": tolist, "__dlpack__": dlpack,
-    "__float__": _conversion("__float__", float, "float"), "__int__": _conversion("__int__", int, "int"),
-    "__complex__": _conversion("__complex__", complex, "complex"), "__bool__": truth, "__index__": index,
+    "__float__": access.as_float, "__int__": access.as_int, "__complex__": access.as_complex, "__bool__": truth,
+    "__index__": index,
     "__iter__": iterate, "__contains__": contains, "__reduce_ex__": reduce, "__deepcopy__": deep_copy,
 }

@@ -79,10 +79,11 @@ def _like(name):
 
 
 FUNCTIONS = finished("cygrad.array_api", {
-    "asarray": asarray, "arange": arange, "linspace": linspace, "eye": eye, "full": full, "from_dlpack": from_dlpack,
+    "asarray": asarray, "arange": arange, "linspace": linspace, "eye": eye, "full": full,
     "zeros": _filled("zeros"), "ones": _filled("ones"), "empty": _filled("empty"),
     "zeros_like": _like("zeros_like"), "ones_like": _like("ones_like"), "empty_like": _like("empty_like"),
     "full_like": lambda x, /, fill_value, *, dtype=None, device=None: full(
         tuple(x.shape), fill_value, dtype=x.dtype if dtype is None else dtype, device=device),
     "tril": lambda x, /, *, k=0: c.tril(x, k), "triu": lambda x, /, *, k=0: c.triu(x, k),
-    "meshgrid": lambda *arrays, indexing="xy": shapes.meshgrid(*arrays, indexing=indexing)})
+    "meshgrid": lambda *arrays, indexing="xy": shapes.meshgrid(*arrays, indexing=indexing)
+}) | finished("cygrad.array_api", {"from_dlpack": from_dlpack}, check=False)

@@ -13,7 +13,7 @@ __all__ = ["FUNCTIONS"]
 
 UNARY = """
     abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor isfinite isinf isnan log
-    log10 log1p log2 logical_not negative positive reciprocal sign signbit sin sinh sqrt square tan tanh trunc
+    log10 log1p log2 logical_not negative positive reciprocal signbit sin sinh sqrt square tan tanh trunc
 """
 BINARY = """
     add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal
@@ -37,6 +37,10 @@ def _binary(name):
     return function
 
 
+def _sign(x, /):
+    return cygrad.where(cygrad.isnan(x), complex("nan+nanj"), cygrad.sgn(x)) if x.is_complex() else call(np.sign, x)
+
+
 def _round(x, /):
     return numerics.round(x) if x.is_floating_point() or x.is_complex() else x.clone()
 
@@ -48,5 +52,5 @@ def _clip(x, /, min=None, max=None):
 FUNCTIONS = finished("cygrad.array_api", {
     **{name: _unary(name) for name in UNARY.split()}, **{name: _binary(name) for name in BINARY.split()},
 }, check=False) | finished("cygrad.array_api", {
-    "round": _round, "clip": _clip, "real": lambda x, /: x.real if x.is_complex() else x.clone(),
+    "sign": _sign, "round": _round, "clip": _clip, "real": lambda x, /: x.real if x.is_complex() else x.clone(),
     "imag": lambda x, /: x.imag if x.is_complex() else cygrad.zeros_like(x)})

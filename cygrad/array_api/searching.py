@@ -3,15 +3,21 @@
 import cygrad as c
 from cygrad.array_api.naming import finished
 from cygrad.numpy_protocols import reductions, selection
-from cygrad.numpy_protocols.arrays import axes, promoted
+from cygrad.numpy_protocols.arrays import axes, promoted, ranked, unranked
 
 __all__ = ["FUNCTIONS"]
 
 _reductions, _selection = reductions.rows, selection.rows
 
 
-def _sorted(part):
-    return lambda x, /, *, axis=-1, descending=False, stable=True: c.sort(x, axes(x, axis)[0], descending, stable)[part]
+def sort(x, /, *, axis=-1, descending=False, stable=True):
+    """The elements in order."""
+    return unranked(c.sort(ranked(x), axes(x, axis)[0], descending, stable)[0], x.dtype)
+
+
+def argsort(x, /, *, axis=-1, descending=False, stable=True):
+    """Where the elements in order are."""
+    return c.sort(ranked(x), axes(x, axis)[0], descending, stable)[1]
 
 
 def _unique(name):
@@ -36,7 +42,7 @@ def nonzero(x, /):
 FUNCTIONS = finished("cygrad.array_api", {
     "argmax": lambda x, /, *, axis=None, keepdims=False: reductions.argmax(x, axis, keepdims=keepdims),
     "argmin": lambda x, /, *, axis=None, keepdims=False: reductions.argmin(x, axis, keepdims=keepdims),
-    "argsort": _sorted(1), "sort": _sorted(0), "take": take, "nonzero": nonzero,
+    "argsort": argsort, "sort": sort, "take": take, "nonzero": nonzero,
     "count_nonzero": lambda x, /, *, axis=None, keepdims=False: reductions.count_nonzero(x, axis, keepdims=keepdims),
     "searchsorted": lambda x1, x2, /, *, side="left", sorter=None: selection.searchsorted(x1, x2, side, sorter),
     "where": lambda condition, x1, x2, /: c.where(condition, *promoted(x1, x2)),

@@ -5,9 +5,10 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.creation.access import seen_as
 
-__all__ = ["NUMBERS", "Rows", "as_tensor", "axes", "cast", "common_dtype", "full_name", "has_history", "inexact",
-           "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays", "promoted", "widened"]
+__all__ = ["NUMBERS", "Rows", "as_tensor", "axes", "by_bits", "cast", "common_dtype", "full_name", "has_history", "inexact",
+           "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays", "promoted", "ranked", "unranked", "widened"]
 
 NUMBERS = (bool, int, float, complex)          # whose types say little in NumPy: they follow those of arrays
 MOST_DIMENSIONS = 64                           # of NumPy's arrays
@@ -74,6 +75,25 @@ def widened(value, dtype=None):
     if dtype is None and tensor.dtype.itemsize < 8 and not tensor.is_floating_point() and not tensor.is_complex():
         dtype = np.uint64 if numpy_dtype(tensor).kind == "u" else np.int64
     return tensor if dtype is None else cast(tensor, our_dtype(dtype))
+
+
+# ---- uint64, which kernels compute in int64 where that holds the elements
+
+def by_bits(function, a, b):
+    """A function of sums and products alone: in int64 they have the same bits."""
+    if a.dtype is cygrad.uint64:
+        return seen_as(function(seen_as(a, cygrad.int64), seen_as(b, cygrad.int64)), cygrad.uint64)
+    return function(a, b)
+
+
+def ranked(tensor):
+    """Elements of uint64 as int64 of the same order."""
+    return seen_as(tensor, cygrad.int64) ^ -2 ** 63 if tensor.dtype is cygrad.uint64 else tensor
+
+
+def unranked(tensor, dtype):
+    """What was made of `ranked` elements, in the dtype that they had."""
+    return seen_as(tensor ^ -2 ** 63, dtype) if dtype is cygrad.uint64 else tensor
 
 
 # ---- values

@@ -5,7 +5,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 import cygrad as c
 from cygrad.numpy_protocols import products, shapes
-from cygrad.numpy_protocols.arrays import Rows, as_tensor, axes, inexact, promoted
+from cygrad.numpy_protocols.arrays import Rows, as_tensor, axes, by_bits, cast, inexact, promoted
 
 __all__ = ["rows"]
 
@@ -134,7 +134,7 @@ def cond(x, p=None):
 
 def _vecdot(x1, x2, /, *, axis=-1):
     x1, x2 = promoted(x1, x2)
-    return c.sum(c.conj(x1.movedim(axis, -1)) * x2.movedim(axis, -1), -1)
+    return cast(c.sum(c.conj(x1.movedim(axis, -1)) * x2.movedim(axis, -1), -1), x1.dtype)
 
 
 rows.update({
@@ -147,7 +147,7 @@ rows.update({
     "matrix_norm": lambda x, /, *, keepdims=False, ord="fro": c.linalg.matrix_norm(inexact(x), ord, (-2, -1), keepdims),
     "matrix_power": lambda a, n: c.linalg.matrix_power(as_tensor(a) if n >= 0 else inexact(a), n),
     "tensorinv": lambda a, ind=2: c.linalg.tensorinv(inexact(a), ind),
-    "matmul": lambda x1, x2, /: c.matmul(*promoted(x1, x2)), "matrix_transpose": shapes.rows["matrix_transpose"],
+    "matmul": lambda x1, x2, /: by_bits(c.matmul, *promoted(x1, x2)), "matrix_transpose": shapes.rows["matrix_transpose"],
     "outer": lambda x1, x2, /: products.outer(x1, x2), "tensordot": products.tensordot, "vecdot": _vecdot,
     "cross": lambda x1, x2, /, *, axis=-1: products.cross(x1, x2, axis=axis),
     "diagonal": lambda x, /, *, offset=0: shapes.diagonal(x, offset, -2, -1),

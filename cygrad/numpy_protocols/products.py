@@ -1,7 +1,7 @@
 """NumPy's products of arrays: dot, tensordot, einsum, convolve and their like."""
 
 import cygrad as c
-from cygrad.numpy_protocols.arrays import Rows, promoted
+from cygrad.numpy_protocols.arrays import Rows, by_bits, promoted
 
 __all__ = ["rows"]
 
@@ -42,7 +42,7 @@ def tensordot(a, b, axes=2):
     a, b = promoted(a, b)
     if not isinstance(axes, int):
         axes = tuple([part] if isinstance(part, int) else list(part) for part in axes)
-    return c.tensordot(a, b, axes)
+    return by_bits(lambda a, b: c.tensordot(a, b, axes), a, b)
 
 
 @rows

@@ -4,7 +4,18 @@
 import numpy as np
 
 import cygrad as c
-from cygrad.numpy_protocols.arrays import Rows, as_tensor, axes, cast, inexact, merged, promoted, widened
+from cygrad.numpy_protocols.arrays import (
+    Rows,
+    as_tensor,
+    axes,
+    cast,
+    inexact,
+    merged,
+    promoted,
+    ranked,
+    unranked,
+    widened,
+)
 
 __all__ = ["rows"]
 
@@ -44,10 +55,10 @@ def _extremum(name, pair, worst):
             shape = [1 if dim in axes(a, axis) else size for dim, size in enumerate(a.shape)
                      if keepdims or dim not in axes(a, axis)]
             result = c.full(shape, worst(a.dtype), dtype=a.dtype)
-        elif not a.numel():
+        elif not a.numel() and not np.all([a.shape[dim] for dim in axes(a, axis)]):
             raise ValueError(f"{name}: a reduction of no elements has no value. Give an initial one.")
         else:
-            result = getattr(c, f"a{name}")(a, axes(a, axis), keepdims)
+            result = unranked(getattr(c, f"a{name}")(ranked(a), axes(a, axis), keepdims), a.dtype)
         return result if initial is None else pair(*promoted(result, initial))
     extremum.__name__ = extremum.__qualname__ = name
     return rows(extremum)
@@ -165,7 +176,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
 
 def _place(name):
     def place(a, axis=None, *, keepdims=False):
-        flat, restore = merged(as_tensor(a), axis)
+        flat, restore = merged(ranked(as_tensor(a)), axis)
         if not flat.shape[-1]:
             raise ValueError(f"{name}: an extremum of no elements has no place.")
         return restore(getattr(c, name)(flat.to(c.uint8) if flat.dtype is c.bool else flat, -1), keepdims)

@@ -5,7 +5,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 import cygrad as c
 from cygrad import Tensor
-from cygrad.numpy_protocols.arrays import Rows, as_tensor, cast, inexact, promoted
+from cygrad.numpy_protocols.arrays import Rows, as_tensor, cast, inexact, promoted, ranked, unranked
 from cygrad.numpy_protocols.creation import linspace
 from cygrad.numpy_protocols.joining import concatenate
 
@@ -120,14 +120,14 @@ def _order_only(kind, order):
 def sort(a, axis=-1, kind=None, order=None, *, stable=None):
     _order_only(kind, order)
     a, axis = _along(a, axis)
-    return c.sort(a, axis, stable=True)[0]
+    return unranked(c.sort(ranked(a), axis, stable=True)[0], a.dtype)
 
 
 @rows
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     _order_only(kind, order)
     a, axis = _along(a, axis)
-    return c.sort(a, axis, stable=True)[1]
+    return c.sort(ranked(a), axis, stable=True)[1]
 
 
 @rows
@@ -142,7 +142,7 @@ def lexsort(keys, axis=-1):
 @rows
 def searchsorted(a, v, side="left", sorter=None):
     a, v = promoted(a, v)
-    found = c.searchsorted(a, v.reshape(-1), side=side, sorter=None if sorter is None else as_tensor(sorter))
+    found = c.searchsorted(ranked(a), ranked(v.reshape(-1)), side=side, sorter=None if sorter is None else as_tensor(sorter))
     return found.reshape(v.shape)
 
 

@@ -7,7 +7,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 import cygrad as c
 from cygrad import Tensor
-from cygrad.numpy_protocols.arrays import Rows, as_tensor, axes, our_dtype, promoted
+from cygrad.numpy_protocols.arrays import Rows, as_tensor, axes, cast, our_dtype, promoted, widened
 
 __all__ = ["rows", "strides"]
 
@@ -142,8 +142,8 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None):
-    a = as_tensor(a) if dtype is None else as_tensor(a).to(our_dtype(dtype))
-    return c.sum(c.diagonal(a, offset, axis1, axis2), -1)
+    a = widened(a, dtype)
+    return cast(c.sum(c.diagonal(a, offset, axis1, axis2), -1), a.dtype)
 
 
 def astype(x, dtype, /, *, copy=True, device=None):

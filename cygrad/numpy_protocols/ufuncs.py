@@ -15,6 +15,7 @@ from cygrad import Tensor, composite, special
 from cygrad.numpy_protocols.arrays import (
     NUMBERS,
     as_tensor,
+    by_bits,
     cast,
     full_name,
     has_history,
@@ -33,7 +34,7 @@ _NAMES = """
     bitwise_and bitwise_or bitwise_xor ceil conjugate:conj copysign cos cosh deg2rad degrees:rad2deg divide:div
     equal:eq exp exp2 expm1 fabs:abs float_power:pow_tensor floor floor_divide fmax fmin fmod gcd greater:gt
     greater_equal:ge heaviside hypot invert:bitwise_not isfinite isinf isnan lcm left_shift less:lt less_equal:le log
-    log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul maximum minimum
+    log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor maximum minimum
     multiply:mul negative:neg nextafter not_equal:ne positive:clone power:pow_tensor rad2deg radians:deg2rad remainder
     right_shift rint:round signbit sin sinh sqrt square subtract:sub tan tanh trunc
 """
@@ -62,8 +63,12 @@ def _sign(x):
     return cygrad.where(cygrad.isnan(x), x.detach(), result) if x.is_floating_point() else result
 
 
+def _matmul(x, y):
+    return by_bits(cygrad.matmul, x, y)
+
+
 def _vecdot(x, y):
-    return (cygrad.conj(x) * y).sum(-1)
+    return cast((cygrad.conj(x) * y).sum(-1), x.dtype)
 
 
 # Functions of Tensors that have the dtypes NumPy promotes to.
@@ -71,6 +76,7 @@ UFUNCS = {
     **{getattr(np, theirs): OPERATORS[ours or theirs] for theirs, _, ours in
        (names.partition(":") for names in _NAMES.split())},
     np.sign: _sign, np.cbrt: _cbrt, np.divmod: _divmod, np.modf: _modf, np.reciprocal: _reciprocal, np.vecdot: _vecdot,
+    np.matmul: _matmul,
     np.frexp: composite.FUNCTIONS["frexp"], np.ldexp: composite.FUNCTIONS["ldexp"],
 }
 if hasattr(np, "matvec"):

@@ -1,5 +1,7 @@
 """How Tensors and NumPy's functions meet: whose rules hold, what is refused, what nobody pays for."""
 
+import array
+
 import numpy as np
 import pytest
 from scipy import special
@@ -69,6 +71,31 @@ def test_no_history_is_lost_in_an_array():
         with pytest.raises(RuntimeError, match="lose its history"):
             call()
     assert np.asarray(x.detach()).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("kind", [float, int, complex])
+def test_no_history_is_lost_by_an_assignment_to_one_element(kind):
+    x, made = leaf(1.0, 2.0), np.zeros((2, 2), kind)
+    for target, place, value in ((made, (0, 0), x[0]), (made, (0, 0), x[1] * 2)):
+        with pytest.raises((RuntimeError, ValueError)) as caught:       # NumPy's own may have ours as its cause
+            target[place] = value
+        text = f"{caught.value} {caught.value.__cause__}"
+        assert f"{kind.__name__}: a tensor that requires grad would lose its history" in text
+    with pytest.raises((RuntimeError, ValueError)):
+        made[0, 0] += x[0]
+    with pytest.raises((RuntimeError, ValueError)):
+        made.flat[1] = x[0]
+    made[0, 0] = x[0].item()
+    made[0, 1] = kind(x[1])                                         # a number is asked for
+    with cygrad.no_grad():
+        made[1, 0] = x[0]
+    made[1, 1] = x.detach()[1]
+    assert made.tolist() == [[1, 2], [1, 2]]
+    kept = {float(x[0]): x[0]}
+    kept[float(x[1])] = float(x[1])
+    assert list(kept) == [1.0, 2.0]
+    with pytest.raises(RuntimeError, match="float: a tensor that requires grad would lose its history"):
+        array.array("d", [0.0])[0] = x[0]
 
 
 def test_special_functions_of_scipy():

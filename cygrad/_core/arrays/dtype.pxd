@@ -74,9 +74,9 @@ cdef inline double largest(int d) noexcept nogil:
     return (65504.0 if d == FLOAT16 or d == COMPLEX32 else 3.3895313892515355e38 if d == BFLOAT16
             else 1.7976931348623157e308 if d == FLOAT64 or d == COMPLEX128 else 3.4028234663852886e38)
 
-# The smallest type that holds both, as PyTorch promotes two tensors of equal rank.
+# The smallest type that holds both, as PyTorch promotes two tensors of equal rank, and NumPy unsigned integers.
 cdef int promote(int a, int b) noexcept nogil
-# Do the two promote at all? uint16, uint32 and uint64 meet floating types only.
+# Do the two promote at all? uint64 and signed integers do not.
 cdef bint promotable(int a, int b) noexcept nogil
 cdef const char *dtype_name(int d) noexcept nogil
 # The default floating dtype (FLOAT32 until set_default_dtype) and its complex companion.

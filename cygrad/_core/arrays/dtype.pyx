@@ -29,7 +29,8 @@ cdef const char *dtype_name(int d) noexcept nogil:
 
 
 cdef bint promotable(int a, int b) noexcept nogil:
-    return a == b or a < UINT16 and b < UINT16 or is_floating(a) or is_floating(b)
+    cdef int high = a if a > b else b, low = b if a > b else a
+    return high != UINT64 or not INT8 <= low <= INT64
 
 
 cdef int promote(int a, int b) noexcept nogil:
@@ -43,8 +44,11 @@ cdef int promote(int a, int b) noexcept nogil:
         return complex_of(_promote_floats(real_of(a), real_of(b)))
     if is_floating(a):
         return _promote_floats(a, b)
-    # The order of codes is that of sizes, but for uint8, whose values int8 does not hold.
-    return INT16 if low == UINT8 and high == INT8 else INT64 if high >= UINT16 else high
+    # The order of codes is that of sizes, but for uint8, whose values int8 does not hold, and the other unsigned ones,
+    # which come last: with signed integers they need twice as many bits.
+    if high < UINT16:
+        return INT16 if low == UINT8 and high == INT8 else high
+    return high if is_unsigned(low) else INT32 if high == UINT16 and low <= INT32 else INT64
 
 
 cdef int _promote_floats(int a, int b) noexcept nogil:
@@ -293,7 +297,7 @@ def promote_types(a, b):
     """
     cdef int first = dtype_code(a, "promote_types"), second = dtype_code(b, "promote_types")
     if not promotable(first, second):
-        raise RuntimeError(f"promote_types: uint16, uint32 and uint64 promote with floating types only (got "
+        raise RuntimeError("promote_types: no integer type holds uint64 and signed integers (got "
                            f"{dtype_object(first)} and {dtype_object(second)}). Convert one with to() first.")
     return dtype_object(promote(first, second))
 

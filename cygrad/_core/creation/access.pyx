@@ -1,5 +1,7 @@
 """The elements of a tensor for Python: one number, or a NumPy array over the same memory."""
 
+from opcode import opmap
+
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from cygrad._core.arrays.array cimport array_t, array_view, retain, shape_text
 from cygrad._core.arrays.dtype cimport (
@@ -9,7 +11,28 @@ from cygrad._core.arrays.interop cimport owned_ndarray, pass_door
 from cygrad._core.creation.sequences cimport numpy_view as any_numpy_view
 from cygrad._core.graph.meta cimport check_elements
 from cygrad._core.graph.override cimport is_entry
+from cygrad._core.graph.modes cimport grad_enabled
 from cygrad._core.graph.tensor cimport Tensor, wrap
+
+cdef extern from *:
+    """
+    /* The bytes of the code that calls, and where in them it is. */
+    static PyObject *running_code(int *position) {
+        PyFrameObject *frame = PyEval_GetFrame();
+        PyCodeObject *code;
+        PyObject *instructions;
+        if (frame == NULL)
+            return PyBytes_FromStringAndSize(NULL, 0);
+        code = PyFrame_GetCode(frame);
+        *position = PyFrame_GetLasti(frame);
+        instructions = PyCode_GetCode(code);
+        Py_DECREF(code);
+        return instructions;
+    }
+    """
+    bytes running_code(int *position)
+
+cdef int _store = opmap["STORE_SUBSCR"]
 
 
 def item(Tensor input not None):
@@ -59,6 +82,37 @@ def item(Tensor input not None):
     if array.dtype == COMPLEX128:
         return complex((<double *>data)[0], (<double *>data)[1])
     return any_numpy_view(array).item()
+
+
+cdef object _number(Tensor input, str kind):
+    """
+    What conversions start from.
+
+    NumPy's ``array[0] = tensor`` calls ``float`` as users do; the instruction that runs tells which of both it is.
+    """
+    cdef int position = -1
+    cdef bytes code
+    if grad_enabled() and input.requires_grad:
+        code = running_code(&position)
+        if 0 <= position < len(code) and <unsigned char>code[position] == _store:
+            raise RuntimeError(f"{kind}: a tensor that requires grad would lose its history as an element of an array. "
+                               "Write into a Tensor, such as numpy.zeros_like(tensor), or write item().")
+    return item(input) if type(input) is Tensor else input.item()
+
+
+def as_float(Tensor input not None):
+    """The only element as a Python float."""
+    return float(_number(input, "float"))
+
+
+def as_int(Tensor input not None):
+    """The only element as a Python int."""
+    return int(_number(input, "int"))
+
+
+def as_complex(Tensor input not None):
+    """The only element as a Python complex."""
+    return complex(_number(input, "complex"))
 
 
 def numpy_view(Tensor input not None):

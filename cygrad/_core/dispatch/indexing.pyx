@@ -198,13 +198,19 @@ cdef Tensor _as_int64(Tensor index):
     return tensor_from(numpy_view(index.array), INT64, "index")
 
 
-cdef int _check_mask(Tensor mask, Tensor self, int dim) except -1:
+cdef Tensor _fitting_mask(Tensor mask, Tensor self, int dim):
+    """The mask where it fits; one without elements takes nothing along dimensions of any size, as in NumPy."""
     cdef int i
+    cdef bint empty = False
     for i in range(mask.array.ndim):
-        if mask.array.shape[i] != self.array.shape[dim + i]:
+        if mask.array.shape[i] == 0 and self.array.shape[dim + i]:
+            empty = True
+        elif mask.array.shape[i] != self.array.shape[dim + i]:
             raise IndexError(f"index: the shape of the mask {tuple(mask.shape)} at index {i} does not match the "
                              f"shape of the indexed tensor {tuple(self.shape)} at index {dim + i}")
-    return 0
+    if empty:
+        return tensor_from(np.zeros(self.shape[dim:dim + mask.array.ndim], bool), BOOL, "index")
+    return mask
 
 
 cdef inline void _keep_dimension(view_geometry_t *view, int64_t size, int64_t stride) noexcept:
@@ -287,7 +293,7 @@ cdef Tensor _basic_view(Tensor self, tuple key, list indices):
                 indices.append(None)
                 covered += 1
             if advanced.array.dtype == BOOL:
-                _check_mask(advanced, self, dim)
+                advanced = _fitting_mask(advanced, self, dim)
                 skip = advanced.array.ndim
             else:
                 skip = 1

@@ -4,9 +4,13 @@ Tensor's number protocol: ``a + b`` and its kin, connected to the operators of t
 The Tensor type lies below the operators and calls up through `protocol`, a struct of function pointers.
 """
 
+import numpy as np
+
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
 from cpython.object cimport PyObject
-from cygrad._core.arrays.dtype cimport FLOAT32, category
+from cygrad._core.arrays.dtype cimport FLOAT32, UINT64, category
 from cygrad._core.arrays.value cimport value_t
+from cygrad._core.creation.creation cimport tensor_from
 from cygrad._core.dispatch.dispatch cimport binary, call, call_inplace, unary
 from cygrad._core.graph.boxing cimport box_number
 from cygrad._core.graph.override cimport overrides
@@ -38,16 +42,40 @@ cdef Operator _slot_operator(int slot, object a, object b):
     return <Operator>_slots[slot]
 
 
-cdef bint _is_operand(object value) except -1:
+cdef bint _is_operand(object value, object other) except -1:
     cdef value_t ignored
+    cdef int overflow = 0
+    if PyLong_Check(value):
+        PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow and not _needs_uint64(value, other):
+            box_number(value, &ignored)          # which refuses
+        return True
     return isinstance(value, Tensor) or box_number(value, &ignored) or hasattr(value, "__array__") or overrides(value)
 
 
+cdef bint _needs_uint64(object value, object tensor) except -1:
+    """Whether an integer is too large for int64, but not for the tensor that it meets."""
+    return isinstance(tensor, Tensor) and (<Tensor>tensor).array.dtype == UINT64 and value >> 63 == 1
+
+
+cdef inline object _operand(object value, object other):
+    """The value, or a tensor of what no int64 holds."""
+    cdef int overflow = 0
+    if PyLong_Check(value):
+        PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow and _needs_uint64(value, other):
+            return tensor_from(np.asarray(value, np.uint64), UINT64, "tensor")
+    return value
+
+
 cdef object _binary_slot(int slot, object a, object b):
-    cdef Operator row = _slot_operator(slot, a, b)
+    cdef Operator row
     cdef PyObject *arguments[2]
-    if not (isinstance(a, Tensor) and isinstance(b, Tensor)) and not (_is_operand(a) and _is_operand(b)):
-        return NotImplemented
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        if not (_is_operand(a, b) and _is_operand(b, a)):
+            return NotImplemented
+        a, b = _operand(a, b), _operand(b, a)
+    row = _slot_operator(slot, a, b)
     if row.descriptor.flags & ELEMENTWISE:
         return binary(row, a, b, None)
     arguments[0] = <PyObject *>a
@@ -57,8 +85,9 @@ cdef object _binary_slot(int slot, object a, object b):
 
 cdef object _inplace_slot(int slot, object a, object b):
     cdef PyObject *arguments[2]
-    if not _is_operand(b):
+    if not _is_operand(b, a):
         return NotImplemented
+    b = _operand(b, a)
     arguments[0] = <PyObject *>a
     arguments[1] = <PyObject *>b
     return call_inplace(_slot_operator(slot, a, b), arguments)

@@ -225,8 +225,8 @@ cdef int _add_instruction(builder_t *builder, program_t *program,
 
 
 cdef int _refuse_promotion(const char *name, int first, int second) noexcept nogil:
-    snprintf(message(), MESSAGE, b"%s: uint16, uint32 and uint64 promote with floating types only (got %s and %s). "
-             b"Convert one with to() first.", name, dtype_name(first), dtype_name(second))
+    snprintf(message(), MESSAGE, b"%s: no integer type holds uint64 and signed integers (got %s and %s). Convert "
+             b"one with to() first.", name, dtype_name(first), dtype_name(second))
     return RUNTIME_ERROR
 
 

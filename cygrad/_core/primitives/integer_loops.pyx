@@ -5,11 +5,17 @@ Importing this module enters its loops in the table of `loops`. The last paramet
 of loop_t; its pointer type tells the compiler which element type is meant.
 """
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
-from cygrad._core.arrays.dtype cimport BOOL, INT8, INT16, INT32, INT64, UINT8
+from cygrad._core.arrays.dtype cimport BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64
 from cygrad._core.memory.errors cimport MESSAGE, ZERO_DIVISION, message
 from cygrad._core.primitives.primitive_table cimport SAME, define, loop_t, primitives, set_entry, set_loop_status
+
+ctypedef fused signed_t:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
 
 ctypedef fused integer_t:
     uint8_t
@@ -17,27 +23,32 @@ ctypedef fused integer_t:
     int16_t
     int32_t
     int64_t
+    uint16_t
+    uint32_t
+    uint64_t
 
 
 # The smallest integer divided by -1 wraps around.
 
 cdef inline integer_t _divided(integer_t a, integer_t b) noexcept nogil:
     """Towards zero; the negation of the smallest integer is itself."""
-    if b == <integer_t>-1 and integer_t is not uint8_t:
-        return <integer_t>(0 - <uint64_t>a)
+    if integer_t in signed_t:
+        if b == -1:
+            return <integer_t>(0 - <uint64_t>a)
     return a // b
 
 
 cdef inline integer_t _rest(integer_t a, integer_t b) noexcept nogil:
     """a - divided(a, b) * b: has the sign of a."""
-    if b == <integer_t>-1 and integer_t is not uint8_t:
-        return 0
+    if integer_t in signed_t:
+        if b == -1:
+            return 0
     return a % b
 
 
 cdef inline integer_t _floor_divided(integer_t a, integer_t b) noexcept nogil:
     cdef integer_t quotient = _divided(a, b)
-    if integer_t is not uint8_t:
+    if integer_t in signed_t:
         if _rest(a, b) != 0 and (a < 0) != (b < 0):
             quotient -= 1
     return quotient
@@ -46,7 +57,7 @@ cdef inline integer_t _floor_divided(integer_t a, integer_t b) noexcept nogil:
 cdef inline integer_t _modulo(integer_t a, integer_t b) noexcept nogil:
     """a - floor_divided(a, b) * b: has the sign of b."""
     cdef integer_t left = _rest(a, b)
-    if integer_t is not uint8_t:
+    if integer_t in signed_t:
         if left != 0 and (left < 0) != (b < 0):
             left += b
     return left
@@ -55,7 +66,7 @@ cdef inline integer_t _modulo(integer_t a, integer_t b) noexcept nogil:
 cdef inline integer_t _raised(integer_t base, integer_t exponent) noexcept nogil:
     """base ** exponent, wrapping around; a negative exponent gives the integer part of the inverse."""
     cdef uint64_t result = 1, square = <uint64_t>base
-    if integer_t is not uint8_t:
+    if integer_t in signed_t:
         if exponent < 0:
             if base == 1:
                 return 1
@@ -155,29 +166,28 @@ cdef int enter_integers(str name, int arity, int cost, loop_t u8, loop_t i8, loo
     return index
 
 
+cdef int _enter(integer_t *tag, int dtype) except -1:
+    """The loops of one dtype."""
+    set_entry(define("floor_divide", 2, SAME, 8, True, -1), dtype, <loop_t>floor_divide_loop[integer_t], NULL, dtype)
+    set_entry(define("remainder", 2, SAME, 8, True, -1), dtype, <loop_t>remainder_loop[integer_t], NULL, dtype)
+    set_entry(define("fmod", 2, SAME, 8, True, -1), dtype, <loop_t>fmod_loop[integer_t], NULL, dtype)
+    set_entry(define("trunc_divide", 2, SAME, 8, True, -1), dtype, <loop_t>trunc_divide_loop[integer_t], NULL, dtype)
+    set_entry(define("pow", 2, SAME, 8, True, -1), dtype, <loop_t>pow_loop[integer_t], NULL, dtype)
+    set_entry(define("signbit", 1, SAME, 1, True, -1), dtype, <loop_t>signbit_loop[integer_t], NULL, BOOL)
+    return 0
+
+
 def _initialize():
-    enter_integers("floor_divide", 2, 8, <loop_t>floor_divide_loop[uint8_t],
-                   <loop_t>floor_divide_loop[int8_t],
-                   <loop_t>floor_divide_loop[int16_t], <loop_t>floor_divide_loop[int32_t],
-                   <loop_t>floor_divide_loop[int64_t], False)
-    enter_integers("remainder", 2, 8, <loop_t>remainder_loop[uint8_t], <loop_t>remainder_loop[int8_t],
-                   <loop_t>remainder_loop[int16_t], <loop_t>remainder_loop[int32_t],
-                   <loop_t>remainder_loop[int64_t], False)
-    enter_integers("fmod", 2, 8, <loop_t>fmod_loop[uint8_t], <loop_t>fmod_loop[int8_t],
-                   <loop_t>fmod_loop[int16_t], <loop_t>fmod_loop[int32_t], <loop_t>fmod_loop[int64_t], False)
-    enter_integers("trunc_divide", 2, 8, <loop_t>trunc_divide_loop[uint8_t],
-                   <loop_t>trunc_divide_loop[int8_t],
-                   <loop_t>trunc_divide_loop[int16_t], <loop_t>trunc_divide_loop[int32_t],
-                   <loop_t>trunc_divide_loop[int64_t], False)
+    _enter[uint8_t](NULL, UINT8)
+    _enter[int8_t](NULL, INT8)
+    _enter[int16_t](NULL, INT16)
+    _enter[int32_t](NULL, INT32)
+    _enter[int64_t](NULL, INT64)
+    _enter[uint16_t](NULL, UINT16)
+    _enter[uint32_t](NULL, UINT32)
+    _enter[uint64_t](NULL, UINT64)
     for name in ("floor_divide", "remainder", "fmod", "trunc_divide"):
         primitives[define(name, 2, SAME, 8, True, -1)].partial = True
-    enter_integers("pow", 2, 8, <loop_t>pow_loop[uint8_t], <loop_t>pow_loop[int8_t],
-                   <loop_t>pow_loop[int16_t],
-                   <loop_t>pow_loop[int32_t], <loop_t>pow_loop[int64_t], False)
-    enter_integers("signbit", 1, 1, <loop_t>signbit_loop[uint8_t], <loop_t>signbit_loop[int8_t],
-                   <loop_t>signbit_loop[int16_t], <loop_t>signbit_loop[int32_t],
-                   <loop_t>signbit_loop[int64_t],
-                   True)
     set_entry(define("signbit", 1, SAME, 1, True, -1), BOOL, <loop_t>signbit_loop[uint8_t], NULL, BOOL)
 
 
