@@ -53,11 +53,12 @@ def widening(steps):
         if it is the same), and what else there is.
     """
     def widened(group, operation, output, inputs, given, rest):
-        check_writable(operation, array_of(operation, output))
+        target, dtype = array_of(operation, output), output.dtype      # the tensor may be given other memory meanwhile
+        check_writable(operation, target)
         wide = [output, *given]
-        wide = [one if one is None else one.detach().to(SHORT[output.dtype][2]) for one in wide]
+        wide = [one if one is None else one.detach().to(SHORT[dtype][2]) for one in wide]
         yield from steps(group, operation, wide[0], wide[1:] if given is inputs else wide[1], *rest)
-        array_of(operation, output)[...] = array_of(operation, wide[0].to(output.dtype))
+        target[...] = array_of(operation, wide[0].to(dtype))
         return written(output)
 
     @functools.wraps(steps)

@@ -37,7 +37,7 @@ REFUSED = {"AVG": "biu", "MIN": "c", "MAX": "c", "BAND": "fc", "BOR": "fc", "BXO
 for _op in ReduceOp:          # kind -> the name of MPI's operation, None where there is none
     _op.names = {kind: None if kind in REFUSED.get(_op.value, "") else OF_BOOLEANS[_op.value] if kind == "b"
                  else "SUM" if _op.value == "AVG" else _op.value for kind in "biufc"}
-    _op.handles = [None] * DTYPES           # of the dtype and the operation in MPI, once that is loaded, where MPI does all
+    _op.handles = [None] * DTYPES       # by dtype, once MPI is loaded: of dtype and operation, where MPI does all
 
 
 def mpi_name(operation, op, dtype):
