@@ -164,6 +164,22 @@ def test_results_are_new_each_time():
         assert double.tolist() == [2.0 * (1 + number)] * 3 and more.tolist() == [2.0 + number] * 3
 
 
+@pytest.mark.parametrize("value", [None, 3, 2.5, "done", (), [], {}, (1, None), {"loss": [1.0]}])
+def test_results_without_tensors(value):
+    total = cygrad.zeros(3)
+
+    @cygrad.compile
+    def step(x):
+        total.add_(x)
+        return [*value] if isinstance(value, list) else {**value} if isinstance(value, dict) else value
+
+    results = [step(cygrad.ones(3)) for _ in range(4)] + step.each([(cygrad.ones(3),)] * 2)
+    assert results == [value] * 6 and total.tolist() == [6.0] * 3
+    assert explain(step).replays == 5
+    if isinstance(value, (list, dict)):          # each is another object, as without `compile`
+        assert len(set(map(id, results))) == 6
+
+
 def test_each_of_many_batches():
     eager, compiled = Training(OPTIMIZERS["Adam"]), Training(OPTIMIZERS["Adam"])
     step = cygrad.compile(compiled.step)

@@ -195,6 +195,41 @@ def test_garbage_in_recycled_memory_does_not_matter():
             assert (call_kernel("mv", a, np.ones(5))[0] == 5).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("transposed", [*itertools.product([False, True], repeat=2)])
+def test_small_products_of_all_sizes(dtype, transposed):
+    """What vectors of our own multiply, up to where BLAS takes over, with columns left over and an addend."""
+    def operand(rows, columns, turned, seed):
+        return data((columns, rows), dtype, seed).T if turned else data((rows, columns), dtype, seed)
+
+    for m, k, n in [*itertools.product([1, 2, 3, 4, 7, 8, 9, 15], [1, 2, 5, 8], [1, 3, 4, 8, 9, 16, 17]),
+                    *itertools.product([1, 2, 4], [31, 32, 33], [4, 7]), *itertools.product([2], [2], [31, 32, 33, 50])]:
+        a, b = operand(m, k, transposed[0], 1), operand(k, n, transposed[1], 2)
+        product = a.astype("float64") @ b.astype("float64")
+        check(call_kernel("mm", a, b)[0], product, dtype, k)
+        for addend in (data((m, n), dtype, 3), data((n,), dtype, 3), data((m, 1), dtype, 3), data((n, m), dtype, 3).T):
+            check(call_kernel("addmm", addend, a, b, 0.5, 2.0)[0], 0.5 * addend + 2 * product, dtype, k)
+        if not transposed[1]:
+            weight, bias = np.ascontiguousarray(b.T), data((n,), dtype, 3)
+            check(call_kernel("linear", a, weight, bias)[0], product + bias, dtype, k)
+
+
+def test_small_products_in_a_batch_are_those_one_by_one():
+    a, b = data((5, 8, 6), "float32"), data((5, 6, 9), "float32", 1)
+    found = call_kernel("bmm", a, b)[0]
+    for result, left, right in zip(found, a, b, strict=True):
+        np.testing.assert_array_equal(result, call_kernel("mm", left, right)[0])
+
+
+def test_small_products_write_nothing_beside_their_result():
+    """The columns that do not fill a vector: nan behind an operand reaches nothing."""
+    wide = np.full((8, 32), np.nan, "float32")
+    wide[:, :5] = data((8, 5), "float32")
+    rows = np.ascontiguousarray(wide[:, :5])
+    check(call_kernel("mm", wide[:, :5].T, wide[:, :5])[0], rows.T @ rows, "float32", 8)
+    check(call_kernel("mm", wide[:, :5], wide[:, :5].T)[0], rows @ rows.T, "float32", 5)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4), (2, 0, 4), (5, 1, 3, 4)])
 def test_linear(dtype, shape):
