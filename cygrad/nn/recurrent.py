@@ -4,6 +4,7 @@ import math
 
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
+from cygrad.composite.mixed_precision import cast, current, outside
 from cygrad.nn import functional as F
 from cygrad.nn import init
 from cygrad.nn.functional.recurrent import run_direction
@@ -131,12 +132,13 @@ class RNNBase(Module):
         weights = self._flat_weights
         return [weights[start:start + size] for start in range(0, len(weights), size)]
 
-    def _weights(self, layer, suffix):
-        """The five weights of a direction, None for those that it has not."""
-        return tuple(getattr(self, f"{name}_l{layer}{suffix}", None)
-                     for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"))
+    def _weights(self, layer, suffix, dtype):
+        """The five weights of a direction, None for those that it has not; cast within blocks of `autocast`."""
+        found = tuple(getattr(self, f"{name}_l{layer}{suffix}", None)
+                      for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"))
+        return found if found[0].dtype is dtype else cast(found, dtype)
 
-    def _check_input(self, input, packed):
+    def _check_input(self, input, packed, mixed):
         name = type(self).__name__
         if packed:
             if input.ndim != 2:
@@ -146,7 +148,7 @@ class RNNBase(Module):
         if input.shape[-1] != self.input_size:
             raise RuntimeError(f"{name}: the input must have input_size features (expected {self.input_size}, got "
                                f"{input.shape[-1]}).")
-        if input.dtype != self.weight_ih_l0.dtype:
+        if input.dtype != self.weight_ih_l0.dtype and not mixed:
             raise ValueError(f"{name}: RNN input dtype ({input.dtype}) does not match weight dtype "
                              f"({self.weight_ih_l0.dtype}). Convert input: input.to({self.weight_ih_l0.dtype}), or "
                              f"convert model: model.to({input.dtype})")
@@ -189,11 +191,21 @@ class RNNBase(Module):
             The hidden states of the last layer at all steps, of both directions side by side; and the states of all
             layers after the last step.
         """
+        block = current()
+        if block is None:
+            return self._run(input, hx)
+        with outside():
+            return self._run(input, hx, block if self.mode != "GRU" else input[0].dtype)
+
+    def _run(self, input, hx, dtype=None):
+        """`forward`, in the type that a block of `autocast` asks for."""
         packed, sizes, order = input if isinstance(input, PackedSequence) else None, None, None
         unbatched = packed is None and input.ndim == 2
         if packed is not None:
             input, sizes, order = packed.data, packed.batch_sizes.tolist(), packed.sorted_indices
-        self._check_input(input, packed is not None)
+        if dtype is not None:
+            input, hx = cast(input, dtype), cast(hx, dtype)
+        self._check_input(input, packed is not None, dtype is not None)
         if packed is None:
             if unbatched:
                 input = input.unsqueeze(1)
@@ -208,8 +220,8 @@ class RNNBase(Module):
             outputs = []
             for direction, suffix in enumerate(suffixes):
                 state = tuple(part[layer * len(suffixes) + direction] for part in initial)
-                output, state = run_direction(self.mode, input, state, self._weights(layer, suffix), direction == 1,
-                                              sizes)
+                output, state = run_direction(self.mode, input, state, self._weights(layer, suffix, input.dtype),
+                                              direction == 1, sizes)
                 outputs.append(output)
                 final.append(state)
             input = outputs[0] if len(outputs) == 1 else cygrad.cat(outputs, -1)

@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad.composite.mixed_precision import cast, current, outside
 from cygrad.nn import init
 from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
@@ -67,8 +68,16 @@ class RNNCellBase(Module):
     def _zeros(self, input):
         return cygrad.zeros(*input.shape[:-1], self.hidden_size, dtype=input.dtype)
 
-    def _weights(self):
-        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+    def forward(self, input, hx=None):
+        """
+        Input (batch, features) and state (batch, units), or both without the batch -> the new state; of an LSTM a pair.
+        """
+        weights, block = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh), current()
+        if block is None:
+            return self._step(input, hx, weights)
+        dtype = block if isinstance(self, RNNCell) else input.dtype
+        with outside():
+            return self._step(*cast((input, hx, weights), dtype))
 
     def extra_repr(self):
         """Sizes, and the options that are not the default."""
@@ -97,14 +106,13 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
-        """Input (batch, features) and state (batch, units), or both without the batch -> the new state."""
+    def _step(self, input, hx, weights):
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         hx = self._zeros(input) if hx is None else hx
         self._check(input, (hx,))
         cell = cygrad.rnn_tanh_cell if self.nonlinearity == "tanh" else cygrad.rnn_relu_cell
-        return cell(input, hx, *self._weights())
+        return cell(input, hx, *weights)
 
 
 class LSTMCell(RNNCellBase):
@@ -122,11 +130,10 @@ class LSTMCell(RNNCellBase):
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input, hx=None):
-        """Input (batch, features) and a pair of states (batch, units), or all without the batch -> the new pair."""
+    def _step(self, input, hx, weights):
         hx = (self._zeros(input),) * 2 if hx is None else hx
         self._check(input, hx)
-        return cygrad.lstm_cell(input, hx, *self._weights())
+        return cygrad.lstm_cell(input, hx, *weights)
 
 
 class GRUCell(RNNCellBase):
@@ -144,8 +151,7 @@ class GRUCell(RNNCellBase):
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input, hx=None):
-        """Input (batch, features) and state (batch, units), or both without the batch -> the new state."""
+    def _step(self, input, hx, weights):
         hx = self._zeros(input) if hx is None else hx
         self._check(input, (hx,))
-        return cygrad.gru_cell(input, hx, *self._weights())
+        return cygrad.gru_cell(input, hx, *weights)
