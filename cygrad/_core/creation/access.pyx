@@ -82,22 +82,23 @@ def seen_as(Tensor input not None, dtype not None):
     cdef int64_t strides[MAX_DIMS]
     if old == new:
         return wrap(array_view(array, code, array.ndim, array.shape, array.strides, 0))
-    if last < 0 or array.strides[last] != 1:
+    given = input.stride()
+    if last < 0 or given[last] != 1:
         raise RuntimeError(f"view: the last dimension must be dense to get elements of another size (got {input.dtype} "
-                           f"of shape {tuple(input.shape)} and strides {input.stride()}, and {dtype}). Call "
+                           f"of shape {tuple(input.shape)} and strides {given}, and {dtype}). Call "
                            "contiguous() first.")
     for i in range(last + 1):
-        shape[i], strides[i] = array.shape[i], array.strides[i]
-        if (shape[i] if i == last else strides[i]) * old % new:
+        shape[i], strides[i] = array.shape[i], 1 if i == last else given[i] * old // new
+        if (shape[i] if i == last else given[i]) * old % new:
             raise RuntimeError(f"view: the last dimension and all strides must be multiples of {new // old} to get "
                                f"elements of {dtype} (got {input.dtype} of shape {tuple(input.shape)} and strides "
-                               f"{input.stride()}).")
-        strides[i] = strides[i] * old // new
+                               f"{given}).")
     if input.storage_offset() * old % new:
         raise RuntimeError(f"view: the tensor must begin at an element of {dtype} (got {input.dtype} at offset "
                            f"{input.storage_offset()}). Call clone() first.")
-    shape[last], strides[last] = shape[last] * old // new, 1
-    return wrap(array_view(array, code, array.ndim, shape, strides, 0))
+    shape[last] = shape[last] * old // new
+    # Without memory there are no strides either.
+    return wrap(array_view(array, code, array.ndim, shape, array.strides if array.storage == NULL else strides, 0))
 
 
 def view_as(Tensor input not None, dtype not None):
