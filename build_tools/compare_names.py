@@ -54,6 +54,18 @@ DIFFERENT = {
     "dtypes that PyTorch itself only names": (
         "bit", "int1", "int2", "int3", "int4", "int5", "int6", "int7", "uint1", "uint2", "uint3", "uint4",
         "uint5", "uint6", "uint7", "float4"),
+    "kernels of other devices, and how they are chosen and captured": (
+        "batch_norm_", "SparseSemiStructured", "to_sparse_semi_structured", "register_flash", "activate_flash",
+        "list_flash", "current_flash", "restore_flash", "WARN_FOR_UNFUSED", "graphsafe", "get_offset", "set_offset",
+        "scaled_", "grouped_mm", "ScalingType", "SwizzleType", "xpu", "DLDeviceType", "set_warn_on_accumulate_grad",
+        "set_override_stale_capture"),
+    "methods of sparse tensors, which have them; those of dense ones only raise": (
+        "ccol_indices", "col_indices", "crow_indices", "row_indices", "indices", "values", "coalesce", "is_coalesced",
+        "sparse_resize", "to_sparse_bs", "resize_as_sparse", "smm", "sspaddmm", "to_padded_tensor"),
+    "texts, and parts of PyTorch's own source that happen to have public names": (
+        "common_notes", "reproducibility_notes", "tf32_notes", "sparse_support_notes", "T_destination",
+        "classproperty", "GRID_SAMPLE_", "assert_int_or_pair", "NestedIOFunction", "slice_inverse", "BackwardHook",
+        "enable_reentrant_dispatch", "redispatch_function", "autocast_decrement", "autocast_increment"),
     "data pipes, which PyTorch has given up": (
         "DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation", "datapipes",
         "functional_datapipe", "guaranteed_datapipes", "non_deterministic", "runtime_validation"),

@@ -124,6 +124,8 @@ def generate(ops_dir: Path, target_dir: Path) -> list[Path]:
 def module_text(family: str, rows: list[dict]) -> str:
     """The text of one module."""
     parts = [HEADER.format(family=family)]
+    if any("elsewhere" in row["row"] for row in rows):
+        parts.append("from cygrad._core.arrays.dtype cimport dtype as Dtype\n")
     functions, methods = {}, {}
     for row in rows:
         parts.append(row_text(row))
@@ -211,6 +213,8 @@ def function_text(name: str, row: dict, doc: str, with_out: bool, out: str, thro
         return "\n".join(lines) + "\n"
     if row["row"].get("variadic"):
         lines += ["    " + line for line in variadic_text(name, names[1])]
+    if through == "call":
+        lines += elsewhere_text(row, names)
     lines.append(f"    cdef PyObject *arguments[{max(len(names), 1)}]")
     lines += [f"    arguments[{number}] = <PyObject *>{argument}" for number, argument in enumerate(names)]
     lines.append(f"    return {through}(_{row['name']}, arguments{out})")
@@ -247,6 +251,22 @@ def leading_factors(row: dict) -> tuple[str, ...]:
                  if argument.keyword_only and argument.name in ("alpha", "beta", "value"))
 
 
+def elsewhere_text(row: dict, names: list[str]) -> list[str]:
+    """
+    What rare calls do, which a module that is loaded late answers: those of which a condition holds, or that give a
+    keyword which the row does not have.
+    """
+    lines = []
+    for condition, place in row["row"].get("elsewhere", {}).items():
+        module, _, function = place.rpartition(".")
+        keyword = condition.isidentifier()
+        lines += [f"    if {condition}{' is not None' if keyword else ''}:",
+                  f"        from {module} import {function} as elsewhere",
+                  f"        return elsewhere({', '.join([names[0], condition] if keyword else names)}"
+                  f"{', out=out' if row['out'] else ''})"]
+    return lines
+
+
 def variadic_text(name: str, argument: str) -> list[str]:
     """`reshape(x, 2, 3)`, `reshape(x, (2, 3))` and `reshape(x, shape=(2, 3))` mean the same."""
     return [
@@ -269,6 +289,8 @@ def parameters(row: dict, with_out: bool, names: list[str]) -> str:
             parts.append("*")
             keyword_only = True
         parts.append(f"{name}={literal(argument.default)}" if variadic or not argument.required else name)
+    for keyword in filter(str.isidentifier, row["row"].get("elsewhere", ())):
+        parts.append(f"{keyword}=None")
     if with_out:
         if not keyword_only:
             parts.append("*")

@@ -295,6 +295,43 @@ def test_large_tensors_and_broadcast_gradients(name):
     assert (meta @ meta).dtype is dtype and meta.softmax(0).is_meta
 
 
+# ---- the same bytes as other elements
+
+VIEWS = [
+    "a.view(T.int32)", "a.view(T.float64)", "a.view(T.uint8)", "a.view(dtype=T.int16)", "a[:, 1:3].view(T.int32)",
+    "a.t().view(T.int32)", "a.view(T.bfloat16).view(T.float32)", "a.view(T.complex64).view(T.float32)",
+    "a[1:].view(T.int64)", "a.bool().view(T.uint8)", "a[0, 0].view(T.int32)", "a[:0].view(T.float64)",
+]
+
+
+@pytest.mark.parametrize("text", VIEWS)
+def test_view_as_a_dtype(text):
+    found = []
+    for lib in (cygrad, torch):
+        result = eval(text, {"T": lib, "a": lib.arange(12, dtype=lib.float32).reshape(3, 4)})
+        found.append((str(result.dtype).rpartition(".")[2], tuple(result.shape), result.stride(),
+                      result.storage_offset(), result.tolist()))
+    assert found[0] == found[1]
+
+
+def test_view_as_a_dtype_shares_memory_and_version_outside_the_graph():
+    a = cygrad.ones(4)
+    bits = a.view(cygrad.int32)
+    bits[0] = 0
+    assert a.tolist() == [0, 1, 1, 1] and a._version == bits._version == 1
+    w = cygrad.ones(4, requires_grad=True)
+    assert not w.view(cygrad.int32).requires_grad and w.view(cygrad.float32).grad_fn is not None
+    assert cygrad.empty(2, 4, device="meta").view(cygrad.int16).shape == (2, 8)
+
+
+@pytest.mark.parametrize("text", ["a[0, 0].view(T.int16)", "a[:, :3].view(T.float64)", "a[:, 1:].view(T.float64)",
+                                  "a.t().view(T.int16)", "a[0, 1:3].view(T.float64)"])
+def test_view_as_a_dtype_that_does_not_fit(text):
+    for lib in (cygrad, torch):
+        with pytest.raises(RuntimeError):
+            eval(text, {"T": lib, "a": lib.ones(3, 4)})
+
+
 # ---- modules, optimizers, autocast
 
 @SHORT

@@ -130,6 +130,13 @@ set_autocast_cpu_enabled = functools.partial(set_autocast_enabled, "cpu")
 get_autocast_cpu_dtype = functools.partial(get_autocast_dtype, "cpu")
 set_autocast_cpu_dtype = functools.partial(set_autocast_dtype, "cpu")
 get_autocast_gpu_dtype = functools.partial(get_autocast_dtype, "cuda")
+set_autocast_gpu_dtype = functools.partial(set_autocast_dtype, "cuda")
+for _device in ("ipu", "xla"):
+    globals().update({
+        f"get_autocast_{_device}_dtype": functools.partial(get_autocast_dtype, _device),
+        f"set_autocast_{_device}_dtype": functools.partial(set_autocast_dtype, _device),
+        f"is_autocast_{_device}_enabled": functools.partial(is_autocast_enabled, _device),
+        f"set_autocast_{_device}_enabled": functools.partial(set_autocast_enabled, _device)})
 
 
 class GradScaler:

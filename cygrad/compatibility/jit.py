@@ -8,9 +8,10 @@ import warnings
 import weakref
 
 import cygrad
+from cygrad.compatibility.futures import Future
 
 __all__ = [
-    "Attribute", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
+    "Attribute", "Future", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
     "isinstance", "load", "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing",
     "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait",
 ]

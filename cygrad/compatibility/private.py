@@ -12,6 +12,7 @@ from cygrad.nn.convolution import _Conv, _Convolution, _ConvTranspose
 from cygrad.nn.dropout import _Dropout
 from cygrad.nn.loss import Loss, WeightedLoss
 from cygrad.optim.lr_scheduler import LRScheduler
+from cygrad.utils.checkpoint import Reentrant as CheckpointFunction
 from cygrad.utils.data.dataloader import _Ahead, _Here
 
 _ConvNd, _ConvTransposeNd, _ConvTransposeMixin = _Convolution, _ConvTranspose, _ConvTranspose

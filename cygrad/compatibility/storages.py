@@ -155,7 +155,8 @@ class TypedStorage(StorageBase):
 _DTYPES = {"FloatStorage": cygrad.float32, "DoubleStorage": cygrad.float64, "LongStorage": cygrad.int64,
            "IntStorage": cygrad.int32, "ShortStorage": cygrad.int16, "CharStorage": cygrad.int8,
            "ByteStorage": cygrad.uint8, "BoolStorage": cygrad.bool, "HalfStorage": cygrad.float16,
-           "BFloat16Storage": cygrad.bfloat16}
+           "BFloat16Storage": cygrad.bfloat16, "ComplexFloatStorage": cygrad.complex64,
+           "ComplexDoubleStorage": cygrad.complex128}
 _KINDS = {
     name: type(name, (TypedStorage,), {"_dtype": dtype, "__module__": __name__, "__doc__": f"Elements of {dtype}."})
     for name, dtype in _DTYPES.items()}

@@ -214,6 +214,21 @@ def to_sparse_csc(self, dense_dim=None):
     return to_sparse(self, layout=cygrad.sparse_csc)
 
 
+def sparse_dim(self):
+    """0: a dense tensor has no sparse dimensions."""
+    return 0
+
+
+def dense_dim(self):
+    """The number of dimensions."""
+    return self.ndim
+
+
+def const_data_ptr(self):
+    """``data_ptr()``."""
+    return self.data_ptr()
+
+
 def sparse_mask(self, mask):
     """The elements at the places of a sparse tensor."""
     return cygrad.sparse.functions.sparse_mask(self, mask)

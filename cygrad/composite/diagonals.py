@@ -4,6 +4,7 @@ from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.ranges import arange
 from cygrad._core.dispatch.assign import copy_
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, copy_for, into
 
@@ -115,6 +116,7 @@ def diagflat(input, offset=0):
     return diag_embed(operators.reshape(input, (input.numel(),)), offset)
 
 
+@computes_in("float32")
 def trace(input):
     """Sum of the diagonal of a matrix.
 

@@ -1,5 +1,6 @@
 """Products composed of matrix products: scaled sums of them, contractions, Kronecker's and the cross product."""
 
+from cygrad.composite.mixed_precision import computes_in
 from math import prod
 
 from cygrad._core.graph.early_forms import factors_first
@@ -105,6 +106,7 @@ def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
     return _combined("addr", input, operators.outer(vec1, vec2), beta, alpha, out)
 
 
+@computes_in("lower")
 @documented(_PARAMETERS)
 def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     """Products of batches of matrices, added: ``beta * input + alpha * (batch1 @ batch2)``.
@@ -133,6 +135,7 @@ def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     return _combined("baddbmm", input, operators.bmm(batch1, batch2), beta, alpha, out)
 
 
+@computes_in("lower")
 @documented(_PARAMETERS)
 def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     """The sum of products of batches of matrices, added: ``beta * input + alpha * (batch1 @ batch2).sum(0)``.

@@ -253,6 +253,9 @@ class Module(Stateful, Attributes):
         """Convert all parameters and buffers to a dtype; -> self."""
         return self._apply(lambda tensor: tensor.to(dst_type))
 
+    def compile(self, *args, **options):
+        """Accept what PyTorch's compiler is told; calls run as they are. `cygrad.compile` gives a compiled module."""
+
     def to_empty(self, *, device=None, recurse=True):
         """
         Give all parameters and buffers new memory, whose contents are arbitrary.

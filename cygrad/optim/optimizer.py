@@ -12,7 +12,7 @@ from cygrad.optim.hooks import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
-from cygrad.optim.parameter_checks import check_execution, names_and_parameters, sparse_gradients
+from cygrad.optim.parameter_checks import check_execution, names_and_parameters, refuse_capture, sparse_gradients
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -25,7 +25,7 @@ class Optimizer:
 
     Steps are always fused: one pass over all parameters of a group, without Python's lock. So the options ``foreach``
     and ``fused``, by which other libraries choose among implementations, are accepted and change nothing;
-    ``capturable`` is accepted as False only. With ``differentiable`` the step is part of the graph: parameters, which
+    with ``capturable`` there is no step, as there is none in PyTorch on a CPU. With ``differentiable`` the step is part of the graph: parameters, which
     may then be results of operations with a ``.grad``, are changed by recorded operations, and so is the state.
 
     Several threads may step the same parameters at the same time, with optimizers of their own or one in common
@@ -99,6 +99,8 @@ class Optimizer:
             group["param_names"] = names
         check_execution(self, group)
         self.check_options(group)
+        if group.get("capturable"):
+            self.register_step_pre_hook(refuse_capture)
         for other in self.param_groups:
             if ("param_names" in other) != ("param_names" in group):
                 raise ValueError("add_param_group: all groups should be with names, or all without.")
@@ -115,6 +117,8 @@ class Optimizer:
 
     def check_options(self, group):
         """Raise ValueError for options that make no sense; for subclasses."""
+
+    profile_hook_step = staticmethod(hooked)     # by the name that programs know it by
 
     @hooked
     def step(self, closure=None):

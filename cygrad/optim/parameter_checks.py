@@ -3,7 +3,8 @@
 from cygrad import Tensor
 from cygrad._core.graph.user_warnings import warn_user
 
-__all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters", "sparse_gradients"]
+__all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters", "refuse_capture",
+           "sparse_gradients"]
 
 sparse_gradients = []          # not empty once there has been one; see cygrad.sparse.gradients
 
@@ -39,11 +40,15 @@ def check_execution(optimizer, group):
     name = type(optimizer).__name__
     if group.get("differentiable") and group.get("fused"):
         raise RuntimeError(f"{name}: `fused` does not support `differentiable` (got True for both). Leave fused None.")
-    if group.get("capturable"):
-        raise RuntimeError(f"{name}: capturable=True needs a device that replays graphs (got parameters on the CPU). "
-                           "Leave it False.")
     if group.get("foreach") and group.get("fused"):
         raise RuntimeError(f"{name}: expected `fused` or `foreach` (got both). Leave both None: steps are fused.")
+
+
+def refuse_capture(optimizer, args, options):
+    """Before a step: there, not before, PyTorch refuses it on a CPU, too."""
+    if any(group.get("capturable") for group in optimizer.param_groups):
+        raise RuntimeError(f"{type(optimizer).__name__}: capturable=True needs a device that replays graphs (got "
+                           "parameters on the CPU). Set it to False.")
 
 
 def check_not_negative(optimizer, group, *names):

@@ -63,8 +63,8 @@ class SparseAdam(Optimizer):
             state.update(step=0, exp_avg=cygrad.zeros_like(param), exp_avg_sq=cygrad.zeros_like(param))
         state["step"] += 1
         grad = param.grad.coalesce()
-        rows, values = grad._indices()[0], -grad._values() if group["maximize"] else grad._values()
-        if not len(rows):
+        rows, values = tuple(grad._indices()), -grad._values() if group["maximize"] else grad._values()
+        if not len(values):
             return
         mean = state["exp_avg"][rows].lerp(values, 1 - beta1)
         square = state["exp_avg_sq"][rows].lerp(values * values, 1 - beta2)

@@ -1,4 +1,4 @@
-"""Steps along sparse gradients, which change some rows of a parameter only."""
+"""Steps along sparse gradients, which change some rows or elements of a parameter only."""
 
 import cygrad
 from cygrad.optim.adagrad import Adagrad
@@ -23,7 +23,7 @@ def update_all(optimizer, group):
     with cygrad.no_grad():
         for param in sparse:
             grad = param.grad.coalesce()
-            rule(param, grad._indices()[0], -grad._values() if group["maximize"] else grad._values(),
+            rule(param, tuple(grad._indices()), -grad._values() if group["maximize"] else grad._values(),
                  optimizer.state[param], group)
 
 
@@ -40,12 +40,12 @@ def _sgd(param, rows, values, state, group):
         return
     velocity = state.get("momentum_buffer")
     if velocity is None:
-        velocity = state["momentum_buffer"] = cygrad.zeros_like(param).index_add_(0, rows, values)
+        velocity = state["momentum_buffer"] = cygrad.zeros_like(param).index_put_(rows, values)
     else:
-        velocity.mul_(group["momentum"]).index_add_(0, rows, values, alpha=1 - group["dampening"])
+        velocity.mul_(group["momentum"]).index_put_(rows, values * (1 - group["dampening"]), accumulate=True)
     param.add_(velocity, alpha=-float(group["lr"]) * (group["momentum"] if group["nesterov"] else 1))
     if group["nesterov"]:
-        param.index_add_(0, rows, values, alpha=-float(group["lr"]))
+        param.index_put_(rows, values * -float(group["lr"]), accumulate=True)
 
 
 def _adagrad(param, rows, values, state, group):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from cygrad._core.arrays.dtype import uint8
+from cygrad._core.arrays.placement import device
 from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
@@ -53,9 +54,13 @@ class Generator:
         if str(device) not in ("cpu", "cpu:0"):
             raise RuntimeError(f"Generator: no such device (got {device!r}, expected 'cpu').")
         self.lock = threading.RLock()
-        self.device = "cpu"
         self.algorithm = _checked(algorithm or _algorithm)
         self.manual_seed(FIXED_SEED)
+
+    @property
+    def device(self):
+        """The CPU."""
+        return device("cpu")
 
     def __repr__(self):
         return f"<cygrad.Generator, initial seed {self._initial_seed}>"

@@ -1,4 +1,4 @@
-"""Sparse gradients of tables of which only some rows were looked up: for embeddings."""
+"""Sparse gradients of tensors of which only some elements were read: for embeddings, and `gather`."""
 
 import threading
 
@@ -9,7 +9,7 @@ from cygrad.operators import OPERATORS
 from cygrad.optim.parameter_checks import sparse_gradients
 from cygrad.sparse.tensor import SparseTensor, made
 
-__all__ = ["look_up"]
+__all__ = ["gather", "look_up"]
 
 _lock = threading.Lock()               # several backwards may add to one gradient
 
@@ -59,3 +59,29 @@ class LookUp(Function):
 def look_up(weight, index, padding):
     """Rows of a table, whose gradient is sparse."""
     return LookUp.apply(weight, index, padding)
+
+
+class Gather(Function):
+    """Elements along a dimension."""
+
+    @staticmethod
+    def forward(ctx, input, dim, index):
+        """The elements."""
+        ctx.save_for_backward(index)
+        ctx.shape, ctx.dim = input.shape, dim
+        return OPERATORS["gather"](input, dim, index)
+
+    @staticmethod
+    def backward(ctx, grad):
+        """What arrived, with the places that were read."""
+        (index,) = ctx.saved_tensors
+        places = cygrad.stack(cygrad.meshgrid(*map(cygrad.arange, index.shape), indexing="ij"))
+        places[ctx.dim] = index
+        return _arrived(ctx, made(places.flatten(1), grad.flatten(), ctx.shape)), None, None
+
+
+def gather(input, dim, index, sparse_grad=True, out=None):
+    """`cygrad.gather`, whose gradient is sparse."""
+    if out is None and input.ndim and input.requires_grad and cygrad.is_grad_enabled():
+        return Gather.apply(input, dim, index)
+    return OPERATORS["gather"](input, dim, index, out=out)

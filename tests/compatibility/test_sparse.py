@@ -171,3 +171,34 @@ def test_sparse_gradients_of_embeddings_meet_others():
         cygrad.optim.Adam(layer.parameters()).step()
     with pytest.raises(RuntimeError, match="weight_decay"):
         cygrad.optim.SGD(layer.parameters(), weight_decay=0.1).step()
+
+
+OPTIMIZERS = {
+    "SGD": {}, "momentum": {"momentum": 0.9, "nesterov": True}, "Adagrad": {}, "SparseAdam": {}}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_gather_with_sparse_gradients(name):
+    def train(lib):
+        weight = lib.tensor(DENSE, requires_grad=True)
+        index = lib.tensor([[0, 1], [1, 1], [3, 0]])
+        kind = {"momentum": "SGD"}.get(name, name)
+        optimizer = getattr(lib.optim, kind)([weight], lr=0.1, **OPTIMIZERS[name])
+        for _ in range(3):
+            optimizer.zero_grad()
+            weight.gather(1, index, sparse_grad=True).pow(2).sum().backward()
+            optimizer.step()
+        gradient = weight.grad
+        return gradient._indices().numpy(), gradient.coalesce().values().numpy(), weight.detach().numpy()
+
+    for ours, theirs in zip(train(cygrad), train(torch), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_gather_elsewhere_is_as_ever():
+    x, index = cygrad.tensor(DENSE, requires_grad=True), cygrad.tensor([[0, 1]])
+    (x * 2).gather(1, index, sparse_grad=True).sum().backward()           # no leaf: dense
+    assert isinstance(x.grad, cygrad.Tensor) and x.grad.sum() == 4
+    out = cygrad.empty(1, 2, dtype=cygrad.float64)
+    assert cygrad.gather(x.detach(), 1, index, sparse_grad=True, out=out) is out
+    assert cygrad.gather(x, 1, index).grad_fn.name() == "GatherBackward0"

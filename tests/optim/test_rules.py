@@ -248,8 +248,11 @@ def test_ways_of_execution(name):
         with pytest.raises(RuntimeError, match="got both"):
             getattr(optim, name)(w, fused=True, foreach=True)
     if name not in ("SGD", "Adagrad"):
+        captured = getattr(optim, name)(w, capturable=True)
         with pytest.raises(RuntimeError, match="capturable"):
-            getattr(optim, name)(w, capturable=True)
+            captured.step()
+        captured.param_groups[0]["capturable"] = False
+        captured.step()
     with pytest.raises(ValueError, match="one element"):
         getattr(optim, name)(w, lr=cygrad.ones(2))
 

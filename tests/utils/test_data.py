@@ -270,3 +270,14 @@ def test_nothing_is_warned_of_in_ordinary_use():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(list(data.DataLoader(Squares(5), batch_size=2, shuffle=True, pin_memory=True))) == 3
+
+
+@pytest.mark.parametrize("size", [6, 7])
+def test_a_shared_generator_goes_on_where_that_of_pytorch_does(size):
+    def numbers(lib, **options):
+        generator = lib.Generator(**options)
+        generator.manual_seed(3)
+        sampler = lib.utils.data.RandomSampler(range(6), num_samples=size, generator=generator)
+        return [list(sampler), list(sampler), lib.randperm(9, generator=generator).tolist()]
+
+    assert numbers(cygrad, algorithm="mt19937") == numbers(torch)

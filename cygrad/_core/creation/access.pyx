@@ -3,7 +3,7 @@
 from opcode import opmap
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from cygrad._core.arrays.array cimport array_t, array_view, retain, shape_text
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, retain, shape_text
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_code, itemsize,
     numpy_typenum)
@@ -128,12 +128,36 @@ def numpy_view(Tensor input not None):
 
 
 def seen_as(Tensor input not None, dtype not None):
-    """The same memory as elements of another dtype of the same size, without history."""
+    """The same memory as elements of another dtype, without history."""
     cdef array_t *array = input.array
-    cdef int code = dtype_code(dtype, "view")
-    if itemsize(code) != itemsize(array.dtype):
-        raise RuntimeError(f"view: the elements of both dtypes must have one size (got {input.dtype} and {dtype}).")
-    return wrap(array_view(array, code, array.ndim, array.shape, array.strides, 0))
+    cdef int code = dtype_code(dtype, "view"), i, last = array.ndim - 1
+    cdef int64_t old = itemsize(array.dtype), new = itemsize(code)
+    cdef int64_t shape[MAX_DIMS]
+    cdef int64_t strides[MAX_DIMS]
+    if old == new:
+        return wrap(array_view(array, code, array.ndim, array.shape, array.strides, 0))
+    given = input.stride()
+    if last < 0 or given[last] != 1:
+        raise RuntimeError(f"view: the last dimension must be dense to get elements of another size (got {input.dtype} "
+                           f"of shape {tuple(input.shape)} and strides {given}, and {dtype}). Call "
+                           "contiguous() first.")
+    for i in range(last + 1):
+        shape[i], strides[i] = array.shape[i], 1 if i == last else given[i] * old // new
+        if (shape[i] if i == last else given[i]) * old % new:
+            raise RuntimeError(f"view: the last dimension and all strides must be multiples of {new // old} to get "
+                               f"elements of {dtype} (got {input.dtype} of shape {tuple(input.shape)} and strides "
+                               f"{given}).")
+    if input.storage_offset() * old % new:
+        raise RuntimeError(f"view: the tensor must begin at an element of {dtype} (got {input.dtype} at offset "
+                           f"{input.storage_offset()}). Call clone() first.")
+    shape[last] = shape[last] * old // new
+    # Without memory there are no strides either.
+    return wrap(array_view(array, code, array.ndim, shape, array.strides if array.storage == NULL else strides, 0))
+
+
+def view_as(Tensor input not None, dtype not None):
+    """What `Tensor.view` gives for a dtype: a view for its own, else the same bytes as other elements."""
+    return input.view(tuple(input.shape)) if input.dtype is dtype else seen_as(input, dtype)
 
 
 def elements(Tensor input not None):

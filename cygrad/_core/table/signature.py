@@ -21,7 +21,7 @@ KEYS = {
     "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
     "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
     "dtypes": str, "into": str, "inplace_method": bool, "internal": bool, "moves": bool, "mixed": bool,
-    "autocast": str, "zeros": bool,
+    "autocast": str, "zeros": bool, "elsewhere": dict,
 }
 # Rules of forward mode (tangent_rules).
 JVP = ("linear", "as_strided", "elementwise", "transpose")

@@ -10,6 +10,7 @@ all samples and states at once, so derivatives of any order are right.
 import math
 
 import cygrad
+from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.loss import reduced
 
@@ -47,6 +48,7 @@ def _targets(targets, lengths, classes, blank):
     return rows
 
 
+@computes_in("float32")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """
     Minus the log-probability of sequences of labels, summed over all alignments to the steps.

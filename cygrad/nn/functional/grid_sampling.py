@@ -5,6 +5,7 @@ import math
 
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
+from cygrad.composite.mixed_precision import computes_in
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -100,6 +101,7 @@ def _cubic(input, positions, padding_mode, align_corners):
     return result
 
 
+@computes_in("float32")
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """
     Images read at given positions.

@@ -4,6 +4,7 @@ import math
 
 import cygrad
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 from cygrad.random.generator import room
@@ -63,6 +64,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     return cygrad.div(input, length, out=out)
 
 
+@computes_in("float32")
 def bilinear(input1, input2, weight, bias=None):
     """
     ``sum_ij weight[k, i, j] * input1[i] * input2[j] + bias[k]``.

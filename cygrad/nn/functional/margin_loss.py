@@ -3,6 +3,7 @@
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import logsigmoid, softplus
 from cygrad.nn.functional.distance import cosine_similarity, pairwise_distance
@@ -15,6 +16,7 @@ __all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss
 _RETURNED = "Tensor\n    Derivative 0 at the margin."
 
 
+@computes_in("float32")
 @documented(returns=_RETURNED)
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """
@@ -179,6 +181,7 @@ def _as_rows(operation, input, target, one_class):
     return rows, target, single
 
 
+@computes_in("float32")
 @documented(returns=_RETURNED)
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """
@@ -219,6 +222,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return reduced(losses.reshape(target.shape) if single else losses, reduction, "multi_margin_loss")
 
 
+@computes_in("float32")
 @documented(returns=_RETURNED)
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """

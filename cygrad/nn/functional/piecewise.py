@@ -1,6 +1,7 @@
 """Activations that are straight lines with bends, and activations written into their input."""
 
 import cygrad
+from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import celu, hardtanh, leaky_relu, with_inplace, write_into
 from cygrad.operators import OPERATORS
@@ -87,6 +88,7 @@ def threshold_(input, threshold, value):
     return _into_input(input, threshold, value, inplace=True)
 
 
+@computes_in("lower")
 def prelu(input, weight):
     """
     Each element, negative ones scaled by a slope that is learned (He et al., 2015).

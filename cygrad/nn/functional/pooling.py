@@ -2,6 +2,7 @@
 
 import cygrad
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.mixed_precision import computes_in
 from cygrad.nn.functional.convolution import spread
 from cygrad.operators import OPERATORS
 
@@ -164,6 +165,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@computes_in("float32")
 @documented(returns=_RETURNED)
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
@@ -197,6 +199,7 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
+@computes_in("float32")
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                             return_indices=True):
     """`max_pool3d` with the places of the largest elements."""
@@ -333,6 +336,7 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     return _average(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@computes_in("float32")
 @documented()
 def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None):
@@ -444,6 +448,7 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
     return _adaptive_max(2, input, output_size, return_indices)
 
 
+@computes_in("float32")
 def adaptive_max_pool3d(input, output_size, return_indices=False):
     """`adaptive_max_pool1d` in three dimensions; a size of None keeps that of the input."""
     return _adaptive_max(3, input, output_size, return_indices)
@@ -459,6 +464,7 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=True):
     return _adaptive_max(2, input, output_size, True)
 
 
+@computes_in("float32")
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
     """`adaptive_max_pool3d` with the places of the largest elements."""
     return _adaptive_max(3, input, output_size, True)
@@ -489,6 +495,7 @@ def adaptive_avg_pool2d(input, output_size):
     return _adaptive_average(2, input, output_size)
 
 
+@computes_in("float32")
 def adaptive_avg_pool3d(input, output_size):
     """`adaptive_avg_pool1d` in three dimensions; a size of None keeps that of the input."""
     return _adaptive_average(3, input, output_size)

@@ -90,6 +90,8 @@ class RandomSampler(Sampler):
         elif n:
             for start in range(0, self.num_samples, n):
                 yield from cygrad.randperm(n, generator=generator).tolist()[:self.num_samples - start]
+            if self.generator is not None and self.num_samples % n == 0:
+                cygrad.randperm(n, generator=generator)        # as PyTorch does: who shares the generator sees it
 
     def __len__(self):
         return self.num_samples

@@ -1,0 +1,47 @@
+"""
+What functions that are composed of operators compute in within blocks of `autocast`.
+
+Operators have a key of their rows for that. A function that is none says it with `computes_in`; outside of blocks that
+costs a look at a variable of the thread.
+"""
+
+from contextlib import contextmanager
+from functools import wraps
+
+from cygrad._core.arrays.dtype import float32
+from cygrad._core.dispatch.autocast import cast, current, exchange, leave
+
+__all__ = ["cast", "computes_in", "current", "outside"]
+
+
+@contextmanager
+def outside():
+    """A part of a block of `autocast` in which operators compute in the types that they are given."""
+    before = exchange(None, True)
+    try:
+        yield
+    finally:
+        leave(before)
+
+
+def computes_in(way):
+    """
+    For a function that gets floating tensors in one type within blocks of `autocast`, and then runs outside of them.
+
+    Parameters
+    ----------
+    way : {"float32", "lower"}
+        That type, or the one of the block.
+    """
+    def decorate(function):
+        @wraps(function)
+        def decorated(*args, **options):
+            block = current()
+            if block is None:
+                return function(*args, **options)
+            target = float32 if way == "float32" else block
+            args, options = cast(args, target), {name: cast(value, target) for name, value in options.items()}
+            with outside():
+                return function(*args, **options)
+        return decorated
+    return decorate
