@@ -45,6 +45,16 @@ def test_text_of_the_command_line_and_of_standard_input(tmp_path):
     assert run(tmp_path, "", "x", how=("-m", "cygrad", "-"), input=text) == told.replace("[", "['-', ", 1)
 
 
+def test_losses_are_noted_in_arrays(tmp_path):
+    assert run(tmp_path, """
+        import numpy as np
+        import torch
+        losses = np.zeros(2)
+        losses[1] = torch.ones((), requires_grad=True) * 3
+        print(losses)
+        """) == "[0. 3.]\n"
+
+
 def test_named_results_are_printed_as_in_pytorch(tmp_path):
     answer = run(tmp_path, """
         import torch

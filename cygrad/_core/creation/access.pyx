@@ -14,6 +14,8 @@ from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.modes cimport grad_enabled
 from cygrad._core.graph.tensor cimport Tensor, wrap
 
+from cygrad._core.arrays.dtype import library_name
+
 cdef extern from *:
     """
     /* The bytes of the code that calls, and where in them it is. */
@@ -88,13 +90,14 @@ cdef object _number(Tensor input, str kind):
     """
     What conversions start from.
 
-    NumPy's ``array[0] = tensor`` calls ``float`` as users do; the instruction that runs tells which of both it is.
+    NumPy's ``array[0] = tensor`` calls ``float`` as users do; the instruction that runs tells which of both it is. Programs
+    for PyTorch note their losses so.
     """
     cdef int position = -1
     cdef bytes code
     if grad_enabled() and input.requires_grad:
         code = running_code(&position)
-        if 0 <= position < len(code) and <unsigned char>code[position] == _store:
+        if 0 <= position < len(code) and <unsigned char>code[position] == _store and library_name() == "cygrad":
             raise RuntimeError(f"{kind}: a tensor that requires grad would lose its history as an element of an array. "
                                "Write into a Tensor, such as numpy.zeros_like(tensor), or write item().")
     return item(input) if type(input) is Tensor else input.item()
