@@ -57,9 +57,10 @@ def write(directory: Path) -> None:
 
 def stub_text(package, hints: dict[str, dict[str, str]], tuples: list[str]) -> str:
     """The text for an imported package, with what the table says of its operators."""
-    operators = package.operators
+    operators, names = package.operators, dir(package)         # also what is loaded when it is asked for
+    getattr(package, "array_api", None)                         # gives Tensor its methods
     modules, values, classes, functions = [], [], [], []
-    for name in dir(package):                  # also what is loaded when it is asked for
+    for name in names:
         if name.startswith("_"):
             continue
         value = getattr(package, name)
@@ -197,7 +198,8 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
         "    def __getitem__(self, key: Any, /) -> Tensor: ...",
         "    def __setitem__(self, key: Any, value: Any, /) -> None: ...",
         "    def __array__(self, dtype: Any = None, copy: _bool | None = None) -> _numpy.ndarray: ...",
-        *[f"    def __{name}__(self, *args: Any, **options: Any) -> Any: ..." for name in ("array_namespace", "rdiv")],
+        "    def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...",
+        "    def __rdiv__(self, *args: Any, **options: Any) -> Any: ...",
         "    def __array_ufunc__(self, ufunc: _numpy.ufunc, method: str, *inputs: Any, **options: Any) -> Any: ...",
         "    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any: ...",
         "    @property\n    def __array_interface__(self) -> dict[str, Any]: ...",

@@ -7,8 +7,9 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.creation.access import seen_as
 
-__all__ = ["NUMBERS", "Rows", "as_tensor", "axes", "by_bits", "cast", "common_dtype", "full_name", "has_history", "inexact",
-           "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays", "promoted", "ranked", "unranked", "widened"]
+__all__ = ["NUMBERS", "Rows", "as_tensor", "axes", "by_bits", "cast", "common_dtype", "full_name", "has_history",
+           "inexact", "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays", "promoted", "ranked", "unranked",
+           "widened"]
 
 NUMBERS = (bool, int, float, complex)          # whose types say little in NumPy: they follow those of arrays
 MOST_DIMENSIONS = 64                           # of NumPy's arrays

@@ -142,7 +142,8 @@ def lexsort(keys, axis=-1):
 @rows
 def searchsorted(a, v, side="left", sorter=None):
     a, v = promoted(a, v)
-    found = c.searchsorted(ranked(a), ranked(v.reshape(-1)), side=side, sorter=None if sorter is None else as_tensor(sorter))
+    found = c.searchsorted(ranked(a), ranked(v.reshape(-1)), side=side,
+                           sorter=None if sorter is None else as_tensor(sorter))
     return found.reshape(v.shape)
 
 
