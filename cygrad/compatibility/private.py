@@ -12,7 +12,7 @@ from cygrad.nn.convolution import _Conv, _Convolution, _ConvTranspose
 from cygrad.nn.dropout import _Dropout
 from cygrad.nn.loss import Loss, WeightedLoss
 from cygrad.optim.lr_scheduler import LRScheduler
-from cygrad.utils.checkpoint import Reentrant as CheckpointFunction
+from cygrad.utils.checkpoint import Reentrant
 from cygrad.utils.data.dataloader import _Ahead, _Here
 
 _ConvNd, _ConvTransposeNd, _ConvTransposeMixin = _Convolution, _ConvTranspose, _ConvTranspose
@@ -21,7 +21,7 @@ _MaxPoolNd, _AvgPoolNd, _LPPoolNd = pooling._MaxPool, pooling._AvgPool, pooling.
 _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd, _MaxUnpoolNd = (
     pooling._AdaptiveAvgPool, pooling._AdaptiveMaxPool, pooling._MaxUnpool)
 _Loss, _WeightedLoss, _LRScheduler = Loss, WeightedLoss, LRScheduler
-_Conv = _Conv
+_Conv, CheckpointFunction = _Conv, Reentrant
 
 
 class _Either(type):

@@ -23,10 +23,11 @@ class Optimizer:
 
     A subclass defines ``step`` and passes its options, with their defaults, to ``__init__``.
 
-    Steps are always fused: one pass over all parameters of a group, without Python's lock. So the options ``foreach``
-    and ``fused``, by which other libraries choose among implementations, are accepted and change nothing;
-    with ``capturable`` there is no step, as there is none in PyTorch on a CPU. With ``differentiable`` the step is part of the graph: parameters, which
-    may then be results of operations with a ``.grad``, are changed by recorded operations, and so is the state.
+    Steps are always fused: one pass over all parameters of a group, without Python's lock. So the options
+    ``foreach`` and ``fused``, by which other libraries choose among implementations, are accepted and change
+    nothing; with ``capturable`` there is no step, as there is none in PyTorch on a CPU. With ``differentiable`` the
+    step is part of the graph: parameters, which may then be results of operations with a ``.grad``, are changed by
+    recorded operations, and so is the state.
 
     Several threads may step the same parameters at the same time, with optimizers of their own or one in common
     (Hogwild training). Updates may then overwrite each other: results depend on timing, memory stays sound.

@@ -1,4 +1,4 @@
-"""Functions that are composed of operators, and recurrent layers, in blocks of autocast: the types of PyTorch's lists."""
+"""Composed functions and recurrent layers in blocks of autocast: the types of PyTorch's lists."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def both(program):
 @pytest.mark.parametrize("name", COMPOSED)
 def test_composed_functions_follow_the_lists(name):
     def program(lib, f, h):
-        return eval(COMPOSED[name], {"lib": lib, "F": lib.nn.functional, "f": f, "h": h})  # noqa: S307
+        return eval(COMPOSED[name], {"lib": lib, "F": lib.nn.functional, "f": f, "h": h})
 
     (ours, value), (theirs, expected) = both(program)
     assert ours == theirs
