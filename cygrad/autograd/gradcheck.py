@@ -92,8 +92,8 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     """
     _refuse("gradcheck", masked=masked)
     if check_batched_forward_grad and not check_forward_ad:
-        raise ValueError("gradcheck: check_batched_forward_grad is about forward mode (got check_forward_ad=False). "
-                         "Set check_forward_ad=True, or leave it out.")
+        raise AssertionError("gradcheck: check_batched_forward_grad is about forward mode (got "
+                             "check_forward_ad=False). Set check_forward_ad=True, or leave it out.")
     if not check_backward_ad and not check_forward_ad:
         raise AssertionError("gradcheck: nothing to check (got check_backward_ad=False and check_forward_ad=False). "
                          "Leave check_backward_ad out.")
@@ -178,8 +178,8 @@ fast_mode, masked
     """
     _refuse("gradgradcheck", masked=masked)
     if not check_rev_over_rev and not check_fwd_over_rev:
-        raise ValueError("gradgradcheck: nothing to check (got check_rev_over_rev=False and check_fwd_over_rev=False). "
-                         "Leave check_rev_over_rev out.")
+        raise AssertionError("gradgradcheck: nothing to check (got check_rev_over_rev=False and "
+                             "check_fwd_over_rev=False). Leave check_rev_over_rev out.")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     if grad_outputs is None:
         outputs = [output for output in _outputs(func(*inputs)) if output.requires_grad]

@@ -3,14 +3,15 @@
 import contextlib
 
 import cygrad
+from cygrad._core.dispatch import tangents
 from cygrad._core.engine.plan_inspection import reaches, running
 from cygrad._core.graph.inplace import set_version
 from cygrad._core.graph.saved import SavedTensor
 
 __all__ = [
     "SavedTensor", "_current_graph_task_id", "_force_original_view_tracking", "_is_multithreading_enabled",
-    "_unsafe_preserve_version_counter", "_will_engine_execute_node", "is_multithreading_enabled",
-    "is_view_replay_enabled", "set_multithreading_enabled",
+    "_set_fwd_grad_enabled", "_unsafe_preserve_version_counter", "_will_engine_execute_node",
+    "is_multithreading_enabled", "is_view_replay_enabled", "set_multithreading_enabled",
 ]
 
 
@@ -62,6 +63,11 @@ _is_multithreading_enabled = is_multithreading_enabled
 def is_view_replay_enabled():
     """What `_force_original_view_tracking` has set."""
     return _force_original_view_tracking._mode
+
+
+def _set_fwd_grad_enabled(mode):
+    """A block in which no tangents are computed if `mode` is False; what is there goes on after it."""
+    return contextlib.nullcontext() if mode else tangents.paused()
 
 
 @contextlib.contextmanager

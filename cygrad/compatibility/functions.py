@@ -12,6 +12,7 @@ import cygrad
 from cygrad import Size, Tensor
 from cygrad import device as Device
 from cygrad._core.dispatch.named_results import named_result
+from cygrad.composite.operators import operators
 
 __all__ = [
     "SDPBackend", "compiled_with_cxx11_abi", "empty_permuted", "empty_strided", "from_file", "frombuffer", "get_device",
@@ -222,7 +223,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     if weight is not None and weight.numel() != points.shape[0]:
         raise RuntimeError(f"histogramdd: expected a weight for each point (got shape {tuple(weight.shape)} for points "
                            f"of shape {tuple(input.shape)}).")
-    weight = points.new_ones(points.shape[0]) if weight is None else weight.detach().reshape(-1)
+    counted = points.new_ones(points.shape[0]) if weight is None else weight.detach().reshape(-1)
     inside, place, edges = points.new_ones(points.shape[0]).bool(), 0, []
     for axis, count in enumerate(bins):
         limits = None if range is None else range[2 * axis:2 * axis + 2]
@@ -233,11 +234,13 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
         found = (cygrad.searchsorted(edge, coordinate, right=True) - 1).clamp(0, edge.numel() - 2)
         place = place * (edge.numel() - 1) + found
     shape = [edge.numel() - 1 for edge in edges]
-    hist = points.new_zeros(math.prod(shape)).index_add(0, place[inside], weight[inside]).reshape(shape)
+    hist = points.new_zeros(math.prod(shape)).index_add(0, place[inside], counted[inside]).reshape(shape)
     if density:
         hist = hist / hist.sum()
         for axis, edge in enumerate(edges):
             hist = hist / edge.diff().reshape([-1 if other == axis else 1 for other in builtins.range(n)])
+    for origin in (input, *([] if weight is None else [weight])):
+        hist = operators.underived(hist, origin, "histogramdd")
     return named_result("histogramdd", "hist", "bin_edges")(hist, tuple(edges))
 
 

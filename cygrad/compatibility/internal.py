@@ -5,6 +5,7 @@ import traceback
 
 import cygrad
 from cygrad import Tensor
+from cygrad.composite.operators import operators
 from cygrad.conversion import _rebuild as _rebuild_tensor  # noqa: F401
 from cygrad.nn import Parameter
 from cygrad.printing import tensor_repr
@@ -84,13 +85,15 @@ def while_loop(cond_fn, body_fn, carried_inputs):
 
 def poisson(input, generator=None):
     """Counts that are drawn, each with its own mean."""
-    return _drawn(generator, "poisson", input.dtype, input.shape, input)
+    counts = _drawn(generator, "poisson", input.dtype, input.shape, input.detach())
+    return cygrad.where(cygrad.ones_like(counts, dtype=cygrad.bool), counts, input)      # with the gradient zero
 
 
 def binomial(count, prob, generator=None):
     """Numbers of successes that are drawn."""
     count, prob = cygrad.broadcast_tensors(count, prob)
-    return _drawn(generator, "binomial", prob.dtype, prob.shape, count, prob)
+    successes = _drawn(generator, "binomial", prob.dtype, prob.shape, count.detach(), prob.detach())
+    return operators.underived(operators.underived(successes, count, "binomial"), prob, "binomial")
 
 
 def _drawn(generator, *arguments):

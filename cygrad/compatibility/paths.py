@@ -88,7 +88,7 @@ GATHERED = {
 FURTHER = {
     "torch.nn.modules": _NN, **dict.fromkeys(("torch.distributed", "torch.profiler"), (f"{_HERE}.private",)),
     "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms", _LIBRARIES),
-    **dict.fromkeys(("torch.autograd", "torch.autograd.grad_mode"), (f"{_HERE}.engine",)),
+    **dict.fromkeys(("torch.autograd", "torch.autograd.forward_ad", "torch.autograd.grad_mode"), (f"{_HERE}.engine",)),
     "torch.random": (f"{_HERE}.internal",),
     **dict.fromkeys((
         "torch.nn", "torch.nn.modules.module", "torch.optim.lr_scheduler", "torch.optim.optimizer",

@@ -176,17 +176,16 @@ def bincount(input, weights=None, minlength=0):
     low, high = int(operators.amin(input)), int(operators.amax(input))
     if low < 0:
         raise RuntimeError(f"bincount: numbers must not be negative (got {low}).")
+    size = max(minlength, high + 1)
     if weights is None:
-        weights = ones(input.shape[0], dtype=int64)
-    else:
-        as_tensor_argument("bincount", "weights", weights)
-        if tuple(weights.shape) != tuple(input.shape):
-            raise RuntimeError(f"bincount: input and weights must have one shape (got {tuple(input.shape)} and "
-                               f"{tuple(weights.shape)}).")
-        if not str(weights.dtype).endswith("float32"):
-            weights = operators.cast(weights.detach(), float64)
-    counts = zeros(max(minlength, high + 1), dtype=weights.dtype)
-    return operators.index_add(counts, 0, input, weights.detach())
+        return operators.index_add(zeros(size, dtype=int64), 0, input, ones(input.shape[0], dtype=int64))
+    as_tensor_argument("bincount", "weights", weights)
+    if tuple(weights.shape) != tuple(input.shape):
+        raise RuntimeError(f"bincount: input and weights must have one shape (got {tuple(input.shape)} and "
+                           f"{tuple(weights.shape)}).")
+    counted = weights.detach() if str(weights.dtype).endswith("float32") else operators.cast(weights.detach(), float64)
+    counts = operators.index_add(zeros(size, dtype=counted.dtype), 0, input, counted)
+    return operators.underived(counts, weights, "bincount")
 
 
 def _limits(operation, input, low, high):
@@ -299,7 +298,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
             raise RuntimeError(f"histogram: the number of bins must be positive (got {bins}).")
         usual = (0, 0) if values.numel() else (0, 1)
         low, high = _limits("histogram", values, *(usual if range is None else range))
-        edges = linspace(low, high, bins + 1, dtype=input.dtype)
+        edges = operators.underived(linspace(low, high, bins + 1, dtype=input.dtype), input, "histogram")
     if weight is None:
         weights = ones(values.shape[0], dtype=input.dtype)
     elif as_tensor_argument("histogram", "weight", weight).shape != input.shape or weight.dtype is not input.dtype:
@@ -307,7 +306,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
                            f"{tuple(weight.shape)}).")
     else:
         weights = operators.reshape(weight.detach(), (values.shape[0],))
-    count = edges.shape[0] - 1
+    count, limits, edges = edges.shape[0] - 1, edges, edges.detach()
     first, last = operators.select(edges, 0, 0), operators.select(edges, 0, -1)
     inside = operators.logical_and(operators.ge(values, first), operators.le(values, last))
     chosen, weights = operators.masked_select(values, inside), operators.masked_select(weights, inside)
@@ -318,7 +317,10 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     if density:
         widths = operators.sub(operators.slice(edges, 0, 1, None, 1), operators.slice(edges, 0, None, -1, 1))
         hist = operators.div(operators.div(hist, operators.sum(hist)), widths)
-    return into("histogram", named_result("histogram", "hist", "bin_edges")(hist, edges), out)
+    for origin in (input, bins, weight):
+        if isinstance(origin, Tensor):
+            hist = operators.underived(hist, origin, "histogram")
+    return into("histogram", named_result("histogram", "hist", "bin_edges")(hist, limits), out)
 
 
 # ---- runs of equals

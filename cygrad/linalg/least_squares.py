@@ -192,9 +192,11 @@ def lstsq(A, B, rcond=None, *, driver=None):
     if m > n and driver != "gelsy" and (driver == "gels" or bool((values_of(rank) == n).all())):
         missed = operators.abs(operators.sub(operators.matmul(A, solution), B))
         residuals = operators.sum(operators.square(missed), (-2,))
+    solution, residuals = operators.linalg_lstsq_results([operators.squeeze(solution, (-1,)) if vector else solution,
+                                                          residuals])
     if driver == "gels":
         rank = rank.new_empty((0,))
     if driver in ("gels", "gelsy"):
         values = values.new_empty((0,))
     kind = named_result("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
-    return kind(operators.squeeze(solution, (-1,)) if vector else solution, residuals, rank, values)
+    return kind(solution, residuals, rank, values)

@@ -287,4 +287,4 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, 
     solution = solving.solve_triangular(coefficient, b, upper=bool(upper) != bool(transpose),
                                         unitriangular=unitriangular)
     kind = named_result("triangular_solve", "solution", "cloned_coefficient")
-    return into("triangular_solve", kind(solution, operators.clone(A)), out)
+    return into("triangular_solve", kind(*operators.triangular_solve([solution, operators.clone(A)])), out)

@@ -64,5 +64,7 @@ def _replace(parameter, fn):
     if grad is not None:
         former = grad.detach()
         found = fn(former)
-        if found is not former or value is not data:
-            parameter.grad = found.requires_grad_(grad.requires_grad)
+        if found is not former:
+            grad.data = found                  # whoever holds the gradient sees it, too
+        if parameter.grad is not grad:
+            parameter.grad = grad

@@ -181,7 +181,8 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     context_fn : callable, optional
         Returns two context managers, for the first and the second time of computing.
     determinism_check : {"default", "none"}
-        Whether shapes and dtypes of what is saved are compared with those of the first time.
+        Whether shapes and dtypes of what is saved are compared with those of the first time. If not, other dtypes are
+        converted.
     debug : bool, default False
         Note, both times, which operators are called, and which line saved each tensor; errors then list them.
     early_stop : bool, default True
@@ -217,10 +218,10 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
         raise ValueError(f"checkpoint: unknown determinism_check (got {determinism_check!r}, expected 'default' or "
                          "'none').")
     if use_reentrant:
-        if kwargs or context_fn is not None:
-            raise ValueError(f"checkpoint: use_reentrant=True takes arguments by position and no context_fn (got "
-                             f"{', '.join([*kwargs, *(['context_fn'] if context_fn else [])])}). Use "
-                             "use_reentrant=False.")
+        unfit = [*kwargs, *["context_fn"] * (context_fn not in (None, noop_context_fn)), *["debug"] * bool(debug)]
+        if unfit:
+            raise ValueError(f"checkpoint: use_reentrant=True takes arguments by position, no context_fn and no debug "
+                             f"(got {', '.join(unfit)}). Use use_reentrant=False.")
         check_backward_validity(args)
         return Reentrant.apply(function, preserve_rng_state, *args)
     debug = debug if _choices.debug is None else _choices.debug
@@ -288,10 +289,11 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
 class Holder:
     """Stands in for one saved tensor; has it for a while after it was computed again."""
 
-    __slots__ = ("__weakref__", "asked_in", "tensor")
+    __slots__ = ("__weakref__", "asked_in", "dtype", "tensor")
 
     def __init__(self):
         self.tensor = self.asked_in = None            # the backward that has got the tensor
+        self.dtype = None                             # without determinism_check: what formulas compute with
 
 
 class Enough(BaseException):
@@ -363,7 +365,9 @@ class Frame:
         """In place of a tensor: its holder."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
-        if self.compare:
+        if not self.compare:
+            holder.dtype = tensor.dtype
+        else:
             self.saved.append(_looks(tensor, self.debug))
         return holder
 
@@ -398,7 +402,7 @@ class Frame:
             if position < len(self.holders):
                 holder = self.holders[position]()
                 if holder is not None:
-                    holder.tensor = tensor.detach()
+                    holder.tensor = tensor.detach() if holder.dtype is None else tensor.detach().to(holder.dtype)
             position += 1
             if self.compare:
                 found.append(_looks(tensor, self.debug))

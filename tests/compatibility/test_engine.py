@@ -26,6 +26,13 @@ out.append([y.grad_fn.next_functions[0][0].name(), y.grad_fn.name(), x.sum().gra
 z = torch.zeros(2)
 with torch.autograd._unsafe_preserve_version_counter(z):
     z.add_(1)
+with torch.autograd.forward_ad.dual_level():
+    dual = torch.autograd.forward_ad.make_dual(z, torch.ones(2))
+    for mode in (True, False):
+        with torch.autograd.forward_ad._set_fwd_grad_enabled(mode):
+            product = dual * 2
+        tangent = torch.autograd.forward_ad.unpack_dual(product).tangent
+        out.append(None if tangent is None else tangent.tolist())
 with torch.autograd.set_multithreading_enabled(False):
     out.append([z._version, torch.autograd.is_multithreading_enabled()])
 with torch.autograd._force_original_view_tracking(True):

@@ -173,3 +173,8 @@ def test_types_of_python_mean_the_widest_of_their_kind(make):
 def test_modules_know_types_of_python():
     assert cygrad.nn.Linear(2, 2).to(float).weight.dtype is cygrad.float64
     assert cygrad.nn.Linear(2, 2, dtype=float).weight.dtype is cygrad.float64
+
+
+def test_sizes_may_be_given_one_by_one():
+    x = cygrad.ones(3)
+    assert x.broadcast_to(2, 3).shape == x.broadcast_to((2, 3)).shape == cygrad.broadcast_to(x, (2, 3)).shape == (2, 3)

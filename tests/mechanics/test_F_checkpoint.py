@@ -221,6 +221,28 @@ def test_F3_errors_list_what_was_saved():
             out.sum().backward()
 
 
+def test_F3_other_dtypes_are_converted_where_nothing_is_compared():
+    """As many digits as the second computation has."""
+    times = []
+
+    def wider(t):
+        times.append(1)
+        return t.exp() if len(times) == 1 else t.to(FLOAT).exp().to(t.dtype)
+    x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(CheckpointError, match="different metadata"):
+        checkpoint(wider, x).sum().backward()
+    del times[:]
+    checkpoint(wider, x, determinism_check="none").sum().backward()
+    assert cygrad.allclose(x.grad, x.exp().detach())
+
+    def fewer(t):
+        times.append(1)
+        return t[:2 if len(times) == 1 else 1].exp().sum()
+    del times[:]
+    with pytest.raises(RuntimeError, match="shape"):
+        checkpoint(fewer, x, determinism_check="none").backward()
+
+
 def test_F3_reentrant_has_no_gradients_of_some_only():
     for run in (lambda out, x: grad(out, x), lambda out, x: out.backward(inputs=[x])):
         x = leaf(1.0)

@@ -193,6 +193,26 @@ def test_G4_undefined_output_gradients():
     assert c.requires_grad
 
 
+@pytest.mark.parametrize(("call", "count"), [
+    (lambda x: x.max(0), 1), (lambda x: x.sort(0), 1), (lambda x: x.topk(1, 0), 1), (lambda x: x.kthvalue(1, 0), 1),
+    (lambda x: x.cummax(0), 1), (cygrad.linalg.svd, 3), (cygrad.linalg.eigh, 2), (cygrad.linalg.inv_ex, 1),
+    (cygrad.linalg.slogdet, 2),
+    (lambda x: cygrad.linalg.lstsq(cygrad.cat([x, x]), cygrad.cat([x, x]), driver="gels"), 2),
+    (lambda x: cygrad.triangular_solve(x, x), 2)])
+def test_G4_nodes_take_the_gradients_of_those_that_have_one(call, count):
+    """Not of indices, nor of what only the formulas read."""
+    x = leaf([[3.0, 1.0], [1.0, 2.0]])
+    results = [result for result in call(x) if result.requires_grad]
+    assert len({id(result.grad_fn) for result in results}) == 1
+    seen = []
+    results[0].grad_fn.register_prehook(lambda grads: seen.append(len(grads)) or tuple(grads))
+    results[0].grad_fn.register_hook(lambda inputs, grads: seen.append(len(grads)))
+    sum(result.sum() for result in results).backward()
+    assert seen == [count, count]
+    with pytest.raises(TypeError, match="takes a gradient for each"):
+        results[0].grad_fn(*[result.detach() for result in results], None)
+
+
 def test_G4_some_outputs_without_gradient():
     x = leaf([3.0, 1.0, 2.0])
     result = x.sort()

@@ -12,6 +12,13 @@ CALLS = {
     "unique_consecutive of slices": lambda x: cygrad.unique_consecutive(x, dim=1),
     "geqrf": lambda x: cygrad.geqrf(x)[0], "geqrf factors": lambda x: cygrad.geqrf(x).tau,
     "igamma": lambda x: cygrad.igamma(x, cygrad.ones(2, 2)), "igammac": lambda x: cygrad.igammac(x, cygrad.ones(2, 2)),
+    "bincount": lambda x: cygrad.bincount(cygrad.tensor([0, 1, 1, 3]), x.flatten()),
+    "histogram": lambda x: cygrad.histogram(x, 2).hist, "histogram edges": lambda x: cygrad.histogram(x, 2).bin_edges,
+    "histogram weights": lambda x: cygrad.histogram(cygrad.ones(2, 2), 2, weight=x).hist,
+    "histogramdd": lambda x: cygrad.histogramdd(x, 2).hist,
+    "histogramdd weights": lambda x: cygrad.histogramdd(cygrad.ones(4, 2), 2, weight=x.flatten()).hist,
+    "binomial": lambda x: cygrad.binomial(x, cygrad.ones(2, 2)),
+    "binomial chances": lambda x: cygrad.binomial(cygrad.ones(2, 2), x / 4),
     "zeta": lambda x: cygrad.special.zeta(x + 1, 2.0),
 }
 
@@ -43,3 +50,19 @@ def test_G1_the_other_argument_has_its_gradient():
 def test_G1_a_tangent_is_refused_at_once():
     with forward_ad.dual_level(), pytest.raises(NotImplementedError, match="igamma"):
         cygrad.igamma(forward_ad.make_dual(cygrad.ones(2), cygrad.ones(2)), cygrad.ones(2))
+
+
+def test_G1_counts_drawn_have_the_gradient_zero():
+    x = cygrad.tensor([2.0, cygrad.inf], requires_grad=True)
+    counts = cygrad.poisson(x[:1])
+    assert counts.requires_grad
+    assert grad(counts.sum(), x)[0].tolist() == [0, 0]
+
+
+def test_G1_each_of_several_inputs_is_remembered():
+    x, weight = cygrad.rand(3, requires_grad=True), cygrad.rand(3, requires_grad=True)
+    for first, second in ((x, weight), (x, weight.detach()), (x.detach(), weight)):
+        result = cygrad.histogram(first, 2, weight=second).hist
+        assert result.requires_grad
+        with pytest.raises(NotImplementedError, match="histogram"):
+            result.sum().backward()

@@ -87,7 +87,7 @@ def test_I5_images(name):
 
 def test_I5_volumes():
     x = cygrad.rand(2, 3, 4, 5, 6).contiguous(memory_format=cygrad.channels_last_3d)
-    for y in (F.conv3d(x, cygrad.ones(2, 3, 2, 2, 2)), F.max_pool3d(x, 2), x.relu()):
+    for y in (F.conv3d(x, cygrad.ones(2, 3, 2, 2, 2)), F.max_pool3d(x, 2), x.relu(), F.group_norm(x, 3)):
         assert y.is_contiguous(memory_format=cygrad.channels_last_3d)
 
 

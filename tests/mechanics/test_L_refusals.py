@@ -7,6 +7,20 @@ import pytest
 import cygrad
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("torch.utils.checkpoint")
+
+
+class Options:
+    """The forward part of a function that takes more by name."""
+
+    @staticmethod
+    def forward(ctx, x, **options):
+        """A copy."""
+        return x.clone()
+
+
+def with_option(t):
+    return type("WithOption", (Options, t.autograd.Function), {}).apply(t.ones(1), scale=2)
 
 
 def log_probs(t):
@@ -39,6 +53,23 @@ CALLS = {
     "indices of 32 bits": lambda t, n, f: t.take_along_dim(t.ones(2, 2), t.zeros(2, 2, dtype=t.int32), 1),
     "a shape of fractions": lambda t, n, f: t.unravel_index(t.tensor([1]), (2.0, 2)),
     "nothing to check": lambda t, n, f: t.autograd.gradcheck(t.sin, t.ones(1).double(), check_backward_ad=False),
+    "batched without forward": lambda t, n, f: t.autograd.gradcheck(
+        t.sin, t.ones(1).double().requires_grad_(), check_batched_forward_grad=True),
+    "no second order": lambda t, n, f: t.autograd.gradgradcheck(
+        t.sin, t.ones(1).double().requires_grad_(), check_rev_over_rev=False),
+    "no index for rows": lambda t, n, f: t.ones(2, 3).index_put((), t.tensor(2.0)),
+    "rows of None": lambda t, n, f: n.LayerNorm(2)(None),
+    "classes of None": lambda t, n, f: f.cross_entropy(None, None),
+    "scores of None": lambda t, n, f: f.cross_entropy(None, t.ones(2, 2)),
+    "patches of None": lambda t, n, f: f.unfold(None, 2), "blocks of None": lambda t, n, f: f.fold(None, 2, 1),
+    "points of None": lambda t, n, f: f.grid_sample(None, t.ones(1, 1, 1, 2), align_corners=False),
+    "pixels of None": lambda t, n, f: f.pixel_shuffle(None, 1), "channels of None": lambda t, n, f: f.channel_shuffle(
+        None, 1), "dropout of None": lambda t, n, f: f.alpha_dropout(None),
+    "ctc of listed fractions": lambda t, n, f: f.ctc_loss(log_probs(t), t.tensor([[1, 2]]), (5.0,), (2,)),
+    "requires_grad of a number": lambda t, n, f: setattr(t.ones(1), "requires_grad", 1),
+    "debug of the older checkpoint": lambda t, n, f: t.utils.checkpoint.checkpoint(
+        t.sin, t.ones(1, requires_grad=True), use_reentrant=True, debug=True),
+    "an option by name": lambda t, n, f: with_option(t),
     "stride 0": lambda t, n, f: t.autograd.gradcheck(t.sin, t.ones(1).double().expand(2).requires_grad_()),
 }
 
@@ -51,6 +82,11 @@ def test_L2_refusals(name):
             CALLS[name](library, library.nn, library.nn.functional)
         classes.append(caught.type)
     assert issubclass(*classes)
+
+
+def test_L2_what_is_no_tensor_is_named():
+    with pytest.raises(TypeError, match=r"batch_norm: argument 'input' must be a Tensor \(got NoneType\)"):
+        cygrad.nn.functional.batch_norm(None, None, None, training=True)
 
 
 def test_L2_tables_of_integers():

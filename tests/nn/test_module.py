@@ -189,6 +189,19 @@ def test_parts_by_path():
         net.get_parameter("seen")
 
 
+def test_gradients_stay_the_same_objects():
+    """Whoever holds one sees what becomes of it."""
+    layer = nn.Linear(2, 1)
+    layer(cygrad.ones(1, 2)).sum().backward()
+    parameter, held = layer.weight, layer.weight.grad
+    layer.to(cygrad.float64)
+    assert layer.weight is parameter
+    assert layer.weight.grad is held
+    assert held.dtype is cygrad.float64
+    layer._apply(lambda tensor: tensor.mul_(2))
+    assert held.tolist() == [[2, 2]]
+
+
 def test_apply_goes_from_below():
     seen = []
     net = nn.Sequential(nn.ReLU(), nn.Sequential(nn.Tanh()))

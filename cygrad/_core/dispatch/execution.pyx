@@ -198,6 +198,14 @@ cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *re
     return check(status)
 
 
+cdef int _gradients_of(const operator_t *op) noexcept:
+    """How many gradients its node takes: indices and what only the formulas read, which come last, have none."""
+    cdef int n = op.n_results
+    while n > 1 and not op.differentiable_results >> (n - 1) & 1:
+        n -= 1
+    return n
+
+
 cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given):
     cdef value_t[MAX_RESULTS] results
     cdef operator_t *op = &operator.descriptor
@@ -226,7 +234,7 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
             forget_elements(MAX_RESULTS, results)
         if node is not None:
             node.c.work = size
-            node.c.n_outputs = results[0].count if op.flags & LIST_RESULT else op.n_results
+            node.c.n_outputs = results[0].count if op.flags & LIST_RESULT else _gradients_of(op)
             keep_results(node, results)
         if out is not None:
             return write_out(operator, results, out)

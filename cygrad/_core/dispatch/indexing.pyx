@@ -540,8 +540,8 @@ def index_put_(Tensor input not None, indices, values, accumulate=False):
     >>> x.index_put_((cygrad.tensor([0, 0, 2]),), cygrad.tensor([1., 2., 3.]), accumulate=True)
     tensor([3., 0., 3.])
     """
-    if not len(indices) and not input.array.ndim:
-        raise RuntimeError("index_put_: a 0-dim tensor needs an index (got none). Give a mask, or use copy_().")
+    if not len(indices):
+        raise RuntimeError("index_put_: expected an index or more (got none). Give a mask, or use copy_().")
     if not isinstance(values, Tensor):
         raise TypeError(f"index_put_: argument 'values' must be a Tensor (got {type(values).__name__}).")
     if (<Tensor>values).array.dtype != input.array.dtype:

@@ -388,6 +388,11 @@ cdef class Node:
                 show_all()
         return self.notes
 
+    @property
+    def requires_grad(self):
+        """True: there are nodes only where gradients are wanted."""
+        return True
+
     def _sequence_nr(self):
         """When the node was made: larger is later; backward runs in decreasing order."""
         return self.c.sequence_nr

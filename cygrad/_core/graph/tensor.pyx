@@ -258,7 +258,9 @@ cdef class Tensor:
     @requires_grad.setter
     @cython.critical_section             # asks first, and changes then
     def requires_grad(self, value):
-        cdef bint wanted = bool(value)
+        cdef bint wanted = value is True
+        if not wanted and value is not False:
+            raise RuntimeError(f"requires_grad: expected True or False (got {type(value).__name__}).")
         if grad_fn_of(self) is not None:
             if wanted:
                 return

@@ -3,6 +3,7 @@
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.layers import check_probability
 from cygrad.random.generator import room
 
@@ -106,11 +107,13 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     ValueError
         If `p` is not a probability.
     """
+    as_tensor_argument("alpha_dropout", "input", input)
     return _alpha(input, p, training, inplace, tuple(input.shape), "alpha_dropout")
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """`alpha_dropout` of whole channels (dimension 1)."""
+    as_tensor_argument("feature_alpha_dropout", "input", input)
     if input.ndim < 2 and training and p and input.numel():
         raise RuntimeError("feature_alpha_dropout: whole channels need an input of two dimensions or more (got "
                            f"{input.ndim}).")

@@ -27,9 +27,11 @@ def _lengths(operation, name, lengths, count, longest):
     if len(lengths) != count:
         raise RuntimeError(f"{operation}: {name} must be of size batch_size (got {len(lengths)}, expected {count}).")
     for length in lengths:
-        if int(length) != length or not 0 <= length <= longest:
+        if not hasattr(length, "__index__"):
+            raise TypeError(f"{operation}: {name} must be integers (got {type(length).__name__}).")
+        if not 0 <= length <= longest:
             raise RuntimeError(f"{operation}: Expected {name} to have values from 0 to {longest} (got {length}).")
-    return [int(length) for length in tuple(lengths)]
+    return [int(length) for length in lengths]
 
 
 def _targets(targets, lengths, classes, blank):

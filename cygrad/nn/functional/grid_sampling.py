@@ -6,6 +6,7 @@ import math
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.composite.mixed_precision import computes_in
+from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -144,6 +145,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     >>> cygrad.nn.functional.grid_sample(image, cygrad.zeros(1, 1, 1, 2), align_corners=False)
     tensor([[[[2.5000]]]])
     """
+    as_tensor_argument("grid_sample", "input", input)
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(f"grid_sample: there is no such mode (got {mode!r}, expected 'bilinear', "
                          "'nearest' or 'bicubic').")

@@ -241,9 +241,14 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     check_reduction(reduction, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"cross_entropy: label_smoothing must be from 0 to 1 (got {label_smoothing}).")
-    if not target.is_floating_point():
+    try:
+        probabilities = target.is_floating_point()
+    except AttributeError:
+        as_tensor_argument("cross_entropy", "target", target)
+        raise
+    if not probabilities:
         return _cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)[0]
-    if target.shape != input.shape:
+    if target.shape != as_tensor_argument("cross_entropy", "input", input).shape:
         raise RuntimeError("cross_entropy: a floating point target holds probabilities and needs the shape of the "
                            f"input (got {target.shape}, expected {input.shape}). Convert classes with .long().")
     if ignore_index >= 0:

@@ -3,6 +3,7 @@
 import cygrad
 from cygrad._core.dispatch.tangents import paused, tangent
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
@@ -79,11 +80,16 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     tensor([[-1., -1.],
             [ 1.,  1.]])
     """
-    if input.ndim < 2 and not input.numel() and input.ndim:           # nothing, of which the shape is kept
+    try:
+        rank = input.ndim
+    except AttributeError:
+        as_tensor_argument("batch_norm", "input", input)
+        raise
+    if rank < 2 and rank and not input.numel():           # nothing, of which the shape is kept
         for part, combine in ((weight, cygrad.mul), (bias, cygrad.add)):
             input = input if part is None else combine(input, part[0])
         return input.clone()
-    if input.ndim < 2:
+    if rank < 2:
         raise RuntimeError(f"batch_norm: the input has too few dimensions (got shape {input.shape}, expected (batch, "
                            "channels, ...)).")
     channels = input.shape[1]
@@ -125,7 +131,12 @@ def _row_dimensions(operation, input, normalized_shape, **parameters):
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
         raise RuntimeError(f"{operation}: normalized_shape must name a dimension or more (got {shape}).")
-    if tuple(input.shape[-len(shape):]) != shape:
+    try:
+        found = tuple(input.shape[-len(shape):])
+    except AttributeError:
+        as_tensor_argument(operation, "input", input)
+        raise
+    if found != shape:
         raise RuntimeError(f"{operation}: given normalized_shape={list(shape)}, expected input with shape [*, "
                            f"{', '.join(map(str, shape))}] (got input of size {input.shape}).")
     for name, values in parameters.items():
@@ -253,8 +264,10 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
         raise ValueError(f"group_norm: one value of a channel has no variance to train with (got input size "
                          f"{input.shape}).")
     result = _normalize_groups(rows, weight, bias, eps)[0].reshape(input.shape)
-    if not input.is_contiguous() and input.is_contiguous(memory_format=cygrad.channels_last):
-        return result.contiguous(memory_format=cygrad.channels_last)
+    if not input.is_contiguous():
+        for order in (cygrad.channels_last, cygrad.channels_last_3d):
+            if input.is_contiguous(memory_format=order):
+                return result.contiguous(memory_format=order)
     return result
 
 

@@ -1,5 +1,6 @@
 """Patches of images as columns of matrices, and back."""
 
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.operators import OPERATORS
 
 __all__ = ["fold", "unfold"]
@@ -45,6 +46,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     tensor([[0., 2.],
             [1., 3.]])
     """
+    as_tensor_argument("unfold", "input", input)
     if input.ndim == 3:
         return _unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
     return _unfold(input, kernel_size, dilation, padding, stride)
@@ -84,6 +86,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     tensor([[[1., 2., 1.],
              [1., 2., 1.]]])
     """
+    as_tensor_argument("fold", "input", input)
     if input.ndim == 2:
         return _fold(input.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
     return _fold(input, output_size, kernel_size, dilation, padding, stride)

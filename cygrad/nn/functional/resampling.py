@@ -150,6 +150,7 @@ def pixel_shuffle(input, upscale_factor):
     tensor([[[0, 1],
              [2, 3]]])
     """
+    as_tensor_argument("pixel_shuffle", "input", input)
     r = upscale_factor
     if input.ndim < 3 or r < 1 or input.shape[-3] % (r * r):
         raise RuntimeError("pixel_shuffle: expected input with at least 3 dimensions and a number of channels "
@@ -185,6 +186,7 @@ def pixel_unshuffle(input, downscale_factor):
     >>> cygrad.nn.functional.pixel_unshuffle(cygrad.arange(4).reshape(1, 2, 2), 2).flatten()
     tensor([0, 1, 2, 3])
     """
+    as_tensor_argument("pixel_unshuffle", "input", input)
     r = downscale_factor
     if input.ndim < 3 or r < 1 or input.shape[-2] % r or input.shape[-1] % r:
         raise RuntimeError("pixel_unshuffle: expected input with at least 3 dimensions and height and width divisible "
@@ -218,6 +220,7 @@ def channel_shuffle(input, groups):
     >>> cygrad.nn.functional.channel_shuffle(cygrad.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3])
     """
+    as_tensor_argument("channel_shuffle", "input", input)
     if input.ndim < 3 or groups < 1 or input.shape[1] % groups:
         raise RuntimeError("channel_shuffle: expected input with at least 3 dimensions and a number of channels "
                            f"divisible by groups, which is positive (got shape {input.shape} and {groups}).")
