@@ -27,6 +27,7 @@ Python which library has a module.
 
 import os
 import sys
+from contextlib import suppress
 from importlib import _bootstrap, import_module
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from threading import get_ident
@@ -88,10 +89,8 @@ def wait_for_imports():
         if not under_way:
             return
         for name in under_way:
-            try:
+            with suppress(Exception):              # which are the other thread's to tell
                 import_module(name)
-            except Exception:                      # the other thread's to tell
-                pass
 
 
 if hasattr(os, "register_at_fork"):

@@ -124,8 +124,8 @@ def _load_tree(root, state_dict, versions, assign, missing, unexpected, errors):
 def below_of(operation, module, path, above):
     """The modules that lie above those below one; it is not one of them, or there would be no end of paths."""
     if module in above:
-        raise RuntimeError(f"{operation}: a module contains itself (got a {type(module).__name__} at {path!r}, which lies "
-                           "above as well). Take it out there.")
+        raise RuntimeError(f"{operation}: a module contains itself (got a {type(module).__name__} at {path!r}, which "
+                           "lies above as well). Take it out there.")
     return *above, module
 
 

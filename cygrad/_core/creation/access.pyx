@@ -90,8 +90,8 @@ cdef object _number(Tensor input, str kind):
     """
     What conversions start from.
 
-    NumPy's ``array[0] = tensor`` calls ``float`` as users do; the instruction that runs tells which of both it is. Programs
-    for PyTorch note their losses so.
+    NumPy's ``array[0] = tensor`` calls ``float`` as users do; the instruction that runs tells which of both it is.
+    Programs for PyTorch note their losses so.
     """
     cdef int position = -1
     cdef bytes code

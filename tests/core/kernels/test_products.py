@@ -203,7 +203,8 @@ def test_small_products_of_all_sizes(dtype, transposed):
         return data((columns, rows), dtype, seed).T if turned else data((rows, columns), dtype, seed)
 
     for m, k, n in [*itertools.product([1, 2, 3, 4, 7, 8, 9, 15], [1, 2, 5, 8], [1, 3, 4, 8, 9, 16, 17]),
-                    *itertools.product([1, 2, 4], [31, 32, 33], [4, 7]), *itertools.product([2], [2], [31, 32, 33, 50])]:
+                    *itertools.product([1, 2, 4], [31, 32, 33], [4, 7]),
+                    *itertools.product([2], [2], [31, 32, 33, 50])]:
         a, b = operand(m, k, transposed[0], 1), operand(k, n, transposed[1], 2)
         product = a.astype("float64") @ b.astype("float64")
         check(call_kernel("mm", a, b)[0], product, dtype, k)
