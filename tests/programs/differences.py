@@ -141,6 +141,7 @@ def refusal_text(outcome):
 
 # What messages blame, as far as one line can make several mistakes at once: the first that fits.
 BLAMED = (
+    ("history of such a view",),
     ("a leaf Variable that requires grad", "a leaf that requires grad"),
     ("shape mismatch", "number of dimensions", "shape of the mask"),
     ("is out of bounds",),

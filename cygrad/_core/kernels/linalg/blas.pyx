@@ -5,10 +5,30 @@ The one door to BLAS: products of float32, float64, complex64 and complex128, on
 The library is our own copy of OpenBLAS, so that one thread per call is a setting that disturbs nobody.
 Parallelism comes from tiles (multiply.pyx), which do not depend on the number of threads; OpenBLAS's
 own threads would make the result depend on it, and would queue callers from several Python threads.
+
+OpenBLAS ends the process if it finds no memory to pack operands into. What it has found it keeps for the next call, so
+it is made to find some when it is loaded; and a call that may need more, because others are under way, looks for it
+first, and waits for the others if there is none.
 """
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.dtype cimport COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
+from cygrad._core.memory.atomic cimport atomic_claim, atomic_decrement, atomic_increment, atomic_load, atomic_store
+import os
+
+cdef extern from * nogil:
+    """
+    #include <sched.h>
+    #include <sys/mman.h>
+    /* As much as OpenBLAS takes for one call. */
+    #define PACKED_BYTES ((size_t)64 << 20)
+    static inline int there_is_room(void) {
+        void *found = mmap(NULL, PACKED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return found != MAP_FAILED && munmap(found, PACKED_BYTES) == 0;
+    }
+    """
+    bint there_is_room()
+    int sched_yield()
 
 cdef extern from "cblas.h" nogil:
     ctypedef enum CBLAS_ORDER:
@@ -44,6 +64,38 @@ cdef extern from "cblas.h" nogil:
     void scipy_cblas_zdotc_sub(int, const void *, int, const void *, int, void *)
 
 
+cdef extern from * nogil:
+    """
+    extern void scipy_dpotrf_(const char *, const int *, double *, const int *, int *, size_t);
+    """
+    void scipy_dpotrf_(const char *, const int *, double *, const int *, int *, size_t)
+
+cdef int64_t _calls = 0         # under way
+cdef int64_t _rooms = 1         # for as many calls OpenBLAS has memory, or will find it
+
+
+cdef void enter_blas() noexcept nogil:
+    cdef int64_t calls = atomic_increment(&_calls), rooms = atomic_load(&_rooms)
+    while calls > rooms:
+        if calls == 1 or there_is_room():
+            atomic_claim(&_rooms, rooms, calls)
+        else:
+            atomic_decrement(&_calls)
+            sched_yield()
+            calls = atomic_increment(&_calls)
+        rooms = atomic_load(&_rooms)
+
+
+cdef void leave_blas() noexcept nogil:
+    atomic_decrement(&_calls)
+
+
+def _forget_calls():
+    """After a fork: the threads that were in one, and the memory that they used, are lost."""
+    atomic_store(&_rooms, atomic_load(&_rooms) - atomic_load(&_calls))
+    atomic_store(&_calls, 0)
+
+
 cdef inline CBLAS_TRANSPOSE _transposed(bint transpose) noexcept nogil:
     """BLAS's name for it."""
     return CblasTrans if transpose else CblasNoTrans
@@ -56,6 +108,7 @@ cdef void gemm(int dtype, bint transpose_a, bint transpose_b, int64_t m, int64_t
     cdef CBLAS_TRANSPOSE op_a = _transposed(transpose_a), op_b = _transposed(transpose_b)
     cdef float[2] alpha32
     cdef float[2] beta32
+    enter_blas()
     if dtype == FLOAT32:
         scipy_cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, k, <float>alpha.real, <const float *>a, lda,
                           <const float *>b, ldb, <float>beta.real, <float *>c, ldc)
@@ -68,6 +121,7 @@ cdef void gemm(int dtype, bint transpose_a, bint transpose_b, int64_t m, int64_t
         scipy_cblas_cgemm(CblasRowMajor, op_a, op_b, m, n, k, alpha32, a, lda, b, ldb, beta32, c, ldc)
     elif dtype == COMPLEX128:
         scipy_cblas_zgemm(CblasRowMajor, op_a, op_b, m, n, k, &alpha, a, lda, b, ldb, &beta, c, ldc)
+    leave_blas()
 
 
 cdef void gemv(int dtype, bint transpose_a, int64_t m, int64_t n, blas_scalar_t alpha, const void *a, int64_t lda,
@@ -76,6 +130,7 @@ cdef void gemv(int dtype, bint transpose_a, int64_t m, int64_t n, blas_scalar_t 
     cdef CBLAS_TRANSPOSE op = _transposed(transpose_a)
     cdef float[2] alpha32
     cdef float[2] beta32
+    enter_blas()
     if dtype == FLOAT32:
         scipy_cblas_sgemv(CblasRowMajor, op, m, n, <float>alpha.real, <const float *>a, lda,
                           <const float *>x, x_stride, <float>beta.real, <float *>y, y_stride)
@@ -88,6 +143,7 @@ cdef void gemv(int dtype, bint transpose_a, int64_t m, int64_t n, blas_scalar_t 
         scipy_cblas_cgemv(CblasRowMajor, op, m, n, alpha32, a, lda, x, x_stride, beta32, y, y_stride)
     elif dtype == COMPLEX128:
         scipy_cblas_zgemv(CblasRowMajor, op, m, n, &alpha, a, lda, x, x_stride, &beta, y, y_stride)
+    leave_blas()
 
 
 cdef void dot(int dtype, bint conjugate, int64_t n, const void *x, int64_t x_stride,
@@ -109,4 +165,14 @@ cdef void dot(int dtype, bint conjugate, int64_t n, const void *x, int64_t x_str
             scipy_cblas_zdotu_sub(n, x, x_stride, y, y_stride, result)
 
 
-scipy_openblas_set_num_threads(1)
+def _begin():
+    """One thread for each call, and memory for one, which a factorization of any size asks for."""
+    cdef double matrix = 1
+    cdef int n = 1, info
+    scipy_openblas_set_num_threads(1)
+    scipy_dpotrf_(b"L", &n, &matrix, &n, &info, 1)
+
+
+_begin()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_calls)

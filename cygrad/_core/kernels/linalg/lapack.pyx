@@ -7,9 +7,11 @@ matrices are divided among threads elsewhere.
 """
 
 from libc.stdint cimport int32_t, int64_t
-import cygrad._core.kernels.linalg.blas  # noqa: F401  # no-cython-lint
+from cygrad._core.kernels.linalg.blas cimport enter_blas, leave_blas
 
 cdef extern from "kernels/linalg/lapack_routines.h" nogil:
+    void (*lapack_before)() noexcept nogil
+    void (*lapack_after)() noexcept nogil
     int lapack_potrf(int dtype, char uplo, int n, void *a)
     int lapack_getrf(int dtype, int m, int n, void *a, int32_t *pivots)
     void lapack_getrs(int dtype, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b)
@@ -96,3 +98,6 @@ cdef int64_t lstsq(int dtype, char driver, int m, int n, int k, void *a, void *b
                    void *scratch, int64_t size, int *info) noexcept nogil:
     """Least squares solutions."""
     return lapack_lstsq(dtype, driver, m, n, k, a, b, s, rcond, rank, scratch, size, info)
+
+
+lapack_before, lapack_after = enter_blas, leave_blas

@@ -61,19 +61,34 @@ LAPACK_DECLARE_REAL(gelsd, int_p, int_p, int_p, void *, int_p, void *, int_p, vo
 LAPACK_DECLARE_COMPLEX(gelsd, int_p, int_p, int_p, void *, int_p, void *, int_p, void *, const void *, int *, void *,
                        int_p, void *, int *, int *)
 
+/* Set by who includes this: what is called around each routine. */
+static void (*lapack_before)(void), (*lapack_after)(void);
+
 #define LAPACK_CALL(name, ...)                                                         \
-    switch (dtype) {                                                                   \
-    case LAPACK_S: scipy_s##name##_(__VA_ARGS__); break;                               \
-    case LAPACK_D: scipy_d##name##_(__VA_ARGS__); break;                               \
-    case LAPACK_C: scipy_c##name##_(__VA_ARGS__); break;                               \
-    case LAPACK_Z: scipy_z##name##_(__VA_ARGS__); break;                               \
+    {                                                                                  \
+        lapack_before();                                                               \
+        switch (dtype) {                                                               \
+        case LAPACK_S: scipy_s##name##_(__VA_ARGS__); break;                           \
+        case LAPACK_D: scipy_d##name##_(__VA_ARGS__); break;                           \
+        case LAPACK_C: scipy_c##name##_(__VA_ARGS__); break;                           \
+        case LAPACK_Z: scipy_z##name##_(__VA_ARGS__); break;                           \
+        }                                                                              \
+        lapack_after();                                                                \
     }
 #define LAPACK_CALL_REAL(name, ...)                                                    \
-    if (dtype == LAPACK_S) scipy_s##name##_(__VA_ARGS__);                              \
-    else scipy_d##name##_(__VA_ARGS__);
+    {                                                                                  \
+        lapack_before();                                                               \
+        if (dtype == LAPACK_S) scipy_s##name##_(__VA_ARGS__);                          \
+        else scipy_d##name##_(__VA_ARGS__);                                            \
+        lapack_after();                                                                \
+    }
 #define LAPACK_CALL_COMPLEX(name, ...)                                                 \
-    if (dtype == LAPACK_C) scipy_c##name##_(__VA_ARGS__);                              \
-    else scipy_z##name##_(__VA_ARGS__);
+    {                                                                                  \
+        lapack_before();                                                               \
+        if (dtype == LAPACK_C) scipy_c##name##_(__VA_ARGS__);                          \
+        else scipy_z##name##_(__VA_ARGS__);                                            \
+        lapack_after();                                                                \
+    }
 
 static inline int lapack_complex(int dtype) { return dtype >= LAPACK_C; }
 static inline int64_t lapack_itemsize(int dtype) { return dtype == LAPACK_S ? 4 : dtype == LAPACK_Z ? 16 : 8; }
