@@ -88,6 +88,18 @@ def test_second_derivative_of_a_norm_at_zero():
         assert second.isnan().any().item() == expected
 
 
+def test_forward_mode_of_logcumsumexp():
+    """The means of the tangents so far, weighted by softmax, where elements differ by much."""
+    x, t = np.array([0.0, 40.0, 5.0, 60.0, -20.0]), np.arange(5.0)
+    expected = [np.average(t[:i], weights=np.exp(x[:i] - x[:i].max())) for i in range(1, 6)]
+    for library, exact in ((cygrad, True), (torch, False)):
+        mode = library.autograd.forward_ad
+        with mode.dual_level():
+            dual = mode.make_dual(library.from_numpy(x), library.from_numpy(t))
+            found = mode.unpack_dual(library.logcumsumexp(dual, 0)).tangent
+        assert (np.abs(found.numpy() - expected).max() < 1e-14) == exact
+
+
 def test_forward_mode_of_cholesky_inverse():
     values = np.random.default_rng(0).standard_normal((4, 4))
     factor, direction = np.triu(values), np.triu(np.random.default_rng(1).standard_normal((4, 4)))

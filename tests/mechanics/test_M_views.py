@@ -83,6 +83,7 @@ def test_I2_it_becomes_invalid_by_a_recorded_change(name, mode, who):
     with pytest.raises(RuntimeError, match="cannot be changed in place"):
         view.add_(1)
     assert "grad_fn=<Invalid>" in repr(view)
+    view.retain_grad()                             # of a leaf: nothing to do
     assert not view.detach().requires_grad
     with cygrad.no_grad():
         assert (view * 2).sum() == 8 * view.numel()

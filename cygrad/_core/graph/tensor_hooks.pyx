@@ -1,7 +1,7 @@
 """Hooks of tensors, and the gradients that non-leaves keep: methods of Tensor."""
 
 from cygrad._core.graph.node cimport Node
-from cygrad._core.graph.tensor cimport Tensor, describe, grad_fn_of, hooks_of
+from cygrad._core.graph.tensor cimport INFERENCE_VIEW, NO_GRAD_VIEW, Tensor, describe, grad_fn_of, hooks_of
 
 import weakref
 from collections import OrderedDict
@@ -20,7 +20,10 @@ def retains_grad(Tensor self not None):
 
 def retain_grad(Tensor self not None):
     """Keep the gradient of this non-leaf in ``.grad`` during backward (nothing to do for a leaf)."""
-    cdef Node node = grad_fn_of(self)
+    cdef Node node
+    if self.node is None and self.view_kind in (NO_GRAD_VIEW, INFERENCE_VIEW) and self.requires_grad:
+        return                      # a leaf, also where its base was changed since
+    node = grad_fn_of(self)
     if not self.requires_grad:
         raise RuntimeError("retain_grad: the tensor does not require grad "
                            f"(got a {describe(self)}). Set requires_grad=True on what it is computed from.")
