@@ -88,6 +88,7 @@ def test_second_derivative_of_a_norm_at_zero():
         assert second.isnan().any().item() == expected
 
 
+@pytest.mark.filterwarnings("ignore:.*jit.script.*is deprecated")
 def test_forward_mode_of_logcumsumexp():
     """The means of the tangents so far, weighted by softmax, where elements differ by much."""
     x, t = np.array([0.0, 40.0, 5.0, 60.0, -20.0]), np.arange(5.0)
