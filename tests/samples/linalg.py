@@ -61,6 +61,9 @@ WRAPPED = {
     "cholesky_inverse": lambda lib: lambda L, upper=False: lib.cholesky_inverse(triangle(L, upper), upper),
     "linalg.lu_solve": lambda lib: lambda A, B, **options: lib.linalg.lu_solve(*lib.linalg.lu_factor(A), B, **options),
     "lu_unpack": lambda lib: lambda A: tuple(lib.lu_unpack(*lib.linalg.lu_factor(A))),
+    # PyTorch's own warns that it is old.
+    "triangular_solve": lambda lib: lambda A, b: tuple(lib.triangular_solve(b, A)) if lib is cygrad else (
+        lib.linalg.solve_triangular(A, b, upper=True), A.clone()),
 }
 
 
@@ -96,6 +99,7 @@ SAMPLES = {
                         *pairs(((3, 3), (3, 2)), adjoint=True), *pairs(((3, 3), (2, 3)), left=False),
                         *pairs(((3, 3), (2, 3)), left=False, adjoint=True)],
     "lu_unpack": [*square()],
+    "triangular_solve": pairs(((3, 3), (3, 2)), ((2, 1, 2, 2), (3, 2, 1)), ((0, 0), (0, 2))),
     "linalg.lu": [*square(), *matrices(), *only_floating([call((0, 3)), call((3, 0))]), NO_MATRIX,
                   fails(RuntimeError, "always exchanged", (2, 2), pivot=False)],
     "linalg.lu_factor": [*square(), *matrices(), NO_MATRIX],

@@ -64,4 +64,5 @@ HELPERS = {
     "split_backward": "split",
     "unbind_backward": "unbind",
     "unsafe_split": "split", "var_mean": "var", "std_mean": "std", "aminmax": "amax", "lu_unpack": "lu_unpack",
+    "triangular_solve": "triangular_solve", "linalg_lstsq_results": "linalg.lstsq",
 }

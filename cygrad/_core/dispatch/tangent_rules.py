@@ -46,8 +46,8 @@ def push(operator, arguments, tangents, results):
     if not operator.row["view"]:
         # Where the derivative is 1 the tangent itself comes back, which changes in place must not reach.
         given = {memory_of(tangent)[0] for tangent in flat(tangents)}
-        pushed = [tangent.clone() if tangent is not None and memory_of(tangent)[0] in given else tangent
-                  for tangent in pushed]
+        pushed = [laid_out(tangent, result) if tangent is not None and memory_of(tangent)[0] in given else tangent
+                  for tangent, result in zip(pushed, results, strict=True)]
     return tuple(pushed)
 
 
