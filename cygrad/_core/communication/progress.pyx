@@ -1,8 +1,8 @@
 """
 Requests of MPI that are started and asked without the interpreter's lock.
 
-Functions come by their addresses in the library that somebody else has loaded, so nothing of MPI is needed to build this.
-Handles are ``int`` in MPICH and pointers in Open MPI. Both travel in one register, or one place on the stack, of
+Functions come by their addresses in the library that somebody else has loaded, so nothing of MPI is needed to build
+this. Handles are ``int`` in MPICH and pointers in Open MPI. Both travel in one register, or one place on the stack, of
 which a function that expects an ``int`` reads the lower half; and in memory a pointer has room for either.
 """
 
