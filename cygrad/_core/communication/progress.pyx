@@ -33,8 +33,9 @@ cdef enum:
     LOST = 4000000                # nanoseconds without the core
     BUSY_WAITS = 200              # until it is tried again
     SOON = 200                    # how often to ask before the first look at the clock,
-    SOON_IF_CROWDED = 4
-    BETWEEN_LOOKS = 16            # and between two
+    SOON_IF_CROWDED = 32
+    BETWEEN_LOOKS = 16            # between two looks,
+    PATIENCE = 4                  # and between two yields
     STATUS = 32                   # words, for what MPI tells of a message; the largest has four
 
 ctypedef int (*test_t)(void *request, int *complete, void *status) noexcept nogil
@@ -208,14 +209,14 @@ cdef int64_t _now(int clock) noexcept nogil:
 cdef int _asked(test_t test, void *handle, bint crowded, int64_t limit, int *code) noexcept nogil:
     """-> 1 if it is complete (or `code` tells of an error), 0 if the time is up, -1 if the core was lost."""
     cdef uintptr_t[STATUS] status
-    cdef int complete = 0, times = SOON_IF_CROWDED if crowded else SOON
+    cdef int i, complete = 0, times = SOON_IF_CROWDED if crowded else SOON
     cdef int64_t begin = 0, used = 0, before = 0, now
     while True:
-        for _ in range(times):
+        for i in range(times):
             code[0] = test(handle, &complete, status)
             if complete or code[0]:
                 return 1
-            if crowded:
+            if crowded and i % PATIENCE == PATIENCE - 1:
                 sched_yield()
         now = _now(CLOCK_MONOTONIC)
         if begin == 0:
@@ -224,4 +225,4 @@ cdef int _asked(test_t test, void *handle, bint crowded, int64_t limit, int *cod
             return -1
         if now - begin >= limit:
             return 0
-        before, times = now, 1 if crowded else BETWEEN_LOOKS
+        before, times = now, 2 * PATIENCE if crowded else BETWEEN_LOOKS

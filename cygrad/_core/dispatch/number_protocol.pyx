@@ -59,7 +59,7 @@ cdef bint _needs_uint64(object value, object tensor) except -1:
 
 
 cdef inline object _operand(object value, object other):
-    """The value, or a tensor of what no int64 holds."""
+    """The value, or a tensor of an integer that no int64 holds."""
     cdef int overflow = 0
     if PyLong_Check(value):
         PyLong_AsLongLongAndOverflow(value, &overflow)
@@ -74,7 +74,8 @@ cdef object _binary_slot(int slot, object a, object b):
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
         if not (_is_operand(a, b) and _is_operand(b, a)):
             return NotImplemented
-        a, b = _operand(a, b), _operand(b, a)
+        if PyLong_Check(a) or PyLong_Check(b):
+            a, b = _operand(a, b), _operand(b, a)
     row = _slot_operator(slot, a, b)
     if row.descriptor.flags & ELEMENTWISE:
         return binary(row, a, b, None)
@@ -87,7 +88,8 @@ cdef object _inplace_slot(int slot, object a, object b):
     cdef PyObject *arguments[2]
     if not _is_operand(b, a):
         return NotImplemented
-    b = _operand(b, a)
+    if PyLong_Check(b):
+        b = _operand(b, a)
     arguments[0] = <PyObject *>a
     arguments[1] = <PyObject *>b
     return call_inplace(_slot_operator(slot, a, b), arguments)
