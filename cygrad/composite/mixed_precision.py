@@ -5,23 +5,12 @@ Operators have a key of their rows for that. A function that is none says it wit
 costs a look at a variable of the thread.
 """
 
-from contextlib import contextmanager
 from functools import wraps
 
 from cygrad._core.arrays.dtype import float32
 from cygrad._core.dispatch.autocast import cast, current, exchange, leave
 
-__all__ = ["cast", "computes_in", "current", "outside"]
-
-
-@contextmanager
-def outside():
-    """A part of a block of `autocast` in which operators compute in the types that they are given."""
-    before = exchange(None, True)
-    try:
-        yield
-    finally:
-        leave(before)
+__all__ = ["computes_in"]
 
 
 def computes_in(way):
@@ -41,7 +30,10 @@ def computes_in(way):
                 return function(*args, **options)
             target = float32 if way == "float32" else block
             args, options = cast(args, target), {name: cast(value, target) for name, value in options.items()}
-            with outside():
+            before = exchange(None, True)
+            try:
                 return function(*args, **options)
+            finally:
+                leave(before)
         return decorated
     return decorate
