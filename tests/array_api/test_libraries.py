@@ -6,6 +6,8 @@ import pytest
 
 from tests.tools import run_program
 
+pytestmark = pytest.mark.slow
+
 START = """
 import warnings
 import numpy as np

@@ -10,6 +10,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).parent / "libraries"
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")

@@ -16,6 +16,8 @@ from cygrad.utils.checkpoint import checkpoint
 
 from .ranks import ranks
 
+pytestmark = pytest.mark.slow
+
 dist = torch.distributed
 
 

@@ -7,6 +7,8 @@ import cygrad as torch
 
 from .ranks import ranks
 
+pytestmark = pytest.mark.slow
+
 dist = torch.distributed
 
 

@@ -14,6 +14,8 @@ import cygrad as torch
 
 from .ranks import ranks
 
+pytestmark = pytest.mark.slow
+
 dist = torch.distributed
 MPI_DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32, torch.float64,
               torch.complex64, torch.complex128, torch.uint16, torch.uint32, torch.uint64]

@@ -12,6 +12,8 @@ import pytest
 from cygrad.distributed import rendezvous
 from tests.distributed.ranks import mpiexec
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 BODY = """
 import os, sys

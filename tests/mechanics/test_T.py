@@ -177,6 +177,7 @@ def test_T3_parts_of_a_graph_shared(impatient):
         assert found == [[2.0 * (i + 1)] * 2 for i in range(8)]
 
 
+@pytest.mark.slow
 def test_T3_collector_and_destruction_meanwhile(impatient):
     x = leaf([1.0, 2.0])
     stop = threading.Event()

@@ -151,6 +151,7 @@ def outcome(function, sample):
     return [array(tensor).tobytes() for tensor in tensors_in([*found, *grads])]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*reduction.*batchmean", "ignore:Casting complex values to real",
                             "ignore:Using padding='same' with even kernel")
 @pytest.mark.parametrize("name", sorted(SAMPLES))

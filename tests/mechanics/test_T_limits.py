@@ -177,6 +177,7 @@ def test_T5_joblib():
 
 # ---- one budget
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
 @pytest.mark.parametrize(("callers", "n"), [(4, 2), (6, 3), (2, 4)])
 def test_T5_one_set_of_workers_for_all_python_threads(callers, n):

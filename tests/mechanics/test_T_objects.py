@@ -92,6 +92,7 @@ def test_T_end_of_a_saved_tensor():
         assert leaf.grad.tolist() == [18.0, 18.0]
 
 
+@pytest.mark.slow
 def test_T_grad_is_one_object():
     for _ in range(100):
         x = cygrad.ones(2, requires_grad=True)

@@ -73,6 +73,7 @@ def values(parameters, optimizer):
     return [parameter.detach().numpy().copy() for parameter in parameters]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "float32", "complex64"])
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_same_values_as_pytorch_after_every_step(name, options, dtype):

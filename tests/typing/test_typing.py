@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 MYPY = ["-m", "mypy", "--no-error-summary", "--cache-dir", "build/mypy"]

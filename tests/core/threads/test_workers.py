@@ -287,6 +287,7 @@ def torchs():
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["sklearn", "torch"])
 @pytest.mark.parametrize("first", [True, False], ids=["imported first", "imported last"])
 def test_other_libraries_with_openmp(other, first):
