@@ -8,7 +8,7 @@ have other ones. Gradients flow as everywhere. Most functions are those that Num
 from math import e, inf, nan, pi
 
 from cygrad import Tensor
-from cygrad._core.graph.tensor import install
+from cygrad._core.graph.tensor import install as _install
 from cygrad.array_api import creation, dtypes, elementwise, fft, linalg, manipulation, searching, statistics
 from cygrad.array_api.dtypes import bool, complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
 from cygrad.array_api.inspection import __array_namespace_info__
@@ -83,4 +83,4 @@ def to_device(self, device, /, *, stream=None):
 
 
 METHODS = {"__array_namespace__": namespace_of, "to_device": to_device}
-install(METHODS)      # in the place of those that load this module, with the signatures of the standard
+_install(METHODS)     # in the place of those that load this module, with the signatures of the standard

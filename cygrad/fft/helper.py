@@ -1,5 +1,7 @@
 """Which frequencies the entries of a spectrum have, and shifts that put zero in the middle."""
 
+import math
+
 from cygrad._core.arrays.dtype import get_default_dtype
 from cygrad._core.creation.ranges import arange
 from cygrad._core.graph.tensor import Tensor
@@ -25,7 +27,8 @@ def _frequencies(operation, numbers, n, d, dtype, requires_grad, out):
     dtype = get_default_dtype() if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"{operation}: requires a floating point or complex dtype (got {dtype}).")
-    found = operators.mul(operators.cast(numbers, dtype), 1.0 / (n * d))
+    length = float(n * d)                # of none at all: numbers over zero, as floating point has them
+    found = operators.mul(operators.cast(numbers, dtype), 1.0 / length if length else math.copysign(math.inf, length))
     found = into(operation, found, out)
     return found.requires_grad_() if requires_grad else found
 

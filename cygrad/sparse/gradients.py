@@ -4,6 +4,7 @@ import threading
 
 import cygrad
 from cygrad._core.engine.plan_inspection import accumulates
+from cygrad._core.graph.tensor import Tensor
 from cygrad.autograd import Function
 from cygrad.operators import OPERATORS
 from cygrad.optim.parameter_checks import sparse_gradients
@@ -82,6 +83,6 @@ class Gather(Function):
 
 def gather(input, dim, index, sparse_grad=True, out=None):
     """`cygrad.gather`, whose gradient is sparse."""
-    if out is None and input.ndim and input.requires_grad and cygrad.is_grad_enabled():
+    if out is None and isinstance(input, Tensor) and input.ndim and input.requires_grad and cygrad.is_grad_enabled():
         return Gather.apply(input, dim, index)
     return OPERATORS["gather"](input, dim, index, out=out)

@@ -82,6 +82,11 @@ def test_frequencies(n):
     assert fft.fftfreq(n, requires_grad=True).requires_grad
 
 
+def test_frequencies_of_nothing():
+    assert fft.fftfreq(0).shape == (0,) and fft.rfftfreq(0).isnan().all()
+    np.testing.assert_array_equal(fft.fftfreq(4, 0.0).numpy(), [np.nan, np.inf, -np.inf, -np.inf])
+
+
 # ---- frames
 
 OPTIONS = [

@@ -10,6 +10,14 @@ import cygrad as t
 LEAF = t.ones(2, requires_grad=True)
 
 
+class Plain(t.Tensor):
+    """Asks for every operation, and does what any Tensor does."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
 def endless():
     found = []
     found.append(found)
@@ -34,6 +42,8 @@ REFUSED = {
     "tensorinv": (lambda: t.linalg.tensorinv(t.float32, 1), TypeError, "^linalg.tensorinv: argument 'A'"),
     "cholesky_inverse": (lambda: t.cholesky_inverse(t.ones(2)), RuntimeError, "^cholesky_inverse: L must"),
     "ufunc method": (lambda: LEAF.__array_ufunc__(np.add, "mean", LEAF), TypeError, "no such method .got 'mean'"),
+    "gather": (lambda: t.gather(1000, 0, t.zeros(1, dtype=t.int64), sparse_grad=True), TypeError, "^gather: argument"),
+    "numpy": (lambda: np.asarray(t.ones(2, device="meta").as_subclass(Plain)), RuntimeError, "^numpy: .*meta"),
     "vmap": (lambda: t.vmap(lambda x: x[endless()])(t.ones(2, 2)), ValueError, "nested more than"),
     "tree": (lambda: t.vmap(lambda x: (x, endless()))(t.ones(2, 2)), ValueError, "contains itself"),
     "clamp_probs": (lambda: t.distributions.ContinuousBernoulli(t.ones(2, dtype=t.uint32), validate_args=False),
