@@ -189,7 +189,15 @@ def spdiags(diagonals, offsets, shape, layout=None):
     shape : (int, int)
     layout : layout, optional
     """
+    for name, value in (("diagonals", diagonals), ("offsets", offsets)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"spdiags: {name} must be a Tensor (got {type(value).__name__}).")
+    if not isinstance(shape, (tuple, list)) or len(shape) != 2:
+        raise ValueError(f"spdiags: shape must be the numbers of rows and columns (got {shape!r}).")
     diagonals, offsets = cygrad.atleast_2d(diagonals), cygrad.atleast_1d(offsets)
+    if diagonals.ndim != 2 or offsets.shape != diagonals.shape[:1]:
+        raise ValueError(f"spdiags: expected as many offsets as diagonals (got {tuple(offsets.shape)} of them and "
+                         f"{tuple(diagonals.shape)}).")
     columns = cygrad.arange(diagonals.shape[1]).expand(diagonals.shape)
     rows = columns - offsets.unsqueeze(1)
     inside = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
