@@ -35,7 +35,8 @@ test-debug: $(VENV)/.extra-test
 	CYGRAD_DEBUG=1 $(BIN)/python -m build_tools.apart -m pytest -q tests/core $(THREAD_TESTS)
 
 test-address: $(VENV)/.extra-test
-	CYGRAD_SANITIZE=address $(BIN)/python -m build_tools.apart -m pytest -q -m "not resident" tests/core
+	CYGRAD_SANITIZE=address $(BIN)/python -m build_tools.apart -m pytest -q -m "not resident" \
+		tests/core tests/mechanics tests/fuzz
 
 # Threads under load, for minutes; `make test` has it in a short form. TIMES says how many times as long this is.
 TIMES := 20

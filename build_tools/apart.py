@@ -19,8 +19,10 @@ from build_tools.modules import TESTING
 ROOT = Path(__file__).resolve().parents[1]
 # The C++ library comes right behind: a sanitizer takes exceptions over that pass through it, PyTorch's for one.
 RUNTIMES = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
-# What is not freed when Python ends is no leak. Python's own allocator hides blocks from the sanitizer.
-OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc",
+# What is not freed when Python ends is no leak. Memory that fails is to be an error of ours, not the end. Python's own
+# allocator hides blocks from the sanitizer.
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=2048",
+           "PYTHONMALLOC": "malloc",
            "TSAN_OPTIONS": f"suppressions={ROOT}/build_tools/thread_sanitizer.supp"}
 CHECK = """
 import sys, cygrad

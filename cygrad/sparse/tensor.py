@@ -289,8 +289,8 @@ class SparseTensor(Tensor):
         return made, (self._places, self._elements, tuple(self.shape), self._sorted, self._layout)
 
     def __deepcopy__(self, memo):
-        copy = self.detach().clone().requires_grad_(self.requires_grad)
-        return memo.setdefault(id(self), copy)
+        memo[id(self)] = copy = self.detach().clone().requires_grad_(self.requires_grad)
+        return copy
 
     def __repr__(self, *, tensor_contents=None):
         parts = [("indices", self._places)] if self._layout is COO else [

@@ -7,6 +7,7 @@ in pieces that depend on their length alone.
 """
 
 cimport numpy as np
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from numpy.fft import _pocketfft_umath
@@ -64,10 +65,13 @@ ctypedef fused complex_t:
     float complex
     double complex
 
-# Elements that are worth a piece of work for one thread, and lines that are worth a plan.
+# Elements that are worth a piece of work for one thread, and lines that are worth a plan; elements of a line above
+# which we ask first whether there is memory for them, and the bytes that the loops need for an element, at most.
 cdef enum:
     PIECE = 32768
     LINES = 8
+    LONG_LINE = 16384
+    WORKSPACE = 384
 
 
 cdef void _run_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -126,6 +130,20 @@ cdef void _transform(transform_t kind, const array_t *source, array_t *target, i
     parallel_for(_run_lines, &work, lines, max(<int64_t>LINES, PIECE // length))
 
 
+cdef bint _has_memory_for(int64_t length) noexcept nogil:
+    """
+    Is there the memory that NumPy's loops take for plans and lines of that length?
+
+    What they raise without it would be seen only by code that has the GIL, and from other threads by nobody.
+    """
+    cdef void *workspace
+    if length <= LONG_LINE:
+        return True
+    workspace = PyMem_RawMalloc(<size_t>(length * WORKSPACE))
+    PyMem_RawFree(workspace)
+    return workspace != NULL
+
+
 cdef int _read_arguments(const char *operation, bint real, const value_t *arguments, array_t **input, int *count,
                          int *axes) noexcept nogil:
     """The tensor and the dimensions of a transform."""
@@ -144,6 +162,8 @@ cdef int _read_arguments(const char *operation, bint real, const value_t *argume
             snprintf(message(), MESSAGE, b"%s: Invalid number of data points (0) specified (got shape %s).", operation,
                      shape_text(input[0]))
             return RUNTIME_ERROR
+        if not _has_memory_for(input[0].shape[axes[i]]):
+            return MEMORY_ERROR
     return OK
 
 
