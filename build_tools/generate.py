@@ -124,6 +124,8 @@ def generate(ops_dir: Path, target_dir: Path) -> list[Path]:
 def module_text(family: str, rows: list[dict]) -> str:
     """The text of one module."""
     parts = [HEADER.format(family=family)]
+    if any("variadic" in row["row"] for row in rows):
+        parts.append("from cygrad._core.dispatch.size_calls cimport call_with_sizes, replace_call, vectorcall_t\n")
     if any("elsewhere" in row["row"] for row in rows):
         parts.append("from cygrad._core.arrays.dtype cimport dtype as Dtype\n")
     functions, methods = {}, {}
@@ -175,6 +177,8 @@ def row_text(row: dict) -> str:
     out = ", out" if row["out"] else ", None"
     text.append(function_text(name, row, completed(row, table_module("signature").KINDS), row["out"], out,
                               "call"))
+    if row["row"].get("variadic"):
+        text.append(size_call_text(name, row["name"]))
     if row["inplace"]:
         text.append(function_text(f"{name}_", row, f"In-place version of `{name}`.", False, "", "call_inplace"))
     return "\n".join(text)
@@ -275,6 +279,18 @@ def variadic_text(name: str, argument: str) -> list[str]:
         "elif sizes:",
         f'    raise TypeError("{name}: {argument} given twice")',
     ]
+
+
+def size_call_text(name: str, row_name: str) -> str:
+    """What Python calls first: the short way of `reshape(x, 2, 3)`."""
+    return f"""\
+cdef vectorcall_t _{row_name}_otherwise
+
+cdef object _{row_name}_of_sizes(PyObject *function, PyObject **given, size_t count, PyObject *names):
+    return call_with_sizes(_{row_name}, _{row_name}_otherwise, function, given, count, names)
+
+_{row_name}_otherwise = replace_call({name}, _{row_name}_of_sizes)
+"""
 
 
 def parameters(row: dict, with_out: bool, names: list[str]) -> str:

@@ -141,3 +141,15 @@ def test_buffers_and_the_interface_of_numpy():
     assert shared.tolist() == [5.0, 2.0]
     assert asarray(b"ab").tolist() == [97, 98]
     assert asarray(memoryview(np.arange(3, dtype=np.int16))).dtype is cygrad.int16
+
+
+@pytest.mark.parametrize("keep", [lambda x: x, lambda x: x * leaf([1.0, 2.0, 3.0], dtype="float64")],
+                         ids=["tensor", "saved by a node"])
+def test_an_error_survives_the_end_of_foreign_memory(keep):
+    def fail():
+        raise KeyError("on its way")
+
+    capsule = Capsule()
+    with pytest.raises(KeyError, match="on its way"):
+        (keep(cygrad.from_dlpack(capsule.capsule())), fail())
+    assert capsule.given_back == 1

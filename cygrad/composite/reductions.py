@@ -79,6 +79,11 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     >>> cygrad.max(x, 1).indices
     tensor([1, 0])
     """
+    if dim is None and other is None and out is None and type(input) is Tensor:
+        try:
+            return operators.max_all(input)
+        except (RuntimeError, NotImplementedError):
+            pass                                   # for the reason that is found below
     return _extremum("max", input, dim, keepdim, other, out)
 
 
@@ -110,6 +115,11 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     >>> cygrad.min(cygrad.tensor([[1., 4.], [3., 2.]]), 1).values
     tensor([1., 2.])
     """
+    if dim is None and other is None and out is None and type(input) is Tensor:
+        try:
+            return operators.min_all(input)
+        except (RuntimeError, NotImplementedError):
+            pass
     return _extremum("min", input, dim, keepdim, other, out)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from cygrad._core.arrays.size import Size
 from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
+from cygrad._core.dispatch.parts import equal_parts, transposing
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
@@ -227,6 +228,9 @@ def split(input, split_size_or_sections=None, dim=0, *, axis=None, split_size=No
     """
     dim = dim if axis is None else axis
     split_size_or_sections = split_size if split_size_or_sections is None else split_size_or_sections
+    found = equal_parts(input, split_size_or_sections, dim, False)
+    if found is not None:
+        return found
     if isinstance(split_size_or_sections, (list, tuple)):
         return operators.split(input, tuple(split_size_or_sections), dim)
     if isinstance(split_size_or_sections, bool) or not hasattr(split_size_or_sections, "__index__"):
@@ -289,6 +293,9 @@ def chunk(input, chunks, dim=0, *, axis=None):
     (tensor([0, 1, 2]), tensor([3, 4]))
     """
     dim = dim if axis is None else axis
+    found = equal_parts(input, chunks, dim, True)
+    if found is not None:
+        return found
     if chunks <= 0:
         raise RuntimeError(f"chunk: the number of parts must be positive (got {chunks}).")
     size = _size_of(input, dim, "chunk")
@@ -460,7 +467,7 @@ def _set_imag(self, value):
 
 
 PROPERTIES = {
-    "T": property(_all_reversed),
+    "T": property(transposing(_all_reversed)),
     "mT": property(_matrix_transpose),
     "H": property(_matrix_adjoint),
     "mH": property(_adjoint),

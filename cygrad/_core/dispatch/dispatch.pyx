@@ -32,6 +32,9 @@ from cygrad._core.memory.atomic cimport atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.table.operator cimport ELEMENTWISE, MAX_RESULTS, NO_GRADIENT, Operator, operator_t
 
+cdef extern from *:
+    bint unlikely(bint) noexcept
+
 cdef enum:
     SMALL = 2048                # elements up to which an element-wise call keeps the GIL
 
@@ -55,17 +58,17 @@ cdef object call(Operator operator, PyObject **arguments, object out):
     cdef frame_t frame
     cdef int32_t anomaly = thread_state().anomaly
     cdef tuple given = None
-    if anomaly & (PROFILED | AUTOCASTING | GIVEN):
+    if unlikely(anomaly & (PROFILED | AUTOCASTING | GIVEN)):
         if anomaly & PROFILED:
             return _watched(operator, arguments, out, False)
         if anomaly & AUTOCASTING and operator.descriptor.flags & AUTOCASTS and out is None:
             return call_autocast(operator, arguments)
         given = take_given(operator.name)
     _keep_alive = box(operator, arguments, &frame)
-    if frame.overridden:
+    if unlikely(frame.overridden):
         unbox(&frame)
         return override(operator, arguments, out, False)
-    return call_boxed(operator, &frame, out, given)
+    return call_boxed(operator, &frame, out, given, NULL)
 
 
 # ----------------------------------------------------------------------------------------------------------- in place

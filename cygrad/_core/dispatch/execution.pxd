@@ -1,6 +1,7 @@
 """What an operation does once its arguments are boxed."""
 
 from libc.stdint cimport int64_t, uint32_t
+from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport kernel_t, value_t
 from cygrad._core.elementwise.elementwise cimport program_t
 from cygrad._core.graph.boxing cimport frame_t
@@ -32,6 +33,7 @@ cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *re
 # Tensors for results, which are taken over.
 cdef object wrap_results(Operator operator, frame_t *frame, value_t *results, NativeNode node)
 # All of it; unboxes the frame. `given`: None, or results that were computed before (cygrad._core.graph.profiling).
-cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given)
+# `made`: what the kernel would make, which is taken over; NULL: it does that.
+cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given, array_t *made)
 # The same for a tensor, whose class has been asked, and integers.
-cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers)
+cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers, array_t *made)

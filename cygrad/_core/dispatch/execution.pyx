@@ -4,7 +4,7 @@ What an operation does once its arguments are boxed: the kernel or the element-w
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from cygrad._core.arrays.array cimport array_meta, array_t, release, retain
+from cygrad._core.arrays.array cimport array_meta, array_t, release
 from cygrad._core.arrays.dtype cimport is_differentiable
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, INTEGER, NOTHING, clear, copy_value, is_number, kernel_t, set_array, set_arrays, value_t,
@@ -22,29 +22,44 @@ from cygrad._core.graph.profiling cimport (
     GIVEN, PROFILED, begin_event, end_event, fill_given, intercept, take_given,
 )
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
-from cygrad._core.graph.tensor cimport MULTI_OUTPUT_VIEW, Tensor, gradient_edge, wrap, wrap_view
+from cygrad._core.graph.tensor cimport MULTI_OUTPUT_VIEW, Tensor, gradient_edge, requires_grad, wrap, wrap_view
 from cygrad._core.graph.tensor_identity cimport held_array, known_tensor
-from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.table.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_ARGUMENTS, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, first_edge, operator_t,
     saved_t)
 from cygrad._core.table.stored cimport run_computed, run_computed_into
 
+cdef extern from *:
+    bint unlikely(bint) noexcept
+
 
 # --------------------------------------------------------------------------------------------------------- recording
 
+cdef inline int _n_differentiable(const operator_t *op) noexcept:
+    """How many arguments have a derivative formula; as they come first, the others need not be looked at."""
+    return op.n_single + (op.listed != MAX_ARGUMENTS)
+
+
 cdef uint32_t needed_by(const operator_t *op, frame_t *frame) except? 0xffffffff:
     """Bit i: argument i has a derivative formula and requires grad."""
-    cdef int i
+    cdef int i = -1, left = _n_differentiable(op)
     cdef uint32_t needed = 0
-    for i in range(op.n_arguments):
-        if not op.arguments[i].differentiable or frame.objects[i] == NULL:
+    while left:
+        i += 1
+        if not op.arguments[i].differentiable:
+            continue
+        left -= 1
+        if frame.objects[i] == NULL:
             continue
         if op.arguments[i].kind == TENSORS:
             for item in <list>frame.objects[i]:
                 if item is not None and wants_gradient(<Tensor>item):
                     needed |= 1u << i
                     break
+        elif (<Tensor>frame.objects[i]).base is None:
+            if requires_grad(<Tensor>frame.objects[i]):
+                needed |= 1u << i
         elif wants_gradient(<Tensor>frame.objects[i]):
             needed |= 1u << i
     return needed
@@ -99,7 +114,7 @@ cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n
     cdef const saved_t *saved
     cdef value_t *value
     cdef array_t *meta
-    cdef int i, edge = 0, n_edges = op.n_single
+    cdef int i = -1, edge = 0, n_edges = op.n_single, left = _n_differentiable(op)
     cdef NativeNode node
     cdef node_t *c
     if not op.compiled:
@@ -109,9 +124,11 @@ cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n
     node = native_node(operator, n_edges, n_outputs, True)
     c = node.c
     c.needed = needed
-    for i in range(op.n_arguments):
+    while left:
+        i += 1
         if not op.arguments[i].differentiable:
             continue
+        left -= 1
         if op.arguments[i].kind == TENSORS:
             for item in <list>frame.objects[i]:
                 if item is not None:
@@ -126,14 +143,16 @@ cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n
         if not saved.needed_by & needed or saved.from_result:
             continue
         value = &frame.values[saved.index]
+        if is_number(value):
+            c.saved[i].value = value[0]
+            continue
         if value.kind == ARRAY and not saved.memory_by & needed and op.arguments[saved.index].differentiable:
             meta = c.metas[first_edge(op, saved.index, n_edges)]
             if meta != NULL:
-                set_array(&c.saved[i].value, retain(meta))
+                meta.count += 1              # nobody else knows it yet
+                set_array(&c.saved[i].value, meta)
                 continue
-        if is_number(value):
-            c.saved[i].value = value[0]
-        else:
+        if value.kind != NOTHING:
             keep(node, i, value, not saved.memory_by & needed)
     return node
 
@@ -184,7 +203,7 @@ cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) 
 
 cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1:
     cdef int status
-    if frame.stored:
+    if unlikely(frame.stored):
         with nogil:
             if kernel == op.into:
                 status = run_computed_into(op, kernel, frame.values, results)
@@ -195,7 +214,7 @@ cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *re
     else:
         with nogil:
             status = kernel(frame.values, results)
-    return check(status)
+    return check(status) if unlikely(status != OK) else 0
 
 
 cdef int _gradients_of(const operator_t *op) noexcept:
@@ -206,7 +225,7 @@ cdef int _gradients_of(const operator_t *op) noexcept:
     return n
 
 
-cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given):
+cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given, array_t *made):
     cdef value_t[MAX_RESULTS] results
     cdef operator_t *op = &operator.descriptor
     cdef thread_state_t *state = thread_state()
@@ -214,36 +233,49 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
     cdef int64_t size
     cdef NativeNode node = None
     cdef bint without_memory
-    cdef int i
-    for i in range(MAX_RESULTS):
+    cdef int i, status, n_results = op.n_results
+    for i in range(n_results):
         results[i].kind = NOTHING
+    if made != NULL:
+        set_array(&results[0], made)
     try:
-        without_memory = any_meta and any_is_meta(frame.n, frame.values)
+        without_memory = unlikely(any_meta) and any_is_meta(frame.n, frame.values)
         if not state.grad_disabled and not op.flags & NO_GRADIENT and not without_memory:
             needed = needed_by(op, frame)
-        if out is not None:
+        if unlikely(out is not None):
             check_out(operator, frame, out, needed)
         size = size_of(frame)
         if needed:
             node = record(operator, frame, needed, 1)
-        if given is None:
-            run(operator, frame, results, size)
-        else:
+        if unlikely(given is not None):
+            clear(&results[0])
             fill_given(given, op, results)
-        if without_memory:
-            forget_elements(MAX_RESULTS, results)
+        elif made == NULL and (op.flags & ELEMENTWISE or frame.stored or size >= LARGE):
+            run(operator, frame, results, size)
+        elif made == NULL:
+            status = op.kernel(frame.values, results)
+            if unlikely(status != OK):
+                check(status)
+        if unlikely(without_memory):
+            forget_elements(n_results, results)
         if node is not None:
             node.c.work = size
-            node.c.n_outputs = results[0].count if op.flags & LIST_RESULT else _gradients_of(op)
-            keep_results(node, results)
-        if out is not None:
+            if op.n_results > 1 or op.flags & LIST_RESULT:
+                node.c.n_outputs = results[0].count if op.flags & LIST_RESULT else _gradients_of(op)
+            if op.n_saved and op.saved[op.n_saved - 1].from_result:           # results come last there
+                keep_results(node, results)
+        if unlikely(out is not None):
             return write_out(operator, results, out)
-        wrapped = wrap_results(operator, frame, results, node)
-        if state.dual_level:
+        if op.n_results == 1 and results[0].kind == ARRAY:
+            results[0].kind = NOTHING
+            wrapped = _wrap_result(operator, frame, results[0].of.array, node, 0, False)
+        else:
+            wrapped = wrap_results(operator, frame, results, node)
+        if unlikely(state.dual_level):
             push_forward(operator, frame, wrapped, node)
         return wrapped
     finally:
-        for i in range(MAX_RESULTS):
+        for i in range(n_results):
             if results[i].kind != NOTHING:
                 clear(&results[i])
         unbox(frame)
@@ -258,19 +290,20 @@ cdef object _watched_with_integers(Operator operator, Tensor self, int n, const 
     event = begin_event(operator.name, "operator", values)
     thread_state().anomaly &= ~PROFILED
     try:
-        return call_with_integers(operator, self, n, integers)
+        return call_with_integers(operator, self, n, integers, NULL)
     finally:
         thread_state().anomaly |= PROFILED
         end_event(event)
 
 
-cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers):
+cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers, array_t *made):
     cdef frame_t frame
-    cdef int32_t anomaly = thread_state().anomaly
     cdef tuple given = None
     cdef int i
-    if anomaly & (PROFILED | GIVEN):
-        if anomaly & PROFILED:
+    if unlikely(thread_state().anomaly & (PROFILED | GIVEN)):
+        release(made)
+        made = NULL
+        if thread_state().anomaly & PROFILED:
             return _watched_with_integers(operator, self, n, integers)
         given = take_given(operator.name)
     frame.n = n + 1
@@ -281,7 +314,7 @@ cdef object call_with_integers(Operator operator, Tensor self, int n, const int6
         frame.values[i + 1].kind = INTEGER
         frame.values[i + 1].of.integer = integers[i]
         frame.objects[i + 1] = NULL
-    return call_boxed(operator, &frame, None, given)
+    return call_boxed(operator, &frame, None, given, made)
 
 
 cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, NativeNode node, int output_nr,
@@ -294,7 +327,9 @@ cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, Nati
         if tensor is not None:
             release(array)
             return tensor
-    first = <Tensor>frame.objects[0] if op.flags & VIEW and op.arguments[0].kind != TENSORS else None
+    first = None
+    if op.flags & VIEW and op.arguments[0].kind != TENSORS:
+        first = <Tensor>frame.objects[0]
     if first is not None and array.storage == first.array.storage:
         tensor = wrap_view(array, first)
         if array.version == NULL:            # of an inference tensor: outside the graph as that is

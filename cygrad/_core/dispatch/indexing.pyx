@@ -27,10 +27,11 @@ from cygrad._core.creation.sequences cimport numpy_view
 from cygrad._core.dispatch.dispatch cimport call, call_inplace
 from cygrad._core.dispatch.execution cimport call_with_integers
 from cygrad._core.graph.meta cimport any_meta, is_meta
-from cygrad._core.graph.modes cimport grad_enabled, thread_state
+from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.override cimport is_entry, overrides
 from cygrad._core.graph.tensor cimport Tensor, describe, protocol, wrap, wrap_view
 from cygrad._core.graph.view_requirement cimport takes_part
+from cygrad._core.kernels.shape.slicing cimport selected
 from cygrad._core.table.operator cimport Operator, table
 from cygrad._core.graph.override import call_override
 from cygrad._core.table.operator import functions
@@ -66,30 +67,31 @@ cdef int _find_operators() except -1:
     return 0
 
 
-cdef object _selected(Tensor self, int64_t dim, int64_t index):
+cdef inline object _selected(Tensor self, int64_t dim, int64_t index):
     cdef int64_t[2] integers = [dim, index]
     if _select is None:
         _find_operators()
-    return call_with_integers(_select, self, 2, integers)
+    return call_with_integers(_select, self, 2, integers, selected(self.array, <int>dim, index))
 
 
-cdef object _slice_of(Tensor self, int64_t dim, int64_t start, int64_t stop, int64_t step):
+cdef object _slice_of(Tensor self, int64_t dim, int64_t start, int64_t stop, int64_t step, int64_t length):
     cdef int64_t[4] integers = [dim, start, stop, step]
     if _slice is None:
         _find_operators()
-    return call_with_integers(_slice, self, 4, integers)
+    step = step if length > 1 else 1                  # that of one element is never taken, and might not fit
+    return call_with_integers(_slice, self, 4, integers, _sliced(self.array, <int>dim, start, length, step))
 
 
 cdef object _unsqueezed(Tensor self, int64_t dim):
     if _unsqueeze is None:
         _find_operators()
-    return call_with_integers(_unsqueeze, self, 1, &dim)
+    return call_with_integers(_unsqueeze, self, 1, &dim, NULL)
 
 
 cdef object _aliased(Tensor self):
     if _alias is None:
         _find_operators()
-    return call_with_integers(_alias, self, 0, NULL)
+    return call_with_integers(_alias, self, 0, NULL, NULL)
 
 
 cdef object _gather(Tensor self, list indices):
@@ -156,8 +158,6 @@ cdef object _plain_entry(object item):
         return item
     if PySlice_Check(item):
         return slice(_plain_bound(item.start), _plain_bound(item.stop), _plain_bound(item.step))
-    if PyBool_Check(item) or isinstance(item, np.bool_):
-        return full_tensor((), bool(item), BOOL, False, "index")
     if isinstance(item, Tensor):
         if is_entry(item):
             return item
@@ -171,6 +171,8 @@ cdef object _plain_entry(object item):
         if code != BOOL and not is_integral(code):
             raise IndexError(f"index: tensors used as indices must be integers or bool (got {item.dtype})")
         return item
+    if PyBool_Check(item) or isinstance(item, np.bool_):
+        return full_tensor((), bool(item), BOOL, False, "index")
     if cnp.PyArray_Check(item):
         if item.ndim == 0 and item.dtype.kind in "iu":
             return item.item()
@@ -273,7 +275,7 @@ cdef Tensor _basic_view(Tensor self, tuple key, list indices):
             if step != 1 or length != size:
                 changed = True
                 if recorded:
-                    current = _slice_of(current, view.ndim, start, stop, step)
+                    current = _slice_of(current, view.ndim, start, stop, step, length)
                 view.offset += start * self.array.strides[dim] if length > 0 else 0
             _keep_dimension(&view, length, self.array.strides[dim] * step)
             dim += 1
@@ -387,23 +389,22 @@ cdef tuple _forward(Tensor self, tuple entries, list dims):
 
 cdef inline bint _is_recorded(Tensor self) except -1:
     """Are its views made by operators: recorded, or with tangents?"""
-    if thread_state().dual_level:
-        return True
+    cdef thread_state_t *state = thread_state()
     # A view of a base that was changed in place learns only now that it requires grad.
-    return grad_enabled() and takes_part(self)
+    return state.dual_level or (not state.grad_disabled and takes_part(self))
 
 
-cdef array_t *_sliced(array_t *array, int64_t start, int64_t length, int64_t step):
-    """Every step-th element along the first dimension; NULL if memory is exhausted."""
+cdef array_t *_sliced(array_t *array, int dim, int64_t start, int64_t length, int64_t step):
+    """Every step-th element along a dimension; NULL if memory is exhausted."""
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
     cdef int i
     for i in range(array.ndim):
         shape[i] = array.shape[i]
         strides[i] = array.strides[i]
-    shape[0] = length
-    strides[0] *= step
-    return array_view(array, array.dtype, array.ndim, shape, strides, start * array.strides[0] if length else 0)
+    shape[dim] = length
+    strides[dim] *= step
+    return array_view(array, array.dtype, array.ndim, shape, strides, start * array.strides[dim] if length else 0)
 
 
 cdef inline tuple _as_tuple(object key):
@@ -436,8 +437,8 @@ cdef object getitem(Tensor self, object key):
         recorded = _is_recorded(self)
         stop = _slice_bounds(key, self.array.shape[0], &start, &stop, &step)
         if recorded:
-            return _slice_of(self, 0, start, start + stop * step, step)
-        return wrap_view(_sliced(self.array, start, stop, step), self)
+            return _slice_of(self, 0, start, start + stop * step, step, stop)
+        return wrap_view(_sliced(self.array, 0, start, stop, step), self)
     if any_meta and _any_entry(key):
         return call_override(Tensor.__getitem__, _as_tuple(key), (self, key), {})
     indices = []

@@ -16,12 +16,12 @@ from cygrad._core.arrays.value cimport ARRAY, NOTHING, clear, set_array, value_t
 from cygrad._core.elementwise.elementwise cimport accumulate, copy_into
 from cygrad._core.elementwise.memory_order cimport array_like, fills_its_memory
 from cygrad._core.graph.borrowed_references cimport (
-    FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending)
+    FREE_THREADED, count_down, count_up, lock_lending, make_lendable, take_if_alive, unlock_lending)
 from cygrad._core.graph.modes cimport ANOMALY_ON, thread_state
 from cygrad._core.graph.node cimport (
     Node, gradient_t, has_weak_references, hide, install_collector, next_sequence_nr, node_new, node_t, show, take_out)
 from cygrad._core.graph.version_errors cimport forget_place
-from cygrad._core.memory.atomic cimport atomic_decrement, atomic_increment, atomic_load, lock, lock_patiently, unlock
+from cygrad._core.memory.atomic cimport atomic_increment, atomic_load, lock, lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 
 
@@ -172,16 +172,38 @@ cdef AccumulateGrad _new_or_parked(gradient_t *gradient):
         node.c.backward = _backward
         return node
     gradient.parked = NULL
-    c.sequence_nr = next_sequence_nr()
-    c.task = c.index = c.work = 0
-    c.released = 0
+    _wake(c, NULL)
     node = <AccumulateGrad>c.object              # its first reference
     return node
 
 
+cdef inline void _wake(node_t *c, gradient_t *gradient) noexcept:
+    """A parked node as a new one is; with the gradient, if there is one."""
+    c.sequence_nr = next_sequence_nr()
+    c.task = c.index = c.work = 0
+    c.released = 0
+    if gradient != NULL:
+        c.gradient = gradient
+        count_up(&gradient.count)
+
+
 cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const array_t *array, bint bare):
-    cdef AccumulateGrad node = known_accumulator(gradient)
+    cdef AccumulateGrad node
+    cdef node_t *c = gradient.parked
     cdef PyObject *other = NULL
+    if not FREE_THREADED and c != NULL and gradient.accumulator == NULL and array.contiguous \
+            and not thread_state().anomaly & ANOMALY_ON:
+        gradient.parked = NULL
+        node = <AccumulateGrad>c.object          # its first reference
+        _wake(c, gradient)
+        node.payload = leaf
+        gradient.accumulator = c
+        if bare and node.notes is None:
+            hide(c)
+        else:
+            show(c)
+        return node
+    node = known_accumulator(gradient)
     if node is not None:
         if not array.contiguous or node.c.saved[0].value.kind == ARRAY:
             _note_order(node.c, array)
@@ -191,7 +213,7 @@ cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const arra
         _note_order(node.c, array)
     node.payload = leaf
     node.c.gradient = gradient
-    atomic_increment(&gradient.count)
+    count_up(&gradient.count)
     if bare and node.notes is None:
         hide(node.c)
     else:
@@ -232,7 +254,7 @@ cdef void _park(PyObject *self) noexcept:
     gradient.accumulator = NULL
     gradient.parked = c
     c.gradient = NULL
-    atomic_decrement(&gradient.count)
+    count_down(&gradient.count)
     _leaf = (<Node>self).payload
     (<Node>self).payload = None
     # If the leaf dies now, so does this node.

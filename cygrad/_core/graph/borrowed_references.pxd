@@ -8,8 +8,8 @@ memory goes, to erase the pointer; and the reference is taken by a step that fai
 """
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t
-from cygrad._core.memory.atomic cimport lock_inner, unlock
+from libc.stdint cimport int32_t, int64_t
+from cygrad._core.memory.atomic cimport atomic_add, atomic_decrement, lock_inner, unlock
 
 cdef extern from * nogil:
     """
@@ -65,6 +65,19 @@ cdef extern from * nogil:
 
 # Without a GIL: the lock, of the inner kind, for pointers to and from this address. There are few, shared by all.
 cdef int32_t *lending_lock(const void *address) noexcept nogil
+
+# Counts that only threads with the GIL change: where there is one, they need no atomic step. -> the new value
+cdef inline int64_t count_up(int64_t *count) noexcept:
+    if FREE_THREADED:
+        return atomic_add(count, 1)
+    count[0] += 1
+    return count[0]
+
+cdef inline int64_t count_down(int64_t *count) noexcept:
+    if FREE_THREADED:
+        return atomic_decrement(count)
+    count[0] -= 1
+    return count[0]
 
 cdef inline void lock_lending(const void *address) noexcept nogil:
     if FREE_THREADED:

@@ -6,13 +6,12 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check, PyLong_Che
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.array cimport release
 from cygrad._core.arrays.dtype cimport FLOAT16, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
 from cygrad._core.arrays.value cimport (
-    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, clear, set_arrays, set_integers,
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, set_arrays, set_integers,
     value_t)
 from cygrad._core.graph.override cimport overrides
-from cygrad._core.graph.tensor cimport Tensor, as_tensor, is_plain
+from cygrad._core.graph.tensor cimport Tensor, as_tensor, is_plain, protocol
 from cygrad._core.graph.tensor_identity cimport held_array
 from cygrad._core.memory.errors cimport check
 from cygrad._core.table.operator cimport (
@@ -25,47 +24,67 @@ import numpy as np
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8(object) except NULL
+    PyObject *Py_False
+    PyObject *Py_True
+
+cdef extern from *:
+    """
+    #define type_of(object) ((PyObject *)Py_TYPE(object))
+    """
+    PyObject *type_of(PyObject *object)
+    bint unlikely(bint) noexcept
 
 cdef object _index = _python_operator.index
+
+
+cdef inline bint _is_plain(PyObject *given) noexcept:
+    """As `is_plain`, for a borrowed argument."""
+    return type_of(given) == <PyObject *>Tensor or type_of(given) == protocol.plain_subclass
 
 
 cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
     cdef const operator_t *op = &operator.descriptor
     cdef const argument_t *argument
     cdef value_t *value
-    cdef int i, categories = 0               # bits
-    cdef bint others = False
+    cdef PyObject *given
+    cdef int i, kind, categories = 0         # bits
+    cdef bint others = False, done = False
     cdef list made = None
-    frame.n = op.n_arguments
+    frame.n = frame.used = 0
     frame.overridden = frame.stored = False
-    for i in range(frame.n):
-        frame.values[i].kind = NOTHING
-        frame.objects[i] = NULL
     try:
-        for i in range(frame.n):
+        for i in range(op.n_arguments):
             argument = &op.arguments[i]
+            kind = argument.kind
             value = &frame.values[i]
-            if argument.kind <= OPERAND and argument.kind != TENSORS and is_plain(<object>arguments[i]):
-                value.of.array = held_array(<Tensor>arguments[i])
+            value.kind = NOTHING
+            frame.objects[i] = NULL
+            frame.n = i + 1
+            given = arguments[i]
+            if kind <= OPERAND and kind != TENSORS and _is_plain(given):
+                value.of.array = held_array(<Tensor>given)
                 value.kind = ARRAY
-                frame.objects[i] = arguments[i]
+                frame.objects[i] = given
                 others |= value.of.array.dtype >= FLOAT16
                 categories |= 1 << category(value.of.array.dtype)
-            elif argument.kind == INT and PyLong_CheckExact(<object>arguments[i]):
-                value.of.integer = <object>arguments[i]
+            elif kind == INT and type_of(given) == <PyObject *>int:
+                value.of.integer = <object>given
                 value.kind = INTEGER
-            else:
-                made = _box_argument(operator, argument, <object>arguments[i], value, &frame.objects[i], made,
-                                     &frame.overridden)
+            elif kind == BOOL_ and (given == Py_False or given == Py_True):
+                value.of.integer = given == Py_True
+                value.kind = BOOLEAN
+            elif given != <PyObject *>None or kind == TENSORS or not argument.optional:
+                made = _box_argument(operator, argument, <object>given, frame, i, made)
                 others |= value.kind == ARRAY or value.kind == ARRAYS or value.kind == DTYPE
         if not frame.overridden:
-            if others or op.flags // REFUSES_BOOL & categories:
+            if unlikely(others or op.flags // REFUSES_BOOL & categories):
                 _check_dtypes(op, frame)
             if op.arguments[0].kind == OPERAND and not categories and _only_numbers(frame):
                 _check_numbers(operator)
-    except BaseException:
-        unbox(frame)
-        raise
+        done = True
+    finally:
+        if not done:
+            unbox(frame)
     return made
 
 
@@ -118,22 +137,14 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
                               f"dtype that is {accepted}). Convert with to() first.")
 
 
-cdef void unbox(frame_t *frame) noexcept:
-    cdef int i
-    for i in range(frame.n):
-        if frame.values[i].kind == ARRAY:
-            release(frame.values[i].of.array)
-        elif frame.values[i].kind == ARRAYS or frame.values[i].kind == INTEGERS:
-            clear(&frame.values[i])
-
-
-cdef list _box_argument(Operator operator, const argument_t *argument, object given, value_t *value,
-                        PyObject **behind, list made, bint *overridden):
+cdef list _box_argument(Operator operator, const argument_t *argument, object given, frame_t *frame, int place,
+                        list made):
+    cdef value_t *value = &frame.values[place]
+    cdef PyObject **behind = &frame.objects[place]
+    cdef bint *overridden = &frame.overridden
     cdef int kind = argument.kind
     if given is None:
-        if not argument.optional or kind == TENSORS:
-            raise _type_error(operator, argument, given)
-        return made
+        raise _type_error(operator, argument, given)
     if kind == TENSOR or kind == OPERAND:
         if isinstance(given, Tensor):
             if not is_plain(given) and overrides(given):
@@ -172,7 +183,7 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
         value.kind = INTEGER
         return made
     elif kind == INTS:
-        _box_integers(operator, argument, given, value)
+        _box_integers(operator, argument, given, frame, value)
         return made
     elif kind == BOOL_:
         if isinstance(given, (bool, int, np.bool_)):
@@ -201,12 +212,11 @@ cdef list _box_tensors(Operator operator, const argument_t *argument, object giv
                        PyObject **behind, list made, bint *overridden):
     cdef tuple entries = tuple(given)       # as it is now, whatever the conversion of an entry does to the list
     cdef int i
+    cdef list tensors = [None] * len(entries)
     check(set_arrays(value, <int>len(entries)))
-    made = [] if made is None else made
-    cdef list tensors = []
-    for i, item in enumerate(entries):
+    for i in range(len(entries)):
+        item = entries[i]
         if item is None and argument.optional:
-            tensors.append(None)
             continue
         if not isinstance(item, Tensor):
             if overrides(item):
@@ -218,9 +228,12 @@ cdef list _box_tensors(Operator operator, const argument_t *argument, object giv
             item = as_tensor(item, operator.name)
         elif not is_plain(item) and overrides(item):
             overridden[0] = True
-        tensors.append(item)
+        tensors[i] = item
         value.of.arrays[i] = held_array(<Tensor>item)
-    made.append(tensors)
+    if made is None:
+        made = [tensors]
+    else:
+        made.append(tensors)
     behind[0] = <PyObject *>tensors
     return made
 
@@ -239,22 +252,36 @@ cdef int64_t _integer(Operator operator, const argument_t *argument, object give
         raise _type_error(operator, argument, given) from None
 
 
-cdef int _box_integers(Operator operator, const argument_t *argument, object given, value_t *value) except -1:
+cdef inline int _new_integers(frame_t *frame, value_t *value, int n) except -1:
+    """A list of integers that are still to be set."""
+    if n == 0 or n > <int>ROOM - frame.used:
+        return check(set_integers(value, n, NULL))
+    value.kind = INTEGERS
+    value.count = n
+    value.of.integers = &frame.room[frame.used]
+    frame.used += n
+    return 0
+
+
+cdef int _box_integers(Operator operator, const argument_t *argument, object given, frame_t *frame,
+                       value_t *value) except -1:
     cdef int64_t single
     cdef int i, n
     cdef tuple entries
     if isinstance(given, (list, tuple)):
         entries = tuple(given)              # as it is now, whatever the conversion of an entry does to the list
         n = <int>len(entries)
-        check(set_integers(value, n, NULL))
+        _new_integers(frame, value, n)
         for i in range(n):
             item = entries[i]
             value.of.integers[i] = item if PyLong_CheckExact(item) else _integer(operator, argument, item)
         return 0
     if isinstance(given, np.ndarray) or (isinstance(given, Tensor) and (<Tensor>given).array.ndim):
-        return _box_integers(operator, argument, given.tolist(), value)
+        return _box_integers(operator, argument, given.tolist(), frame, value)
     single = _integer(operator, argument, given)
-    return check(set_integers(value, 1, &single))
+    _new_integers(frame, value, 1)
+    value.of.integers[0] = single
+    return 0
 
 
 cdef bint box_number(object number, value_t *value) except -1:

@@ -109,4 +109,4 @@ cdef gradient_t *gradient_new() noexcept nogil
 cdef void gradient_release(gradient_t *gradient) noexcept
 # Drop what the node saved (thread-safe, no GIL needed unless HAS_PACKED_TENSORS).
 cdef void release_saved(node_t *node) noexcept nogil
-cdef int64_t next_sequence_nr() noexcept nogil
+cdef int64_t next_sequence_nr() noexcept

@@ -14,10 +14,10 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_t, release
-from cygrad._core.arrays.value cimport NOTHING, clear
-from cygrad._core.graph.borrowed_references cimport FREE_THREADED, Py_REFCNT
+from cygrad._core.arrays.value cimport NOTHING, clear, is_number
+from cygrad._core.graph.borrowed_references cimport FREE_THREADED, Py_REFCNT, count_down, count_up
 from cygrad._core.graph.modes cimport ANOMALY_ON, thread_state, thread_state_t
-from cygrad._core.memory.atomic cimport atomic_add, atomic_decrement, lock, unlock
+from cygrad._core.memory.atomic cimport atomic_add, lock, unlock
 from cygrad._core.memory.storage cimport allocate, deallocate
 
 import threading
@@ -46,15 +46,15 @@ cdef extern from "Python.h":
     void PyObject_GC_Track(PyObject *)
     bint PyObject_GC_IsTracked(PyObject *)
     void PyObject_GC_UnTrack(PyObject *)
-    void PyObject_ClearWeakRefs(PyObject *)
+    bint unlikely(bint) noexcept             # a macro of Cython's
 
 cdef int64_t _sequence = 0
 cdef int64_t _handles = 0
 cdef tuple _no_arguments = ()
 
 
-cdef int64_t next_sequence_nr() noexcept nogil:
-    return atomic_add(&_sequence, 1)
+cdef int64_t next_sequence_nr() noexcept:
+    return count_up(&_sequence)
 
 
 # ---------------------------------------------------------------------------------------------- gradients of leaves
@@ -70,7 +70,7 @@ cdef gradient_t *gradient_new() noexcept nogil:
 
 
 cdef void gradient_release(gradient_t *gradient) noexcept:
-    if gradient != NULL and atomic_decrement(&gradient.count) == 0:
+    if gradient != NULL and count_down(&gradient.count) == 0:
         release(gradient.value)
         if gradient.parked != NULL:
             _free_parked(gradient.parked.object)
@@ -98,7 +98,7 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved, bint with
     cdef node_t *c
     if with_metas:
         nbytes += n_edges * sizeof(array_t *)
-    if plain and _n_free:
+    if plain and not unlikely(_n_free == 0):
         _n_free -= 1
         Py_SET_TYPE(_free[_n_free], <_Type *>type)
         node = <Node>_free[_n_free]              # its first reference
@@ -107,7 +107,7 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved, bint with
         if plain:
             PyObject_GC_UnTrack(<PyObject *>node)
     c = <node_t *>allocate(nbytes)
-    if c == NULL:
+    if unlikely(c == NULL):
         raise MemoryError(f"{type.__name__}: no memory for a node of {nbytes} bytes")
     memset(c, 0, nbytes)
     c.object = <PyObject *>node
@@ -123,7 +123,7 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved, bint with
     node.c = c
     if plain:
         _link(c)
-    if thread_state().anomaly & ANOMALY_ON:
+    if unlikely(thread_state().anomaly & ANOMALY_ON):
         import traceback                     # here: it takes a while, and few programs need it
         show(c)
         node.notes = {"traceback_": traceback.format_stack()}
@@ -190,7 +190,7 @@ cdef inline void _free_block(node_t *c) noexcept:
     if c.next != NULL:
         _unlink(c)
     for i in range(c.n_saved):
-        if c.saved[i].value.kind != NOTHING:
+        if c.saved[i].value.kind != NOTHING and not is_number(&c.saved[i].value):
             clear(&c.saved[i].value)
     _release_metas(c)
     if c.gradient != NULL:
@@ -251,22 +251,21 @@ cdef void _drop_edges(node_t *c) noexcept:
     global dying_size
     cdef int i
     cdef node_t *target
-    cdef thread_state_t *state
+    cdef thread_state_t *state = thread_state()
+    cdef bint outermost = not state.draining
+    state.draining = 1
     for i in range(c.n_edges):
         target = c.edges[i].node
         c.edges[i].node = NULL
         if target == NULL:
             continue
-        if not FREE_THREADED and Py_REFCNT(target.object) > 1:
+        # What dies by the outermost one's hand hands on its own edges.
+        if outermost or not FREE_THREADED and Py_REFCNT(target.object) > 1:
             Py_DECREF(<object>target.object)
         else:
             _drop_later(target.object)
-    if dying_size == 0:
+    if not outermost:
         return
-    state = thread_state()
-    if state.draining:
-        return
-    state.draining = 1
     while dying_size:
         dying_size -= 1
         Py_DECREF(<object>dying_items[dying_size])
@@ -519,9 +518,9 @@ cdef void _plain_dealloc(PyObject *self) noexcept:
     """The end of a node that has nothing but its block: it waits to be another one."""
     global _n_free
     cdef node_t *c = (<Node>self).c
-    if (c == NULL or _n_free == FREE_NODES or FREE_THREADED or (<Node>self).hooks is not None
-            or (<Node>self).notes is not None or (<Node>self).payload is not None or (<Node>self).packed is not None
-            or has_weak_references(self)):
+    if unlikely(c == NULL or _n_free == FREE_NODES or FREE_THREADED or (<Node>self).hooks is not None
+                or (<Node>self).notes is not None or (<Node>self).payload is not None
+                or (<Node>self).packed is not None or has_weak_references(self)):
         _cython_dealloc(self)
         return
     take_out(c)

@@ -16,8 +16,9 @@ from cygrad._core.arrays.size cimport size_of
 from cygrad._core.graph.accumulate cimport accumulator_of, known_accumulator
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
 from cygrad._core.graph.gradients cimport gradient_of, set_gradient, slot_of
-from cygrad._core.graph.modes cimport grad_enabled, thread_state
+from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.node cimport Hooks, Node, gradient_release, show_all
+from cygrad._core.graph.spare_tensors cimport bare_tensor
 from cygrad._core.graph.tensor_identity cimport adopt, replace_array
 from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, TAKEN_OUT
 from cygrad._core.memory.atomic cimport atomic_increment
@@ -34,7 +35,7 @@ cdef inline Tensor _made(array_t *array):
     """A Tensor for a new array; they get to know each other."""
     if array == NULL:
         check(MEMORY_ERROR)
-    cdef Tensor tensor = Tensor.__new__(Tensor)
+    cdef Tensor tensor = bare_tensor()
     tensor.array = array
     array.tensor = <void *>tensor
     make_lendable(<PyObject *>tensor)
@@ -43,8 +44,9 @@ cdef inline Tensor _made(array_t *array):
 
 cdef Tensor wrap(array_t *array):
     cdef Tensor tensor = _made(array)
-    tensor.view_kind = -thread_state().grad_disabled         # UNTRACKED, if so
-    if thread_state().inference:
+    cdef thread_state_t *state = thread_state()
+    tensor.view_kind = -state.grad_disabled                  # UNTRACKED, if so
+    if state.inference:
         array.version = NULL
         return tensor
     if has_pending():
@@ -57,15 +59,11 @@ cdef Tensor wrap_view(array_t *array, Tensor base):
     # A view of an inference tensor is nothing but memory, nor is one of the bits of floating point numbers as integers.
     if array.version == NULL or (not is_differentiable(array.dtype) and is_differentiable(base.array.dtype)):
         return tensor
+    cdef thread_state_t *state = thread_state()
     tensor.base = base if base.base is None else base.base
-    if thread_state().inference:
-        tensor.view_kind = INFERENCE_VIEW
-    elif not grad_enabled():
-        tensor.view_kind = NO_GRAD_VIEW
-    elif base.view_kind > DIFFERENTIABLE_VIEW:
-        tensor.view_kind = base.view_kind      # a view of a restricted view is restricted alike
-    else:
-        tensor.view_kind = DIFFERENTIABLE_VIEW
+    # A view of a restricted view is restricted alike.
+    tensor.view_kind = (INFERENCE_VIEW if state.inference else NO_GRAD_VIEW if state.grad_disabled
+                        else max(base.view_kind, <int32_t>DIFFERENTIABLE_VIEW))
     tensor.view_version = array.version.value
     return tensor
 
@@ -128,15 +126,18 @@ cdef int _refresh(Tensor tensor) except -1:
 
 cdef Node gradient_edge(Tensor tensor, int64_t *input_nr):
     cdef Node node
-    if _is_outdated(tensor):
-        _refresh(tensor)
-    node = _node_of(tensor, input_nr)
-    if node is not None:
-        return node
+    if FREE_THREADED or tensor.node is not None or tensor.base is not None:
+        if _is_outdated(tensor):
+            _refresh(tensor)
+        node = _node_of(tensor, input_nr)
+        if node is not None:
+            return node
     if not tensor.leaf_requires_grad:
         return None
     input_nr[0] = 0
-    node = accumulator_of(tensor, slot_of(tensor, b"backward"), tensor.array, is_bare(tensor))
+    if tensor.gradient == NULL:
+        slot_of(tensor, b"backward")
+    node = accumulator_of(tensor, tensor.gradient, tensor.array, is_bare(tensor))
     if tensor.leaf_hooks is not None:
         _share_hooks(tensor, node)
     return node
@@ -184,7 +185,6 @@ cdef str describe(Tensor tensor):
 
 
 @cython.binding(False)      # methods check what they are called on
-@cython.freelist(256)
 cdef class Tensor:
     """
     An n-dimensional array that remembers how it was computed.

@@ -10,19 +10,11 @@ from cpython.ref cimport Py_DECREF
 from cygrad._core.arrays.array cimport array_t, array_view, release
 from cygrad._core.graph.borrowed_references cimport (
     FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending)
+from cygrad._core.graph.spare_tensors cimport bare_tensor
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.atomic cimport atomic_increment
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.memory.storage cimport version_new, version_release
-
-cdef extern from "Python.h":
-    ctypedef struct _Type "PyTypeObject":
-        object (*tp_new)(_Type *, object, PyObject *)
-
-# A Tensor without an array. `tensor_type`, which imports this module, puts a function into the type that makes one.
-cdef object (*_bare_new)(_Type *, object, PyObject *)
-_bare_new = (<_Type *>Tensor).tp_new
-cdef tuple _nothing = ()
 
 
 cdef Tensor tensor_of(array_t *array):
@@ -30,7 +22,7 @@ cdef Tensor tensor_of(array_t *array):
     if tensor is not None:
         release(array)
         return tensor
-    tensor = <Tensor>_bare_new(<_Type *>Tensor, _nothing, NULL)
+    tensor = bare_tensor()
     if FREE_THREADED:
         return _published(tensor, array)
     tensor.array = array

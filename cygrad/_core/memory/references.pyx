@@ -25,7 +25,19 @@ cdef extern from * nogil:
         PyThreadState *own = PyGILState_GetThisThreadState();
         return own != NULL && own == current_thread_state();
     }
-    static void give_back(void *object) { Py_DECREF((PyObject *)object); }
+    /* What the owner runs at its end knows nothing of an exception that is on its way meanwhile, and may clear it. */
+    static void give_back(void *object) {
+    #if PY_VERSION_HEX >= 0x030C0000
+        PyObject *raised = PyErr_GetRaisedException();
+        Py_DECREF((PyObject *)object);
+        PyErr_SetRaisedException(raised);
+    #else
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        Py_DECREF((PyObject *)object);
+        PyErr_Restore(type, value, traceback);
+    #endif
+    }
     static void call_soon(int (*function)(void *)) {
         if (Py_IsInitialized()) Py_AddPendingCall(function, NULL);
     }

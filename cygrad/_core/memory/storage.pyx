@@ -58,6 +58,7 @@ cdef extern from * nogil:
     void *thread_cache
     int generation
     bint EACH_APART
+    bint unlikely(bint)
     long long until_failure
     bint fails_now()
     void *block_apart(size_t nbytes)
@@ -196,7 +197,7 @@ cdef inline void *_allocate_class(int size_class, int64_t nbytes) noexcept nogil
     cdef block_t *block
     if EACH_APART:
         return _allocate_apart(size_class, nbytes)
-    if cache == NULL or cache.first[size_class] == NULL:
+    if unlikely(cache == NULL) or unlikely(cache.first[size_class] == NULL):
         return _refill(size_class)
     block = cache.first[size_class]
     cache.first[size_class] = block.next
@@ -206,6 +207,23 @@ cdef inline void *_allocate_class(int size_class, int64_t nbytes) noexcept nogil
 
 cdef inline void _deallocate_class(void *pointer, int size_class) noexcept nogil:
     """Back to the cache of this thread, whichever thread allocated it."""
+    cdef cache_t *cache = <cache_t *>thread_cache
+    cdef block_t *block = <block_t *>pointer
+    if EACH_APART or unlikely(cache == NULL) or unlikely(cache.room[size_class] == 0):
+        deallocate_slowly(pointer, size_class)
+        return
+    block.next = cache.first[size_class]
+    cache.first[size_class] = block
+    cache.room[size_class] -= 1
+
+
+# By a pointer, so that the compiler does not put it into the short way.
+cdef void (*deallocate_slowly)(void *, int) noexcept nogil
+deallocate_slowly = _deallocate_slowly
+
+
+cdef void _deallocate_slowly(void *pointer, int size_class) noexcept nogil:
+    """The same where the thread has no cache yet, or that has no room."""
     cdef cache_t *cache = <cache_t *>thread_cache
     cdef block_t *block = <block_t *>pointer
     if cache == NULL:
@@ -246,7 +264,7 @@ cdef void deallocate(void *block, int64_t nbytes) noexcept nogil:
     """Free what allocate(nbytes) returned."""
     if block == NULL:
         return
-    if nbytes > LARGEST_SMALL:
+    if unlikely(nbytes > LARGEST_SMALL):
         give_exact(block, nbytes)
     else:
         _deallocate_class(block, _class_of(nbytes) if nbytes > 0 else 1)
@@ -339,9 +357,9 @@ cdef storage_t *storage_foreign(void *data, int64_t nbytes, object owner, bint w
 
 cdef inline void _free_storage(storage_t *storage) noexcept nogil:
     """Free the struct, and small memory with it."""
-    if storage.version.code != NULL:
+    if unlikely(storage.version.code != NULL):
         drop_reference(storage.version.code)
-    if storage.size_class >= FIRST_LARGE or storage.size_class <= FOREIGN:
+    if unlikely(storage.size_class >= FIRST_LARGE or storage.size_class <= FOREIGN):
         deallocate(storage, sizeof(storage_t))
     else:
         _deallocate_class(storage.data, storage.size_class)
@@ -355,11 +373,11 @@ cdef void storage_release(storage_t *storage) noexcept nogil:
     if storage == NULL or not atomic_is_last(&storage.count):
         return
     owner = storage.owner
-    if storage.size_class >= FIRST_LARGE:
+    if unlikely(storage.size_class >= FIRST_LARGE):
         give_large(storage.data, storage.size_class - FIRST_LARGE)
     if atomic_is_last(&storage.version.count):       # else others count with it, and the last of them frees
         _free_storage(storage)
-    if owner != NULL:
+    if unlikely(owner != NULL):
         drop_reference(owner)
 
 

@@ -387,6 +387,15 @@ cdef int reduce_computed(int operation, double parameter, const array_t *like, c
     return _reduce(operation, parameter, like, reduced, result, NULL, source)
 
 
+cdef inline void _one_leaf(reduction_plan_t *plan, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
+                           int64_t out_stride) noexcept nogil:
+    """The whole reduction, where one leaf is all there is."""
+    cdef double[SMALL] accumulators
+    plan.loops.leaf(plan.data, n, stride, width, column_stride, width > 1 and plan.columns, <char *>accumulators,
+                    &plan.parameter)
+    plan.loops.finish(<char *>accumulators, width, plan.result, plan.second, out_stride, &plan.parameter)
+
+
 cdef int _reduce(int operation, double parameter, const array_t *self, const bint *reduced, array_t *result,
                  array_t *second, const element_source_t *source) noexcept nogil:
     cdef reduction_plan_t plan
@@ -404,6 +413,15 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
     plan.result_item = itemsize(result.dtype) if result != NULL else 0
     plan.second = second.data if second != NULL else NULL
     plan.status = OK
+    plan.parameter.p = parameter
+    plan.parameter.correction = parameter
+    plan.parameter.exp = <vector_loop_t>entries[_exp][self.dtype].loop
+    plan.parameter.exp_data = entries[_exp][self.dtype].data
+    if self.contiguous and like.size == 1 and 1 < self.size <= RUN and source == NULL:
+        # What follows would come to the same: one leaf of all elements as they lie.
+        plan.parameter.count = <double>self.size
+        _one_leaf(&plan, self.size, 1, 1, 0, 0)
+        return OK
     plan.kept.ndim = 0
     plan.reduced.ndim = 0
     while i >= 0:
@@ -419,11 +437,7 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
         else:
             out_stride *= self.shape[i]
         i -= 1
-    plan.parameter.p = parameter
-    plan.parameter.correction = parameter
     plan.parameter.count = <double>count
-    plan.parameter.exp = <vector_loop_t>entries[_exp][self.dtype].loop
-    plan.parameter.exp_data = entries[_exp][self.dtype].data
     _arrange(&plan.kept)
     if count == 0:
         # One leaf of nothing: its accumulators are the identity.
@@ -434,6 +448,11 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
         _arrange(&plan.reduced)
     _split(&plan)
     tiles = plan.tiles * plan.kept.count
+    if tiles == 1 and plan.leaves == 1 and source == NULL and plan.slot <= 8 * <int64_t>SMALL:
+        i = plan.reduced.ndim - 1
+        _one_leaf(&plan, plan.reduced.shape[i], plan.reduced.strides[i], plan.width,
+                  plan.kept.strides[plan.kept.ndim - 1], plan.kept.out_strides[plan.kept.ndim - 1])
+        return OK
     if plan.pieces > 1:
         status = _run_pieces(&plan, tiles)
     else:

@@ -1,6 +1,6 @@
 """Views that change the shape of an array: view, reshape, flatten, squeeze, expand and their relatives."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT32_MAX, int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, retain, shape_text
@@ -73,10 +73,27 @@ cdef int _infer_sizes(const char *operation, const array_t *array, int count, co
     return OK
 
 
+cdef inline bint _has_as_many(const array_t *array, int ndim, const int64_t *shape) noexcept nogil:
+    """Have sizes, none of them 0 or to be inferred, as many elements as a contiguous array? (Large ones: not known.)"""
+    cdef int64_t size = 1
+    cdef int i
+    if not array.contiguous or array.size > INT32_MAX or ndim > MAX_DIMS:
+        return False
+    for i in range(ndim):
+        if shape[i] <= 0 or shape[i] > array.size:
+            return False
+        size *= shape[i]
+        if size > array.size:
+            return False
+    return size == array.size
+
+
 cdef array_t *reshaped(array_t *array, int ndim, const int64_t *shape) noexcept nogil:
     cdef int64_t strides[MAX_DIMS]
     cdef array_t *copy
     cdef array_t *view
+    if array.contiguous and array.size:
+        return array_view(array, array.dtype, ndim, shape, NULL, 0)
     if view_strides(array, ndim, shape, strides):
         return array_view(array, array.dtype, ndim, shape, strides, 0)
     copy = as_contiguous(array, -1)
@@ -97,10 +114,14 @@ cdef int view_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     cdef int count, status = array_argument(b"view", b"self", &arguments[0], &self)
     if status == OK:
         status = integers_argument(b"view", b"shape", &arguments[1], &count, &given)
+    if status == OK and _has_as_many(self, count, given):
+        return view_result(self, count, given, NULL, 0, &results[0])
     if status == OK:
         status = _infer_sizes(b"view", self, count, given, shape)
     if status != OK:
         return status
+    if self.contiguous and self.size:
+        return view_result(self, count, shape, NULL, 0, &results[0])
     if not view_strides(self, count, shape, strides):
         snprintf(message(), MESSAGE, b"view: shape %s needs a copy (got shape %s with strides %s). "
                  b"Use reshape() instead.",
@@ -117,6 +138,8 @@ cdef int reshape_kernel(const value_t *arguments, value_t *results) noexcept nog
     cdef int count, status = array_argument(b"reshape", b"self", &arguments[0], &self)
     if status == OK:
         status = integers_argument(b"reshape", b"shape", &arguments[1], &count, &given)
+    if status == OK and _has_as_many(self, count, given):
+        return view_result(self, count, given, NULL, 0, &results[0])
     if status == OK:
         status = _infer_sizes(b"reshape", self, count, given, shape)
     if status != OK:

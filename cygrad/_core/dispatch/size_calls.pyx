@@ -1,0 +1,67 @@
+"""
+Calls of a tensor and integers, such as ``x.view(2, 3)``, without a tuple of them.
+
+A function that takes any number of integers gets a new tuple from Cython, whose integers are then boxed one by one;
+both together take longer than the view itself. So such functions look at their arguments where Python has put them.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.dtype cimport FLOAT16
+from cygrad._core.arrays.value cimport ARRAY, INTEGERS
+from cygrad._core.dispatch.autocast cimport AUTOCASTING
+from cygrad._core.dispatch.execution cimport call_boxed
+from cygrad._core.graph.boxing cimport ROOM, frame_t
+from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.profiling cimport GIVEN, PROFILED
+from cygrad._core.graph.tensor cimport Tensor, protocol
+from cygrad._core.graph.tensor_identity cimport held_array
+from cygrad._core.table.operator cimport Operator
+
+cdef extern from *:
+    """
+    #define type_of(object) ((PyObject *)Py_TYPE(object))
+    #define argument_count(count) ((int)PyVectorcall_NARGS(count))
+    #define call_of(function) (*(vectorcallfunc *)&((PyCFunctionObject *)(function))->vectorcall)
+    #define set_call(function, own) (((PyCFunctionObject *)(function))->vectorcall = (vectorcallfunc)(own))
+    """
+    PyObject *type_of(PyObject *object)
+    int argument_count(size_t count)
+    void *call_of(object function)
+    void set_call(object function, void *own)
+    bint unlikely(bint) noexcept
+    int64_t PyLong_AsLongLongAndOverflow(PyObject *given, int *overflow)
+
+
+cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject *function, PyObject **given,
+                            size_t count, PyObject *names):
+    cdef frame_t frame
+    cdef int i, overflow = 0, n = argument_count(count) - 1
+    if unlikely(names != NULL or n < 1 or n > <int>ROOM
+                or type_of(given[0]) != <PyObject *>Tensor and type_of(given[0]) != protocol.plain_subclass
+                or (<Tensor>given[0]).array.dtype >= FLOAT16
+                or thread_state().anomaly & (PROFILED | AUTOCASTING | GIVEN)):
+        return otherwise(function, given, count, names)
+    for i in range(n):
+        if type_of(given[i + 1]) != <PyObject *>int:
+            return otherwise(function, given, count, names)
+        frame.room[i] = PyLong_AsLongLongAndOverflow(given[i + 1], &overflow)
+        if unlikely(overflow):
+            return otherwise(function, given, count, names)
+    frame.n = 2
+    frame.used = n
+    frame.stored = frame.overridden = False
+    frame.values[0].kind = ARRAY
+    frame.values[0].of.array = held_array(<Tensor>given[0])
+    frame.objects[0] = given[0]
+    frame.values[1].kind = INTEGERS
+    frame.values[1].count = n
+    frame.values[1].of.integers = frame.room
+    frame.objects[1] = NULL
+    return call_boxed(operator, &frame, None, None, NULL)
+
+
+cdef vectorcall_t replace_call(object function, vectorcall_t own):
+    cdef vectorcall_t former = <vectorcall_t>call_of(function)
+    set_call(function, <void *>own)
+    return former

@@ -1,0 +1,6 @@
+"""Dead Tensors wait to be another one."""
+
+from cygrad._core.graph.tensor cimport Tensor
+
+# A Tensor without an array: whoever asks for it gives it one before any Python code runs.
+cdef Tensor bare_tensor()
