@@ -8,6 +8,7 @@ registers. Each value goes through the operations that it went through before, s
 
 from cygrad._core.compiler.program import Program
 from cygrad._core.compiler.regions import forward_program, number_everywhere, primitive_name
+from cygrad._core.compiler.sums import summed_layout
 from cygrad._core.compiler.sweeps import swept
 
 # What an element-wise program has room for.
@@ -417,7 +418,8 @@ class Lowering:
         for place, operation in enumerate(self.operations):
             if operation.kind == "evaluate":
                 maker[operation.results[0]] = place
-            if operation.region is None and not self.is_sum(operation):
+            meta = summed_layout(self, operation) if operation.region is None else None
+            if operation.region is None and meta is None:
                 continue
             merged = True
             while merged:
@@ -431,8 +433,7 @@ class Lowering:
                     if not all(self.unchanged_between(read, source, place) for read in other.inputs):
                         continue
                     if operation.region is None:
-                        operation.kind, operation.region = "sum", other
-                        operation.meta = self.arrays[operation.results[0]]
+                        operation.kind, operation.region, operation.meta = "sum", other, meta
                     else:
                         shape = self.arrays[operation.target if operation.target is not None
                                             else operation.results[0]].shape
@@ -452,9 +453,6 @@ class Lowering:
                         buffer[buffer.index(source)] = place
                     merged = True
         self.operations = [operation for place, operation in enumerate(self.operations) if place not in gone]
-
-    def is_sum(self, operation):
-        return operation.kind == "kernel" and operation.operator.name == "sum_to"
 
     def unchanged_between(self, number, first, last):
         """Is the memory of the array left alone from one operation to another?"""

@@ -421,6 +421,9 @@ cdef class Program:
                 summed[1].of.integers = operation.meta.shape
                 status = _sum_to(summed, results)
                 release(array)
+                array = results[0].of.array if status == OK else NULL
+            if array != NULL and array.ndim != self.layouts[self.result_slots[operation.results]].ndim:
+                status = _take_dimensions(results, self.layouts[self.result_slots[operation.results]])
         else:
             status = operation.kernel(arguments, results)
         if status != OK:
@@ -525,6 +528,17 @@ cdef inline bint _lies_as(const array_t *array, const array_t *layout) noexcept 
         if array.shape[i] != layout.shape[i] or (array.strides[i] != layout.strides[i] and layout.shape[i] > 1):
             return False
     return True
+
+
+cdef int _take_dimensions(value_t *value, const array_t *layout) noexcept nogil:
+    """A contiguous array gets another shape of as many elements."""
+    cdef array_t *array = value.of.array
+    value.of.array = array_view(array, layout.dtype, layout.ndim, layout.shape, layout.strides, 0)
+    release(array)
+    if value.of.array != NULL:
+        return OK
+    value.kind = NOTHING
+    return MEMORY_ERROR
 
 
 cdef int _lay_out(array_t **array, const array_t *layout) noexcept nogil:

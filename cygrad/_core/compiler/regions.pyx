@@ -11,10 +11,10 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
-from cygrad._core.arrays.array cimport array_empty_like, array_t
+from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_empty_like, array_meta, array_t, release
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, itemsize
 from cygrad._core.arrays.value cimport set_array, value_t
-from cygrad._core.compiler.recorder cimport Constant, Held
+from cygrad._core.compiler.recorder cimport Constant, Held, lent
 from cygrad._core.elementwise.elementwise cimport evaluate, forget, instruction_t, program_t
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_load
@@ -66,6 +66,23 @@ def number_everywhere(Held held not None):
     if held.array.dtype == FLOAT32:
         return (<float *>held.array.data)[0]
     return (<double *>held.array.data)[0] if held.array.dtype == FLOAT64 else None
+
+
+def layout_of(Held model not None, tuple shape not None):
+    """The layout of an array of another shape, row-major, that is otherwise like this one."""
+    cdef Held made = Held.__new__(Held)
+    cdef int64_t[MAX_DIMS] sizes
+    cdef array_t *array
+    cdef int i
+    for i in range(len(shape)):
+        sizes[i] = shape[i]
+    array = array_empty(lent(model).dtype, len(shape), sizes)
+    if array != NULL:
+        made.array = array_meta(array)
+        release(array)
+    if made.array == NULL:
+        raise MemoryError("compile: no memory for a layout")
+    return made
 
 
 @cython.final
