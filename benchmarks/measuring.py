@@ -1,12 +1,15 @@
 """How things are measured: times in turns, steps of several threads, memory, and what figures depend on."""
 
 import gc
+import math
 import os
 import platform
 import sys
 import threading
 import time
+from bisect import bisect
 from importlib.util import find_spec
+from itertools import accumulate, pairwise
 from pathlib import Path
 from statistics import median
 
@@ -143,6 +146,49 @@ def concurrent_steps(steps, seconds=1.0):
     for worker in workers:
         worker.join()
     return sum(counts) / (time.perf_counter() - begin)
+
+
+def undisturbed_steps(steps, seconds=1.0, calls=100):
+    """
+    The same, of moments in which none of these threads waited for a core that another process had.
+
+    Linux counts the nanoseconds for which a thread that could run did not. Where it does not tell, all moments count.
+
+    Returns
+    -------
+    float
+        NaN if there were too few such moments.
+    """
+    if not Path("/proc/thread-self/schedstat").exists():
+        return concurrent_steps([lambda step=step: [step() for _ in range(calls)] for step in steps], seconds) * calls
+    stop, logs = threading.Event(), [[] for _ in steps]
+
+    def work(step, log):
+        with open("/proc/thread-self/schedstat", buffering=1) as waited:
+            while not stop.is_set():
+                for _ in range(calls):
+                    step()
+                waited.seek(0)
+                log.append((time.perf_counter(), int(waited.read().split()[1]) * 1e-9))
+
+    workers = [threading.Thread(target=work, args=given) for given in zip(steps, logs, strict=True)]
+    for worker in workers:
+        worker.start()
+    time.sleep(seconds)
+    stop.set()
+    for worker in workers:
+        worker.join()
+    spans = [[(begin, end, waited - before > 0.01 * (end - begin))
+              for (begin, before), (end, waited) in pairwise(log)] for log in logs]
+    disturbed = sorted((begin, end) for own in spans for begin, end, disturbs in own if disturbs)
+    ends = list(accumulate((end for _, end in disturbed), max))
+
+    def is_quiet(begin, end):
+        place = bisect(disturbed, (end,))
+        return place == 0 or ends[place - 1] <= begin
+
+    rates = [[calls / (end - begin) for begin, end, _ in own if is_quiet(begin, end)] for own in spans]
+    return sum(map(median, rates)) if min(map(len, rates)) >= 30 else math.nan
 
 
 # ---- memory

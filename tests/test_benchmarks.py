@@ -3,9 +3,11 @@
 import importlib
 import inspect
 import json
+import math
 import shutil
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
@@ -83,6 +85,14 @@ def test_what_is_prepared_is_not_measured():
     measuring = load("measuring")
     measuring.seconds_per_call(lambda: calls.append("run"), 2, lambda: calls.append("prepare"))
     assert calls == ["prepare", "run", "prepare", "run"]
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_steps_in_undisturbed_moments(tells, monkeypatch):
+    if not tells:
+        monkeypatch.setattr(Path, "exists", lambda path: False)
+    found = load("measuring").undisturbed_steps([lambda: time.sleep(1e-5)] * 2, 0.3, 10)
+    assert math.isnan(found) or 100 < found < 2e5
 
 
 def test_players_take_turns(monkeypatch):

@@ -149,7 +149,7 @@ def shown(operation):
         if operation["kind"] == "sum":
             text = f"sum_to({text}, {operation['meta'].shape})"
     else:
-        name = "copy" if operation["operator"] is None else operation["operator"].name
+        name = operation["kind"] if operation["operator"] is None else operation["operator"].name
         text = f"{name}({', '.join(map(value_text, operation['arguments']))})"
     return f"{results} = {text}" if results else f"%{operation['target']} := {text}"
 

@@ -190,10 +190,11 @@ def test_each_of_many_batches():
         assert all(cygrad.equal(a, b) and b.requires_grad for a, b in zip(expected, found, strict=True))
         assert_alike(eager, compiled)
     assert explain(step).replays == 10
-    mixed = [*batches(2), *batches(2, rows=3)]
+    mixed = [*batches(45), *batches(2, rows=3), *batches(40)]          # more than are made at a time
     expected = [eager.step(*call) for call in mixed]
     assert all(cygrad.equal(a, b) for a, b in zip(expected, step.each(mixed), strict=True))
     assert_alike(eager, compiled)
+    assert explain(step).replays == 10 + 45 + 1 + 40
 
 
 def test_memory_after_many_replays():

@@ -8,6 +8,7 @@ registers. Each value goes through the operations that it went through before, s
 
 from cygrad._core.compiler.program import Program
 from cygrad._core.compiler.regions import forward_program, number_everywhere, primitive_name
+from cygrad._core.compiler.sums import summed_layout
 from cygrad._core.compiler.sweeps import swept
 
 # What an element-wise program has room for.
@@ -16,6 +17,8 @@ MOST_REGISTERS = 48
 # What a processor does as fast as it reads memory, and from how many elements on that matters.
 CHEAP = frozenset(("add", "sub", "mul", "neg", "square"))
 LARGE = 4096
+# The inner dimension up to which BLAS adds a product as a whole to what is there: then that is one rounded addition.
+MOST_ADDED = 128
 
 __all__ = ["Lowering"]
 
@@ -198,6 +201,7 @@ class Lowering:
         self.merge_equal()
         self.remove_copies()
         self.remove_dead()
+        self.accumulate_products()
         self.fuse()
         self.operations = swept(self)
 
@@ -358,20 +362,64 @@ class Lowering:
         self.names |= names
         self.outgoing = {names.get(number, number) for number in self.outgoing}
 
-    def fuse(self):
-        """Compute element-wise what only one element-wise operation or sum reads where it is read."""
-        uses, maker = {}, {}
+    def uses(self):
+        """Buffer -> places of the operations that read it, as often as they do."""
+        uses = {}
         for place, operation in enumerate(self.operations):
             for number in operation.reads():
                 uses.setdefault(self.arrays[number].buffer, []).append(place)
             for own in operation.arguments if operation.kind == "optimize" else ():
                 for number in own:
                     uses.setdefault(self.arrays[number].buffer, []).append(place)
+        return uses
+
+    def accumulate_products(self):
+        """A product that is only added to a result that nobody else reads is computed on top of it."""
+        uses, maker, gone = self.uses(), {}, set()
+        for place, operation in enumerate(self.operations):
+            for number in operation.results:
+                maker[number] = place
+            if operation.kind != "evaluate" or not self.is_sum_of_two(operation):
+                continue
+            inputs = operation.region.inputs
+            if not all(number in maker and self.alone(number) and len(uses[self.arrays[number].buffer]) == 1
+                       for number in inputs):
+                continue
+            for number, addend in sorted([inputs, inputs[::-1]], key=lambda pair: -maker[pair[0]]):
+                source = maker[number]
+                product = self.operations[source]
+                if self.is_plain_product(product) and all(
+                        self.unchanged_between(read, source, place) for read in product.reads()):
+                    gone.add(source)
+                    self.operations[place] = Operation("accumulate", (addend, *product.arguments), operation.results)
+                    break
+        self.operations = [operation for place, operation in enumerate(self.operations) if place not in gone]
+
+    def is_sum_of_two(self, operation):
+        """Is it the sum of two matrices that lie as it does?"""
+        region, result = operation.region, self.arrays[operation.results[0]]
+        return (len(region.code) == 1 and len(region.inputs) == 2 and not region.constants
+                and primitive_name(region.code[0][0]) == "add" and len(result.shape) == 2 and all(
+                    (self.arrays[number].shape, self.arrays[number].dtype, self.arrays[number].contiguous)
+                    == (result.shape, result.dtype, result.contiguous) for number in region.inputs))
+
+    def is_plain_product(self, operation):
+        """Is it one of two matrices, and short sums of products?"""
+        if operation.kind != "kernel" or operation.operator.name not in ("mm", "matmul"):
+            return False
+        left, right = (self.arrays[number] for number in operation.arguments)
+        return (len(left.shape) == len(right.shape) == 2 and left.dtype.is_floating_point and left.dtype.itemsize >= 4
+                and left.shape[0] > 1 and right.shape[1] > 1 and 0 < left.shape[1] <= MOST_ADDED)
+
+    def fuse(self):
+        """Compute element-wise what only one element-wise operation or sum reads where it is read."""
+        uses, maker = self.uses(), {}
         gone = set()
         for place, operation in enumerate(self.operations):
             if operation.kind == "evaluate":
                 maker[operation.results[0]] = place
-            if operation.region is None and not self.is_sum(operation):
+            meta = summed_layout(self, operation) if operation.region is None else None
+            if operation.region is None and meta is None:
                 continue
             merged = True
             while merged:
@@ -385,8 +433,7 @@ class Lowering:
                     if not all(self.unchanged_between(read, source, place) for read in other.inputs):
                         continue
                     if operation.region is None:
-                        operation.kind, operation.region = "sum", other
-                        operation.meta = self.arrays[operation.results[0]]
+                        operation.kind, operation.region, operation.meta = "sum", other, meta
                     else:
                         shape = self.arrays[operation.target if operation.target is not None
                                             else operation.results[0]].shape
@@ -406,9 +453,6 @@ class Lowering:
                         buffer[buffer.index(source)] = place
                     merged = True
         self.operations = [operation for place, operation in enumerate(self.operations) if place not in gone]
-
-    def is_sum(self, operation):
-        return operation.kind == "kernel" and operation.operator.name == "sum_to"
 
     def unchanged_between(self, number, first, last):
         """Is the memory of the array left alone from one operation to another?"""

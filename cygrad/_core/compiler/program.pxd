@@ -20,6 +20,7 @@ ctypedef enum operation_kind_t:
     OPTIMIZE
     DRAW                  # random numbers that were drawn before the run
     SWEEP                 # several element-wise programs in one pass
+    ACCUMULATE            # a product on top of a result
 
 # Where a view lies once its base is there.
 ctypedef struct patch_t:
@@ -43,6 +44,12 @@ ctypedef struct operation_t:
     array_t *meta
     const char *name
     rule_t rule
+
+# The layout of a contiguous result; a number of dimensions of -1: it is another one.
+ctypedef struct expected_t:
+    int64_t size
+    int32_t dtype
+    int32_t ndim
 
 # What a slot from outside is filled with.
 ctypedef enum input_kind_t:
@@ -79,6 +86,7 @@ cdef class Program:
     cdef int32_t *slots               # of arguments: a slot; -1: none; of a list: its first entry in `entry_slots`
     cdef int32_t *entry_slots
     cdef int32_t *result_slots
+    cdef expected_t *expected         # the same places as in `result_slots`
     cdef int32_t *dead
     cdef patch_t *patches             # those of what comes from outside first
     cdef int32_t *steps               # the slot of Adam's number of steps, for each update
@@ -108,6 +116,7 @@ cdef class Program:
     cdef void fill_list(self, replay_frame_t *frame, int argument) noexcept nogil
     cdef int step(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil
     cdef int keep_results(self, const operation_t *operation, replay_frame_t *frame, value_t *results) noexcept nogil
+    cdef bint lies_as_expected(self, const array_t *array, int result) noexcept nogil
     cdef int optimize(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil
     # A slot's array as one of its own that may leave; NULL with a message if memory is exhausted.
     cdef array_t *leave(self, replay_frame_t *frame, int slot) noexcept nogil

@@ -32,9 +32,10 @@ from cygrad._core.arrays.dtype cimport FLOAT32
 from cygrad._core.table.operator cimport MAX_RESULTS, Operator
 
 cdef kernel_t _sum_to = find_kernel("sum_to")
+cdef kernel_t _add_product = find_kernel("add_product")
 
 KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize", "draw",
-         "sweep")
+         "sweep", "accumulate")
 
 
 cdef int32_t *_numbers(list numbers) except NULL:
@@ -46,6 +47,16 @@ cdef int32_t *_numbers(list numbers) except NULL:
     for i in range(len(numbers)):
         made[i] = numbers[i]
     return made
+
+
+cdef Region _region(dict known, tuple made):
+    """What a Region is made of -> the Region; equal ones are one, which stays in the caches."""
+    n_inputs, constants, code, n_registers, result = made
+    key = (n_inputs, tuple([(type(constant.plain), repr(constant.plain)) for constant in constants]),
+           tuple([(primitive, out, *inputs) for primitive, out, inputs in code]), n_registers, result)
+    if key not in known:
+        known[key] = Region(*made)
+    return known[key]
 
 
 @cython.binding(False)
@@ -69,6 +80,7 @@ cdef class Program:
     def __cinit__(self, list held, list inputs, list views, int n_outer, list operations):
         cdef operation_t *operation
         cdef list slots = [], templates = [], entries = [], results = [], dead = [], updates = [], steps = [], patches
+        cdef dict regions = {}
         cdef Step step
         cdef Operator operator
         cdef int i, k
@@ -115,8 +127,10 @@ cdef class Program:
                 operation.name = operator.descriptor.name
                 operation.kernel = (operator.descriptor.into if operation.kind == KERNEL_INTO
                                     else operator.descriptor.kernel)
+            if operation.kind == ACCUMULATE:
+                operation.name, operation.kernel = b"matmul", _add_product
             if given.get("region") is not None:
-                region = Region(*given["region"])
+                region = _region(regions, given["region"])
                 self.keep.append(region)
                 operation.program = &(<Region>region).program
             if operation.kind == SWEEP:
@@ -160,6 +174,15 @@ cdef class Program:
         for k in range(self.n_slots):
             self.layouts[k] = (<Held?>held[k]).array
             self.work += self.layouts[k].size
+        self.expected = <expected_t *>calloc(len(results) + 1, sizeof(expected_t))
+        if self.expected == NULL:
+            raise MemoryError("compile: no memory for a program")
+        for i, slot in enumerate(results):
+            if slot >= 0 and self.layouts[<int>slot].contiguous:
+                self.expected[i] = expected_t(self.layouts[<int>slot].size, self.layouts[<int>slot].dtype,
+                                              self.layouts[<int>slot].ndim)
+            else:
+                self.expected[i].ndim = -1
 
     def __dealloc__(self):
         cdef replay_frame_t *frame = self.free_frames
@@ -174,6 +197,7 @@ cdef class Program:
         free(self.slots)
         free(self.entry_slots)
         free(self.result_slots)
+        free(self.expected)
         free(self.dead)
         free(self.patches)
         free(self.steps)
@@ -362,7 +386,7 @@ cdef class Program:
         if operation.kind == EVALUATE:
             slot = self.result_slots[operation.results]
             status = evaluate(operation.program, arguments, operation.reuse, NULL, &frame.table[slot])
-            if status != OK or _lies_as(frame.table[slot], self.layouts[slot]):
+            if status != OK or self.lies_as_expected(frame.table[slot], operation.results):
                 return status
             return _lay_out(&frame.table[slot], self.layouts[slot])
         if operation.kind == CHANGE:
@@ -397,6 +421,9 @@ cdef class Program:
                 summed[1].of.integers = operation.meta.shape
                 status = _sum_to(summed, results)
                 release(array)
+                array = results[0].of.array if status == OK else NULL
+            if array != NULL and array.ndim != self.layouts[self.result_slots[operation.results]].ndim:
+                status = _take_dimensions(results, self.layouts[self.result_slots[operation.results]])
         else:
             status = operation.kernel(arguments, results)
         if status != OK:
@@ -426,7 +453,7 @@ cdef class Program:
                 release(array)
                 continue
             frame.table[slot] = array
-            if _lies_as(array, self.layouts[slot]):
+            if self.lies_as_expected(array, operation.results + k):
                 continue
             if array.dtype == self.layouts[slot].dtype and same_shape(array, self.layouts[slot]):
                 if status == OK:
@@ -440,6 +467,12 @@ cdef class Program:
             if results[k].kind != NOTHING:
                 clear(&results[k])
         return status
+
+    cdef bint lies_as_expected(self, const array_t *array, int result) noexcept nogil:
+        """Has it the layout of the recording? What is asked first lies in the order in which it is asked."""
+        cdef const expected_t *expected = &self.expected[result]
+        return (array.contiguous and array.ndim == expected.ndim and array.size == expected.size
+                and array.dtype == expected.dtype) or _lies_as(array, self.layouts[self.result_slots[result]])
 
     cdef int optimize(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil:
         cdef update_t *updates = frame.updates + operation.updates
@@ -495,6 +528,17 @@ cdef inline bint _lies_as(const array_t *array, const array_t *layout) noexcept 
         if array.shape[i] != layout.shape[i] or (array.strides[i] != layout.strides[i] and layout.shape[i] > 1):
             return False
     return True
+
+
+cdef int _take_dimensions(value_t *value, const array_t *layout) noexcept nogil:
+    """A contiguous array gets another shape of as many elements."""
+    cdef array_t *array = value.of.array
+    value.of.array = array_view(array, layout.dtype, layout.ndim, layout.shape, layout.strides, 0)
+    release(array)
+    if value.of.array != NULL:
+        return OK
+    value.kind = NOTHING
+    return MEMORY_ERROR
 
 
 cdef int _lay_out(array_t **array, const array_t *layout) noexcept nogil:

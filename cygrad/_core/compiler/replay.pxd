@@ -64,6 +64,9 @@ ctypedef struct commit_t:
     int32_t leaf              # number of a tensor
     int32_t slot              # of its new gradient; -1: none
 
+cdef enum:
+    MOST_CALLS = 32           # that `each` makes at a time: to compare them takes no longer than threads wait awake
+
 # Is it the same object, or a number or text of the same type and value?
 cdef bint same(object a, object b) except -1
 
@@ -93,6 +96,7 @@ cdef class Variant:
     cdef bint fits(self, const layout_t *layout, Tensor tensor, array_t **gradient) noexcept
     cdef bint lies_apart(self, replay_frame_t *frame) noexcept
     cdef bint holds(self, tuple leaves, replay_frame_t *frame) except -1
+    cdef bint arguments_hold(self, tuple leaves, replay_frame_t *frame) except -1
     cdef bint guards_hold(self) except -1
     cdef bint all_hold(self, const guard_t *guards, int n) except -1
     cdef int read_options(self) except -1

@@ -10,7 +10,7 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memset
 from cygrad._core.arrays.array cimport array_t, array_view, release, retain
 from cygrad._core.arrays.dtype cimport default_float
 from cygrad._core.compiler.program cimport LONG_WORK, Program, replay_frame_t
@@ -269,11 +269,20 @@ cdef class Variant:
 
     cdef bint holds(self, tuple leaves, replay_frame_t *frame) except -1:
         cdef thread_state_t *state = thread_state()
-        cdef PyObject *argument
-        cdef int i, number
+        cdef int i
         if (state.grad_disabled != self.grad_disabled or state.inference != self.inference or state.saved_hooks != NULL
                 or state.anomaly or state.dual_level or state.guarded or state.depth or self.dtype != default_float()):
             return False
+        for i in range(self.n_own, self.n_tensors):
+            frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
+            if not self.fits(&self.layouts[i], <Tensor>frame.tensors[i], &frame.gradients[i]):
+                return False
+        return self.arguments_hold(leaves, frame) and self.guards_hold() and (self.draws is None or self.draws.fits())
+
+    cdef bint arguments_hold(self, tuple leaves, replay_frame_t *frame) except -1:
+        """Compare what may differ between calls that nothing comes between."""
+        cdef PyObject *argument
+        cdef int i, number
         for i in range(self.n_arguments):
             argument = PyTuple_GET_ITEM(<PyObject *>leaves, i)
             number = self.numbers[i]
@@ -285,11 +294,7 @@ cdef class Variant:
                 return False
             else:
                 frame.tensors[number] = argument
-        for i in range(self.n_own, self.n_tensors):
-            frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
-            if not self.fits(&self.layouts[i], <Tensor>frame.tensors[i], &frame.gradients[i]):
-                return False
-        return self.lies_apart(frame) and self.guards_hold() and (self.draws is None or self.draws.fits())
+        return self.lies_apart(frame)
 
     cdef bint guards_hold(self) except -1:
         """Variables and containers; the items of a dict need not be looked at if nothing has changed in it."""
@@ -462,7 +467,7 @@ cdef class Variant:
         cdef int i, place, status = OK, n_calls = len(calls), n_inputs = program.n_inputs
         cdef list results = []
         cdef array_t **sources
-        cdef array_t **arrays
+        cdef array_t *arrays[MOST_CALLS]
         cdef gradient_t **targets
         cdef void *left
         if self.graph is not None or self.draws is not None or self.n_results > 1 or self.n_results and (
@@ -470,14 +475,16 @@ cdef class Variant:
             return None
         if self.n_options:
             self.read_options()
-        sources = <array_t **>calloc(n_calls * n_inputs + 1, sizeof(array_t *))
-        targets = <gradient_t **>calloc(n_calls * self.n_commits + 1, sizeof(gradient_t *))
-        arrays = <array_t **>calloc(n_calls + 1, sizeof(array_t *))
+        memset(arrays, 0, sizeof(arrays))
+        sources = <array_t **>calloc(n_calls * (n_inputs + self.n_commits) + 1, sizeof(array_t *))
+        if sources == NULL:
+            raise MemoryError("compile: no memory for the arguments of all calls")
+        targets = <gradient_t **>(sources + n_calls * n_inputs)
         try:
-            if sources == NULL or targets == NULL or arrays == NULL:
-                raise MemoryError("compile: no memory for the arguments of all calls")
             for place in range(n_calls):
-                if len(<tuple>calls[place]) != self.n_arguments or not self.holds(<tuple>calls[place], frame):
+                if len(<tuple>calls[place]) != self.n_arguments or not (
+                        self.arguments_hold(<tuple>calls[place], frame) if place
+                        else self.holds(<tuple>calls[place], frame)):
                     return None
                 for i in range(n_inputs):
                     sources[place * n_inputs + i] = retain(program.source(&program.inputs[i], frame))
@@ -499,15 +506,11 @@ cdef class Variant:
                 results.append(self.hand_out(frame, None))
             return results
         finally:
-            if arrays != NULL:
-                for place in range(n_calls):
-                    release(arrays[place])
-            if sources != NULL:
-                for i in range(n_calls * n_inputs):
-                    release(sources[i])
-            free(arrays)
+            for place in range(n_calls):
+                release(arrays[place])
+            for i in range(n_calls * n_inputs):
+                release(sources[i])
             free(sources)
-            free(targets)
 
 
 cdef inline int _first_of(const layout_t *layout, int number) noexcept:
@@ -549,8 +552,8 @@ cdef class Replayer:
         """
         Call the function with one tuple of arguments after the other.
 
-        If all of them fit one recording and no state but that of optimizers is read, the interpreter's lock is given up
-        once for all calls: threads that each train a small model of their own do not wait for each other.
+        If they fit one recording and no state but that of optimizers is read, the interpreter's lock is given up once
+        for up to 32 calls: threads that each train a small model of their own do not wait for each other.
 
         Parameters
         ----------
@@ -564,19 +567,17 @@ cdef class Replayer:
         """
         cdef Variant variant
         cdef replay_frame_t *frame
-        cdef list waiting = [tuple(call) for call in calls]
-        results = []
-        while waiting:
+        cdef list waiting = [tuple(call) for call in calls], results = []
+        while len(results) < len(waiting):
+            found = None
             for variant in self.variants:
-                if variant.structure is None and not variant.sees_gradients:
+                if found is None and variant.structure is None and not variant.sees_gradients:
                     frame = variant.program.take_frame()
                     try:
-                        found = variant.run_each(waiting, frame)
+                        found = variant.run_each(waiting[len(results):len(results) + MOST_CALLS], frame)
                     finally:
                         variant.program.end(frame)
-                    if found is not None:
-                        return results + found
-            results.append(self(*waiting.pop(0)))
+            results += [self(*waiting[len(results)])] if found is None else found
         return results
 
     def __call__(self, *args, **kwargs):

@@ -84,21 +84,26 @@ cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64
     """Gather n elements of operand k, from `start` on, into a tile; or, for operand 0, scatter them."""
     cdef const nest_t *nest = &task.nest
     cdef int64_t[MAX_DIMS] position
-    cdef int64_t index = start, count, column
+    cdef int64_t index, count, column, length = nest.shape[0]
     cdef int64_t steps[2]
     cdef char *pointers[2]
     cdef char *row = nest.data[k]
-    cdef int d, own = 1 if k == 0 else 0
+    cdef int d, first = 1, own = 1 if k == 0 else 0
     cdef int64_t tile_step = task.itemsize[k] if k else task.program.steps[task.program.n_steps - 1].out_size
-    for d in range(nest.ndim):
+    # Rows that follow each other evenly in this operand are one.
+    while first < nest.ndim and nest.strides[k][first] == nest.strides[k][first - 1] * nest.shape[first - 1]:
+        length *= nest.shape[first]
+        first += 1
+    column, index = start % length, start // length
+    row += column * nest.strides[k][0]
+    for d in range(first, nest.ndim):
         position[d] = index % nest.shape[d]
         index //= nest.shape[d]
         row += position[d] * nest.strides[k][d]
-    column = position[0]
     steps[own] = nest.strides[k][0]
     steps[1 - own] = tile_step
     while True:
-        count = nest.shape[0] - column
+        count = length - column
         if count > n:
             count = n
         pointers[own] = row
@@ -110,7 +115,7 @@ cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64
         tile += count * tile_step
         row -= column * nest.strides[k][0]
         column = 0
-        d = 1
+        d = first
         while True:
             position[d] += 1
             row += nest.strides[k][d]

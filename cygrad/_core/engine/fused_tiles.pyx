@@ -23,7 +23,6 @@ from cygrad._core.primitives.primitive_table cimport entries, loop_t, primitive
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "engine/fused_loops.h" nogil:
-    ctypedef void (*short_loop_t)(const void *, const void *, void *, int64_t) noexcept nogil
     short_loop_t short_loops[5][2][3]
     void spread(void *to, const char *data, int64_t size, int64_t step, int64_t row, int64_t position, int64_t n)
 
@@ -79,18 +78,17 @@ cdef bint fits_tiles(const specialized_t *program) noexcept nogil:
         program.n_buffers == 0 or program.width <= WIDEST)
 
 
-cdef short_loop_t _quick(const loop_call_t *call) noexcept nogil:
-    """The loop of ours that does the same on such operands, or NULL."""
+cdef short_loop_t short_loop(loop_t loop, int64_t n_inputs, const int64_t *steps) noexcept nogil:
     cdef int i, dtype
     for dtype in range(2):
         for i in range(N_SHORT):
-            if call.loop != entries[_short[i]][<int>FLOAT64 if dtype else <int>FLOAT32].loop:
+            if loop != entries[_short[i]][<int>FLOAT64 if dtype else <int>FLOAT32].loop:
                 continue
-            if call.n_inputs == 1:
-                return short_loops[i][dtype][0] if call.steps[0] else NULL
-            if call.steps[0] == 0 and call.steps[1] == 0:
+            if n_inputs == 1:
+                return short_loops[i][dtype][0] if steps[0] else NULL
+            if steps[0] == 0 and steps[1] == 0:
                 return NULL
-            return short_loops[i][dtype][1 if call.steps[0] == 0 else 2 if call.steps[1] == 0 else 0]
+            return short_loops[i][dtype][1 if steps[0] == 0 else 2 if steps[1] == 0 else 0]
     return NULL
 
 
@@ -209,7 +207,7 @@ cdef void _flatten(calls_t *calls, int n_places, int64_t start) noexcept nogil:
                          part.out_size, False)
     for i in range(calls.n_calls):
         call = &calls.calls[i]
-        call.quick = _quick(call)
+        call.quick = short_loop(call.loop, call.n_inputs, call.steps)
         for k in range(4):
             if call.moves[k]:
                 call.moving[call.n_moving] = k

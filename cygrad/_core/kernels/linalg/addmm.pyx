@@ -2,13 +2,13 @@
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, shape_text
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, exclusive, release, retain, shape_text
 from cygrad._core.arrays.dtype cimport dtype_name, is_complex, is_differentiable
-from cygrad._core.arrays.value cimport COMPLEX, NOTHING, REAL, as_real, is_number, register_kernel, value_t
+from cygrad._core.arrays.value cimport COMPLEX, NOTHING, REAL, as_real, is_number, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.linalg.matrix cimport (
     column_of, fold_rows, matrix_of, matrix_t, release_matrix, row_of, transpose_matrix)
-from cygrad._core.kernels.linalg.multiply cimport product_t
+from cygrad._core.kernels.linalg.multiply cimport multiply, product_t
 from cygrad._core.kernels.linalg.product_checks cimport cannot_multiply, check_arrays, check_ndim, text_t
 from cygrad._core.kernels.linalg.products cimport finish, prepare
 from cygrad._core.kernels.linalg.vector_products cimport dot_arrays
@@ -101,6 +101,25 @@ cdef int addmm_kernel(const value_t *arguments, value_t *results) noexcept nogil
     return finish(&product, status, 2, shape, results)
 
 
+cdef int add_product_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """add_product(addend, a, b): addend + a @ b for matrices, in the memory of addend if nobody else holds it."""
+    cdef array_t *addend = arguments[0].of.array
+    cdef product_t product
+    cdef matrix_t left = matrix_of(arguments[1].of.array), right = matrix_of(arguments[2].of.array)
+    cdef int status = prepare(b"matmul", &product, addend, &left, &right)
+    product.beta.real = 1
+    if status == OK:
+        status = _set_addend(b"matmul", &product, addend, 2, addend.shape)
+    if status != OK or not exclusive(addend):
+        return finish(&product, status, 2, addend.shape, results)
+    product.c = addend.data
+    multiply(&product)
+    set_array(results, retain(addend))
+    release_matrix(&product.a)
+    release_matrix(&product.b)
+    return OK
+
+
 cdef int linear_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """linear(input, weight, bias): input @ weight.T + bias, for input of any rank."""
     cdef array_t *x
@@ -159,4 +178,5 @@ cdef int linear_kernel(const value_t *arguments, value_t *results) noexcept nogi
 
 
 register_kernel("addmm", addmm_kernel)
+register_kernel("add_product", add_product_kernel)
 register_kernel("linear", linear_kernel)

@@ -120,7 +120,7 @@ cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, i
     a += row * (1 if product.a.transposed else product.a.leading) * size
     b += column * (product.b.leading if product.b.transposed else 1) * size
     c += (row * product.n + column) * size
-    if product.addend != NULL:
+    if product.addend != NULL and product.addend != product.c:
         _set_addend(product, c, row, rows, column, columns)
     if product.k == 0 or (product.alpha.real == 0 and product.alpha.imag == 0):
         # Nothing of a and b counts, not even nan.

@@ -1,0 +1,31 @@
+"""Which sums are computed together with what they add up."""
+
+from cygrad._core.compiler.regions import layout_of
+
+__all__ = ["summed_layout"]
+
+
+def plain(argument):
+    """The Python value of an argument that is no array."""
+    return None if argument is None else argument.plain
+
+
+def summed_layout(lowering, operation):
+    """
+    The layout of the sum with what is summed as dimensions of one element.
+
+    None if the operation is no sum, or one for which nothing is to be added, or in another dtype.
+    """
+    if operation.kind != "kernel" or operation.operator.name not in ("sum_to", "sum"):
+        return None
+    result, source = lowering.arrays[operation.results[0]], lowering.arrays[operation.arguments[0]]
+    if operation.operator.name == "sum_to":
+        return result
+    dims = plain(operation.arguments[1])
+    dims = range(len(source.shape)) if dims in (None, (), []) else [dims] if isinstance(dims, int) else dims
+    reduced = {dim % max(len(source.shape), 1) for dim in dims}
+    kept = tuple([1 if dim in reduced else size for dim, size in enumerate(source.shape)])
+    if kept == source.shape or source.numel == 0 or result.dtype is not source.dtype or not (
+            source.dtype.is_floating_point and result.contiguous):
+        return None
+    return result if result.shape == kept else layout_of(result, kept)
