@@ -14,7 +14,7 @@ from cygrad._core.dispatch.tangents cimport push_forward
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport evaluate, program_t
 from cygrad._core.graph.boxing cimport frame_t, plain_object, unbox
-from cygrad._core.graph.meta cimport any_is_meta, any_meta, forget_elements
+from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
@@ -22,6 +22,7 @@ from cygrad._core.graph.profiling cimport (
     GIVEN, PROFILED, begin_event, end_event, fill_given, intercept, take_given,
 )
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
+from cygrad._core.graph.standard_arrays cimport WITHOUT_ELEMENTS, adapt, unusual_among
 from cygrad._core.graph.tensor cimport MULTI_OUTPUT_VIEW, Tensor, gradient_edge, wrap, wrap_view
 from cygrad._core.graph.tensor_identity cimport held_array, known_tensor
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -213,13 +214,13 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
     cdef uint32_t needed = 0
     cdef int64_t size
     cdef NativeNode node = None
-    cdef bint without_memory
+    cdef int unusual
     cdef int i
     for i in range(MAX_RESULTS):
         results[i].kind = NOTHING
     try:
-        without_memory = any_meta and any_is_meta(frame.n, frame.values)
-        if not state.grad_disabled and not op.flags & NO_GRADIENT and not without_memory:
+        unusual = unusual_among(frame.n, frame.values) if any_unusual else 0
+        if not state.grad_disabled and not op.flags & NO_GRADIENT and not unusual & WITHOUT_ELEMENTS:
             needed = needed_by(op, frame)
         if out is not None:
             check_out(operator, frame, out, needed)
@@ -230,8 +231,8 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
             run(operator, frame, results, size)
         else:
             fill_given(given, op, results)
-        if without_memory:
-            forget_elements(MAX_RESULTS, results)
+        if unusual:
+            adapt(unusual, MAX_RESULTS, results)
         if node is not None:
             node.c.work = size
             node.c.n_outputs = results[0].count if op.flags & LIST_RESULT else _gradients_of(op)
