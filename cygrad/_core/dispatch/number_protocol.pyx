@@ -12,7 +12,8 @@ from cygrad._core.arrays.dtype cimport FLOAT32, UINT64, category
 from cygrad._core.arrays.value cimport value_t
 from cygrad._core.creation.creation cimport tensor_from
 from cygrad._core.dispatch.dispatch cimport binary, call, call_inplace, unary
-from cygrad._core.dispatch.standard_operands cimport is_standard_operand, promoted, standard_operator
+from cygrad._core.dispatch.standard_operands cimport (
+    is_standard_operand, of_two_dtypes, promoted, standard_operator)
 from cygrad._core.graph.boxing cimport box_number
 from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.override cimport overrides
@@ -81,8 +82,8 @@ cdef object _binary_slot(int slot, object a, object b):
     row = _slot_operator(slot, a, b)
     if row.descriptor.flags & ELEMENTWISE:
         return binary(row, a, b, None)
-    if any_unusual and (is_standard_operand(a) or is_standard_operand(b)):
-        a, b = promoted(a, b, True)
+    if any_unusual and of_two_dtypes(a, b) and (is_standard_operand(a) or is_standard_operand(b)):
+        a, b = promoted(<Tensor>a, <Tensor>b, True)
     arguments[0] = <PyObject *>a
     arguments[1] = <PyObject *>b
     return call(row, arguments, None)

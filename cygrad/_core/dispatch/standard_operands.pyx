@@ -13,16 +13,12 @@ from cygrad._core.table.operator import functions
 cdef Operator _floor_divide = None, _floored_quotient = None
 
 
-cdef tuple promoted(object a, object b, bint always):
-    cdef int first, second, common
-    if not (is_plain(a) and is_plain(b)):
+cdef tuple promoted(Tensor a, Tensor b, bint always):
+    cdef int common
+    if not promotable(a.array.dtype, b.array.dtype) or not (always or (a.array.ndim == 0) != (b.array.ndim == 0)):
         return a, b
-    first, second = (<Tensor>a).array.dtype, (<Tensor>b).array.dtype
-    if first == second or not promotable(first, second) or not (
-            always or ((<Tensor>a).array.ndim == 0) != ((<Tensor>b).array.ndim == 0)):
-        return a, b
-    common = promote(first, second)
-    return _cast(<Tensor>a, common), _cast(<Tensor>b, common)
+    common = promote(a.array.dtype, b.array.dtype)
+    return _cast(a, common), _cast(b, common)
 
 
 cdef Tensor _cast(Tensor tensor, int dtype):
