@@ -6,7 +6,7 @@ from numbers import Number
 import numpy as np
 
 from cygrad._core.arrays import dtype as dtypes
-from cygrad._core.creation import access
+from cygrad._core.creation import access, dlpack_types
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
@@ -110,8 +110,11 @@ def dlpack(input, *, stream=None, max_version=None, dl_device=None, copy=None):
         raise BufferError("__dlpack__: a tensor that requires grad would lose its history in another library. Use "
                           "detach() first.")
     options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-    return access.numpy_view(input).__dlpack__(
-        **{name: value for name, value in options.items() if value is not None})
+    options = {name: value for name, value in options.items() if value is not None}
+    if (known := input.dtype) in WITHOUT_NUMPY:
+        view = access.numpy_view(access.seen_as(input.detach(), WITHOUT_NUMPY[known]))
+        return dlpack_types.from_integers(view.__dlpack__(**options), known)
+    return access.numpy_view(input).__dlpack__(**options)
 
 
 def interface(input):

@@ -55,6 +55,6 @@ class Capsule:
 LIES = [
     {"major": 2}, {"device": 2}, {"device": 99}, {"code": 77}, {"bits": 24}, {"lanes": 4}, {"lanes": 0},
     {"shape": (-1,)}, {"shape": (1,) * 70}, {"name": b"used_dltensor"}, {"name": b"nothing"}, {"byte_offset": 3},
-    {"code": 4, "bits": 16}, {"code": 2, "bits": 128}, {"shape": (2**62, 2**62)},
+    {"code": 4, "bits": 32}, {"code": 2, "bits": 128}, {"shape": (2**62, 2**62)},
 ]
 

@@ -1,6 +1,8 @@
 """Tensors from sizes, numbers, sequences and arrays, against PyTorch's dtypes, values and errors."""
 
 import gc
+import itertools
+import math
 import warnings
 
 import numpy as np
@@ -442,3 +444,27 @@ def test_buffer_protocol(dtype):
     if array.dtype.kind == "f":
         with pytest.raises(RuntimeError, match="requires grad"):
             np.asarray(cygrad.ones(2, requires_grad=True))
+
+
+@pytest.mark.parametrize("name", ["complex64", "complex128"])
+def test_complex_numbers_keep_infinite_parts_and_signs_of_zeros(name):
+    dtype, wide = getattr(cygrad, name), cygrad.complex128
+    numbers = [complex(*parts) for parts in itertools.product((0.0, -0.0, 1.5, math.inf, -math.inf), repeat=2)]
+    expected = [(repr(number.real), repr(number.imag)) for number in numbers]
+
+    def parts(tensor):
+        return [(repr(number.real), repr(number.imag)) for number in tensor.tolist()]
+
+    made = cygrad.tensor(numbers, dtype=dtype)
+    assert parts(made) == expected
+    assert parts(cygrad.stack([cygrad.full((), number, dtype=dtype) for number in numbers])) == expected
+    assert parts(cygrad.asarray(np.array(numbers), dtype=dtype)) == expected
+    for other in (cygrad.complex32, cygrad.complex64, wide):
+        assert parts(made.to(other).to(dtype)) == expected
+    filled = cygrad.zeros(len(numbers), dtype=dtype)
+    for place, number in enumerate(numbers):
+        filled[place] = number
+    assert parts(filled) == expected
+    np.testing.assert_array_equal(cygrad.cumsum(made[:, None], 1)[:, 0].numpy(), np.array(numbers, name))
+    reals = cygrad.tensor([0.0, -0.0, math.inf, -math.inf], dtype=cygrad.float64)
+    assert parts(reals.to(dtype)) == [(repr(number), "0.0") for number in reals.tolist()]

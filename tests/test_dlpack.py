@@ -101,6 +101,43 @@ def test_tensors_come_back_from_other_libraries(dtype):
     assert backward.tolist() == np.from_dlpack(backward).tolist() == [3.0, 2.0, 1.0, 0.0]
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf support")
+@pytest.mark.parametrize("name", ["bfloat16", "complex32"])
+def test_dtypes_that_numpy_lacks_are_exchanged(name):
+    dtype, theirs = getattr(cygrad, name), getattr(torch, name)
+    there = torch.tensor([[1.5, -2.0, 3.0], [0.5, 4.0, 8.0]]).to(theirs)
+    for view in (there, there.t(), there[:, ::2], there[1], there[:0], there[0, 0]):
+        here = cygrad.from_dlpack(view)
+        assert here.dtype is dtype and here.tolist() == view.tolist() and here.stride() == view.stride()
+        back = torch.from_dlpack(here)
+        assert back.dtype is theirs and back.tolist() == view.tolist()
+        assert back.data_ptr() == view.data_ptr() == here.data_ptr() or not view.numel()
+    cygrad.from_dlpack(there)[0, 0] = 7
+    assert there[0, 0] == 7
+    assert cygrad.asarray(there).dtype is dtype
+    copied = cygrad.from_dlpack(there, copy=True)
+    assert copied.dtype is dtype and copied.data_ptr() != there.data_ptr() and copied.tolist() == there.tolist()
+    for options in ({}, {"max_version": (1, 0)}, {"max_version": (1, 0), "copy": True, "dl_device": (1, 0)}):
+        capsule = cygrad.from_dlpack(there).__dlpack__(**options)
+        assert cygrad.from_dlpack(capsule).tolist() == there.tolist()
+    with pytest.raises((BufferError, RuntimeError, TypeError)):
+        np.from_dlpack(copied)
+    code, bits = {"bfloat16": (4, 16), "complex32": (5, 32)}[name]
+    for versioned in (True, False):
+        made = Capsule(code=code, bits=bits, versioned=versioned, flags=1)
+        fixed = cygrad.from_dlpack(made.capsule())
+        assert fixed.dtype is dtype and fixed.tolist() == [0, 0, 0]
+        with pytest.raises(RuntimeError, match="read-only"):
+            fixed.add_(1)
+        with pytest.raises(BufferError, match="readonly"):
+            fixed.__dlpack__()
+        assert cygrad.asarray(fixed.detach(), copy=True).add_(1).tolist() == [1, 1, 1]
+        del fixed
+        cygrad.zeros(1).add_(1)
+        gc.collect()
+        assert made.given_back == 1
+
+
 def test_options_of_the_exchange():
     tensor = cygrad.ones(3)
     assert "versioned" in repr(tensor.__dlpack__(max_version=(1, 0))) and "versioned" not in repr(tensor.__dlpack__())

@@ -86,5 +86,5 @@ def astype(x, dtype, /, *, copy=True, device=None):
 
 
 FUNCTIONS = finished("cygrad.array_api", {
-    "finfo": finfo, "iinfo": iinfo, "isdtype": isdtype, "result_type": result_type, "can_cast": can_cast,
-    "astype": astype})
+    "finfo": finfo, "iinfo": iinfo, "isdtype": isdtype, "result_type": result_type, "can_cast": can_cast},
+    arrays=False) | finished("cygrad.array_api", {"astype": astype})

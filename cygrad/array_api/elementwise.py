@@ -6,8 +6,9 @@ import cygrad
 from cygrad import Tensor
 from cygrad.array_api.naming import finished
 from cygrad.numpy_protocols import numerics
-from cygrad.numpy_protocols.arrays import cast
+from cygrad.numpy_protocols.arrays import cast, promoted
 from cygrad.numpy_protocols.ufuncs import call
+from cygrad.operators import OPERATORS
 
 __all__ = ["FUNCTIONS"]
 
@@ -17,7 +18,7 @@ UNARY = """
 """
 BINARY = """
     add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal
-    floor_divide greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum
+    greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum
     minimum multiply nextafter not_equal pow remainder subtract
 """
 
@@ -31,10 +32,20 @@ def _binary(name):
     ufunc = getattr(np, name)
 
     def function(x1, x2, /):
-        if not isinstance(x1, Tensor) and not isinstance(x2, Tensor):
-            raise TypeError(f"{name}: one operand must be a Tensor (got {type(x1).__name__} and {type(x2).__name__}).")
+        _check(name, x1, x2)
         return call(ufunc, x1, x2)
     return function
+
+
+def _check(name, x1, x2):
+    if not isinstance(x1, Tensor) and not isinstance(x2, Tensor):
+        raise TypeError(f"{name}: one operand must be a Tensor (got {type(x1).__name__} and {type(x2).__name__}).")
+
+
+def _floor_divide(x1, x2, /):
+    _check("floor_divide", x1, x2)
+    x1, x2 = promoted(x1, x2)
+    return OPERATORS["floored_quotient" if x1.is_floating_point() else "floor_divide"](x1, x2)
 
 
 def _sign(x, /):
@@ -51,6 +62,6 @@ def _clip(x, /, min=None, max=None):
 
 FUNCTIONS = finished("cygrad.array_api", {
     **{name: _unary(name) for name in UNARY.split()}, **{name: _binary(name) for name in BINARY.split()},
-}, check=False) | finished("cygrad.array_api", {
+    "floor_divide": _floor_divide}, check=False) | finished("cygrad.array_api", {
     "sign": _sign, "round": _round, "clip": _clip, "real": lambda x, /: x.real if x.is_complex() else x.clone(),
     "imag": lambda x, /: x.imag if x.is_complex() else cygrad.zeros_like(x)})

@@ -3,6 +3,7 @@
 import functools
 
 from cygrad import Tensor
+from cygrad._core.dispatch.standard_operands import standard
 
 __all__ = ["finished"]
 
@@ -12,19 +13,27 @@ def _on_tensors(name, function):
     def checked(x, /, *args, **options):
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}: argument 'x' must be a Tensor (got {type(x).__name__}). Make one with asarray().")
-        return function(x, *args, **options)
+        return standard(function(x, *args, **options), x)
     return checked
 
 
-def finished(home, functions, check=True):
+def _on_anything(function):
+    @functools.wraps(function)
+    def made(*args, **options):
+        return standard(function(*args, **options), *args)
+    return made
+
+
+def finished(home, functions, arrays=True, check=True):
     """
     The functions by name, each knowing its name, and the module `home` where pickle finds it.
 
-    Where the first parameter is ``x``, it is a Tensor; `check` says whether this still has to be checked.
+    Where the first parameter is ``x``, it is a Tensor; `check` says whether this still has to be checked. `arrays` says
+    whether results are arrays: what the standard has rules for that other Tensors do not follow.
     """
-    if check:
-        functions = {name: _on_tensors(name, function) if function.__code__.co_varnames[:1] == ("x",) else function
-                     for name, function in functions.items()}
+    if arrays:
+        functions = {name: _on_tensors(name, function) if check and function.__code__.co_varnames[:1] == ("x",)
+                     else _on_anything(function) for name, function in functions.items()}
     for name, function in functions.items():
         function.__name__ = function.__qualname__ = name
         function.__module__ = home

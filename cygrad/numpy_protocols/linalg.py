@@ -5,7 +5,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 import cygrad as c
 from cygrad.numpy_protocols import products, shapes
-from cygrad.numpy_protocols.arrays import Rows, as_tensor, axes, by_bits, cast, inexact, promoted
+from cygrad.numpy_protocols.arrays import Rows, as_tensor, axes, by_bits, inexact, promoted
+from cygrad.numpy_protocols.ufuncs import UFUNCS
 
 __all__ = ["rows"]
 
@@ -33,7 +34,7 @@ def eigvals(a):
 @rows
 def solve(a, b):
     a, b = _both(a, b)
-    return c.linalg.solve(a, b.unsqueeze(-1)).squeeze(-1) if b.ndim == 1 else c.linalg.solve(
+    return c.linalg.solve(*_batched(a, b.unsqueeze(-1))).squeeze(-1) if b.ndim == 1 else c.linalg.solve(
         *_batched(a, b))
 
 
@@ -110,7 +111,10 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
 @rows
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     x = inexact(x)
-    return c.linalg.vector_norm(x, ord, axes(x, axis), keepdims)
+    along = axes(x, axis)
+    if not along:                        # each element is a vector
+        return c.linalg.vector_norm(x.unsqueeze(-1), ord, -1)
+    return c.linalg.vector_norm(x, ord, along, keepdims)
 
 
 @rows
@@ -133,8 +137,7 @@ def cond(x, p=None):
 
 
 def _vecdot(x1, x2, /, *, axis=-1):
-    x1, x2 = promoted(x1, x2)
-    return cast(c.sum(c.conj(x1.movedim(axis, -1)) * x2.movedim(axis, -1), -1), x1.dtype)
+    return UFUNCS[np.vecdot](*[x.movedim(axis, -1) for x in promoted(x1, x2)])
 
 
 rows.update({

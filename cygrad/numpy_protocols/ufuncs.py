@@ -68,6 +68,8 @@ def _matmul(x, y):
 
 
 def _vecdot(x, y):
+    if not x.ndim or not y.ndim or x.shape[-1] != y.shape[-1]:
+        raise ValueError(f"vecdot: vectors have one length (got shapes {tuple(x.shape)} and {tuple(y.shape)}).")
     return cast((cygrad.conj(x) * y).sum(-1), x.dtype)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cygrad
+import cygrad.array_api
 from cygrad.autograd import grad
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +114,8 @@ KINKS = [
     ("round", op("round", decimals=1), [[0.25]], [[0]]),
     ("frac", op("frac"), [[0.0, 1.0, 0.5]], [[1, 1, 1]]),
     ("floor_divide", op("div", rounding_mode="floor"), [[4.0], [2.0]], [[0], [0]]),
+    ("floored_quotient", lambda m, x, y: m.div(x, y, rounding_mode="floor") if m is not cygrad else
+     m.array_api.floor_divide(x, y), [[4.0, inf], [2.0, 2.0]], [[0, 0], [0, 0]]),
     ("trunc_divide", op("div", rounding_mode="trunc"), [[4.0], [2.0]], [[0], [0]]),
     ("fmod", op("fmod"), [[4.0, -3.0, 0.0, 3.0], [2.0, 2.0, 2.0, 0.0]], [[1, 1, 1, 1], [-2, 1, 0, -inf]]),
     ("remainder", op("remainder"), [[4.0, -3.0, 0.0, 3.0], [2.0, 2.0, 2.0, 0.0]], [[1, 1, 1, 1], [-2, 2, 0, -inf]]),

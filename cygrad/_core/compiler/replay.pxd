@@ -59,6 +59,7 @@ ctypedef struct result_t:
     int32_t view_kind
     int32_t requires_grad     # as a leaf
     int32_t output_nr         # of its node
+    int32_t standard          # an array by the array API standard
 
 ctypedef struct commit_t:
     int32_t leaf              # number of a tensor

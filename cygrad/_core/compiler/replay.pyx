@@ -20,6 +20,7 @@ from cygrad._core.graph.gradients cimport slot_of
 from cygrad._core.graph.meta cimport is_meta
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.node cimport Node, gradient_t
+from cygrad._core.graph.standard_arrays cimport is_standard, mark_standard
 from cygrad._core.graph.tensor cimport Tensor, requires_grad, wrap, wrap_view
 from cygrad._core.memory.atomic cimport lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
@@ -50,10 +51,8 @@ cdef extern from *:
 cdef bint same(object a, object b) except -1:
     """Is it the same object, or a number or text of the same type and value?"""
     cdef double x, y
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
+    if a is b or type(a) is not type(b):
+        return a is b
     if PyFloat_CheckExact(a):
         x, y = PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b)
         return memcmp(&x, &y, sizeof(double)) == 0          # zeros have signs
@@ -163,7 +162,7 @@ cdef class Variant:
             self.nodes[i], self.outgoing[i] = node, slot
             result.base = -1 if base is None else base
             result.view_kind, result.requires_grad = model.view_kind, model.leaf_requires_grad
-            result.output_nr = model.output_nr
+            result.output_nr, result.standard = model.output_nr, is_standard(model.array)
 
     def add_guards(self, list guards):
         """Those of one dict stand together, behind all others."""
@@ -229,7 +228,8 @@ cdef class Variant:
         if array != layout.array and (layout.exact or array.storage == NULL or is_meta(array)
                                       or not _lies_alike(array, layout.array)):
             return False
-        if (tensor.base is not None) != layout.is_view or (array.version != NULL) != layout.normal:
+        if (tensor.base is not None) != layout.is_view or (array.version != NULL) != layout.normal or (
+                is_standard(array) != is_standard(layout.array)):
             return False
         if layout.gradient < 0:
             return True
@@ -430,6 +430,8 @@ cdef class Variant:
         if given.tensor >= 0:
             return <Tensor>frame.tensors[given.tensor]
         frame.outgoing[number] = NULL
+        if given.standard:
+            mark_standard(array)
         made = wrap(array) if given.base < 0 else wrap_view(array, <Tensor>frame.tensors[given.base])
         made.view_kind, made.leaf_requires_grad = given.view_kind, given.requires_grad
         if self.nodes[number] is not None:

@@ -34,7 +34,7 @@ cdef extern from *:
     """
     bytes running_code(int *position)
 
-cdef int _store = opmap["STORE_SUBSCR"]
+cdef int _store = opmap["STORE_SUBSCR"], _build_slice = opmap["BUILD_SLICE"]
 
 
 def item(Tensor input not None):
@@ -91,13 +91,15 @@ cdef object _number(Tensor input, str kind):
     What conversions start from.
 
     NumPy's ``array[0] = tensor`` calls ``float`` as users do; the instruction that runs tells which of both it is.
-    Programs for PyTorch note their losses so.
+    Programs for PyTorch note their losses so. Where a slice has just been built, it is a list that runs an iterator, as
+    in ``losses[:] = map(float, tensors)``: NumPy takes such values as arrays.
     """
     cdef int position = -1
     cdef bytes code
     if grad_enabled() and input.requires_grad:
         code = running_code(&position)
-        if 0 <= position < len(code) and <unsigned char>code[position] == _store and library_name() == "cygrad":
+        if (2 <= position < len(code) and <unsigned char>code[position] == _store
+                and <unsigned char>code[position - 2] != _build_slice and library_name() == "cygrad"):
             raise RuntimeError(f"{kind}: a tensor that requires grad would lose its history as an element of an array. "
                                "Write into a Tensor, such as numpy.zeros_like(tensor), or write item().")
     return item(input) if type(input) is Tensor else input.item()

@@ -26,6 +26,7 @@ from cygrad._core.kernels.arguments cimport check_sizes
 from cygrad._core.memory.errors cimport check
 from cygrad._core.threads.parallel cimport parallel_for
 
+from cygrad._core.creation.dlpack_types import as_integers
 from cygrad._core.table.operator import functions
 from cygrad._core.graph.user_warnings import warn_user
 
@@ -410,7 +411,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         return finish(result, True, meta) if requires_grad else result
     if not isinstance(obj, (np.ndarray, np.generic, list, tuple, str)):
         if hasattr(obj, "__dlpack__"):
-            obj = np.from_dlpack(obj)
+            obj, known = _offered(obj, {})
+            if known is not None:
+                return asarray(_of_offer(obj, known), dtype=dtype, device=device, requires_grad=requires_grad,
+                               copy=True if copy is None and not obj.flags.writeable else copy)
         elif isinstance(obj, (bytes, bytearray, memoryview)):
             obj = np.frombuffer(obj, dtype=_dtype_object_of(code))
         elif hasattr(obj, "__array_interface__"):
@@ -442,6 +446,29 @@ class _Offer:
 
     def __dlpack_device__(self):
         return 1, 0
+
+
+cdef tuple _offered(object given, dict options):
+    """An ndarray over what an object offers, and the dtype of its elements if NumPy has none for them."""
+    try:
+        return np.from_dlpack(given, **options), None
+    except RuntimeError:                 # of a dtype that NumPy does not have, among others
+        asked = {name: value for name, value in options.items() if name == "copy"}
+        try:
+            capsule = given.__dlpack__(max_version=(1, 0), **asked)
+        except TypeError:                # of an older version
+            capsule = given.__dlpack__()
+        known = as_integers(capsule)
+        if known is None:
+            raise
+    return np.from_dlpack(_Offer(capsule)), known
+
+
+cdef Tensor _of_offer(object shared, object known):
+    cdef array_t *array = array_from_numpy(shared, False)
+    if known is not None and array != NULL:
+        array.dtype = dtype_code(known, "from_dlpack")
+    return wrap(array)
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):
@@ -489,9 +516,9 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     options = {} if device is None else {"device": "cpu"}
     if copy is not None and not isinstance(ext_tensor, _Offer):
         options["copy"] = bool(copy)
-    shared = np.from_dlpack(ext_tensor, **options)
+    shared, known = _offered(ext_tensor, options)
     try:
-        result = wrap(array_from_numpy(shared, False))
+        result = _of_offer(shared, known)
     except BaseException:
         shared = None                 # given back here: code of its owner must not run while an exception is on its way
         raise

@@ -1,5 +1,6 @@
 """Tensors of evenly spaced values: arange, linspace, logspace."""
 
+cimport cygrad._core.primitives.complex_parts
 from libc.math cimport ceil, isfinite, pow
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from cygrad._core.arrays.dtype cimport (

@@ -6,6 +6,7 @@ dtype, over all of them; the second one writes the numbers and notices sequences
 
 from numpy import asarray as as_ndarray, copyto as copy_into, empty, errstate as numpy_errors, not_equal
 
+cimport cygrad._core.primitives.complex_parts
 cimport numpy as cnp
 from cpython.bool cimport PyBool_Check
 from cpython.complex cimport PyComplex_Check

@@ -14,7 +14,7 @@ from cygrad._core.dispatch.tangents cimport push_forward
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport evaluate, program_t
 from cygrad._core.graph.boxing cimport frame_t, plain_object, unbox
-from cygrad._core.graph.meta cimport any_is_meta, any_meta, forget_elements
+from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
@@ -22,6 +22,7 @@ from cygrad._core.graph.profiling cimport (
     GIVEN, PROFILED, begin_event, end_event, fill_given, intercept, take_given,
 )
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
+from cygrad._core.graph.standard_arrays cimport WITHOUT_ELEMENTS, adapt, unusual_among
 from cygrad._core.graph.tensor cimport MULTI_OUTPUT_VIEW, Tensor, gradient_edge, requires_grad, wrap, wrap_view
 from cygrad._core.graph.tensor_identity cimport held_array, known_tensor
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
@@ -232,15 +233,14 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
     cdef uint32_t needed = 0
     cdef int64_t size
     cdef NativeNode node = None
-    cdef bint without_memory
-    cdef int i, status, n_results = op.n_results
+    cdef int i, status, unusual, n_results = op.n_results
     for i in range(n_results):
         results[i].kind = NOTHING
     if made != NULL:
         set_array(&results[0], made)
     try:
-        without_memory = unlikely(any_meta) and any_is_meta(frame.n, frame.values)
-        if not state.grad_disabled and not op.flags & NO_GRADIENT and not without_memory:
+        unusual = unusual_among(frame.n, frame.values) if unlikely(any_unusual) else 0
+        if not state.grad_disabled and not op.flags & NO_GRADIENT and not unusual & WITHOUT_ELEMENTS:
             needed = needed_by(op, frame)
         if unlikely(out is not None):
             check_out(operator, frame, out, needed)
@@ -256,8 +256,8 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
             status = op.kernel(frame.values, results)
             if unlikely(status != OK):
                 check(status)
-        if unlikely(without_memory):
-            forget_elements(n_results, results)
+        if unlikely(unusual):
+            adapt(unusual, n_results, results)
         if node is not None:
             node.c.work = size
             if op.n_results > 1 or op.flags & LIST_RESULT:

@@ -29,6 +29,7 @@ from cygrad._core.dispatch.execution cimport call_with_integers
 from cygrad._core.graph.meta cimport any_meta, is_meta
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.override cimport is_entry, overrides
+from cygrad._core.graph.standard_arrays cimport is_standard
 from cygrad._core.graph.tensor cimport Tensor, describe, protocol, wrap, wrap_view
 from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.kernels.shape.slicing cimport selected
@@ -154,6 +155,7 @@ cdef object _plain_bound(object bound):
 cdef object _plain_entry(object item):
     """An integer, slice, None, ``...``, or a Tensor of integers or of bool."""
     cdef int code
+    cdef bint mask
     if _is_basic(item):
         return item
     if PySlice_Check(item):
@@ -162,9 +164,10 @@ cdef object _plain_entry(object item):
         if is_entry(item):
             return item
         code = (<Tensor>item).array.dtype
-        if (<Tensor>item).array.ndim == 0 and is_integral(code) and code != UINT8:
+        mask = code == UINT8 and not is_standard((<Tensor>item).array)
+        if (<Tensor>item).array.ndim == 0 and is_integral(code) and not mask:
             return numpy_view((<Tensor>item).array).item()
-        if code == UINT8:
+        if mask:
             warn_user("index: indexing with dtype uint8 is deprecated (it is taken for a mask); use bool for masks "
                       "and int64 for positions", DeprecationWarning)
             return wrap(array_from_numpy(np.asarray(numpy_view((<Tensor>item).array) != 0), False))

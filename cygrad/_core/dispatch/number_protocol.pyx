@@ -12,7 +12,10 @@ from cygrad._core.arrays.dtype cimport FLOAT32, UINT64, category
 from cygrad._core.arrays.value cimport value_t
 from cygrad._core.creation.creation cimport tensor_from
 from cygrad._core.dispatch.dispatch cimport binary, call, call_inplace, unary
+from cygrad._core.dispatch.standard_operands cimport (
+    is_standard_operand, of_two_dtypes, promoted, standard_operator)
 from cygrad._core.graph.boxing cimport box_number
+from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.override cimport overrides
 from cygrad._core.graph.tensor cimport (
     SLOT_ABS, SLOT_ADD, SLOT_AND, SLOT_DIV, SLOT_EQ, SLOT_FLOOR_DIV, SLOT_GE, SLOT_GT, SLOT_INVERT, SLOT_LE,
@@ -79,20 +82,26 @@ cdef object _binary_slot(int slot, object a, object b):
     row = _slot_operator(slot, a, b)
     if row.descriptor.flags & ELEMENTWISE:
         return binary(row, a, b, None)
+    if any_unusual and of_two_dtypes(a, b) and (is_standard_operand(a) or is_standard_operand(b)):
+        a, b = promoted(<Tensor>a, <Tensor>b, True)
     arguments[0] = <PyObject *>a
     arguments[1] = <PyObject *>b
     return call(row, arguments, None)
 
 
 cdef object _inplace_slot(int slot, object a, object b):
+    cdef Operator row
     cdef PyObject *arguments[2]
     if not _is_operand(b, a):
         return NotImplemented
     if PyLong_Check(b):
         b = _operand(b, a)
+    row = _slot_operator(slot, a, b)
+    if any_unusual:
+        row = standard_operator(row, a, b)
     arguments[0] = <PyObject *>a
     arguments[1] = <PyObject *>b
-    return call_inplace(_slot_operator(slot, a, b), arguments)
+    return call_inplace(row, arguments)
 
 
 cdef object _unary_slot(int slot, object a):

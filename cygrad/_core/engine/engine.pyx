@@ -26,11 +26,13 @@ from cygrad._core.graph.edges cimport Place, edge_of, root_gradient
 from cygrad._core.graph.gradients cimport set_gradient
 from cygrad._core.graph.hook_calls cimport (
     call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, fit_gradients, retain_gradients)
+from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.modes cimport ANOMALY_NAN, grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.node cimport ALL_ARGUMENTS, HAS_PACKED_TENSORS, Hooks, Node, node_t
 from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.profiling cimport WATCHED, begin_event, end_event
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
+from cygrad._core.graph.standard_arrays cimport follow
 from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
 from cygrad._core.graph.untracked_reason cimport GRADIENT
@@ -494,6 +496,8 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
                 array = task.plan.captured[item.buffers + edge.output_nr]
                 if array != NULL:
                     fresh = known_tensor(array) is None
+                    if fresh and any_unusual and isinstance(inputs[position], Tensor):
+                        follow(array, (<Tensor>inputs[position]).array)
                     result = tensor_of(retain(array))
                     if fresh:
                         (<Tensor>result).view_kind = GRADIENT

@@ -8,7 +8,9 @@ see of it is kept with the leaf, under the leaf's critical section: ``x.grad is 
 cimport cython
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t, release, retain
+from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.node cimport gradient_new, gradient_release, gradient_t, show_all
+from cygrad._core.graph.standard_arrays cimport follow
 from cygrad._core.graph.tensor cimport NOT_A_VIEW, Tensor, is_bare
 from cygrad._core.graph.tensor_identity cimport held_array, tensor_of
 from cygrad._core.graph.untracked_reason cimport GRADIENT
@@ -50,6 +52,8 @@ cdef Tensor _known_gradient(Tensor leaf):
     if value == NULL:
         leaf.grad_tensor = None
     elif leaf.grad_tensor is None or leaf.grad_tensor.array != value:
+        if any_unusual and value.tensor == NULL:
+            follow(value, leaf.array)
         leaf.grad_tensor = tensor_of(value)
         if not is_bare(leaf):
             show_all()

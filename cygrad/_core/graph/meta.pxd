@@ -6,11 +6,14 @@ from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.arrays.value cimport value_t
 
 cdef bint any_meta                # such a tensor has been made: until then nothing asks further
+cdef bint any_unusual             # such a tensor, or one by the array API standard (cygrad._core.graph.standard_arrays)
 cdef void *meta_owner             # what storages of such tensors say that they belong to
 
 cdef inline bint is_meta(const array_t *array) noexcept:
     return any_meta and array.storage != NULL and array.storage.owner == meta_owner
 
+# Say that there is one of either.
+cdef void note_unusual() noexcept
 # A new one; NULL with a message if memory is exhausted.
 cdef array_t *meta_array(int dtype, int ndim, const int64_t *shape)
 # One of the shape and dtype of a tensor, which may be one itself.

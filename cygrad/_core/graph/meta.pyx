@@ -15,12 +15,17 @@ from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
 
 cdef char[16] _zero
 cdef object _owner = object()
-any_meta = False
+any_meta = any_unusual = False
 meta_owner = <void *>_owner
 
 
+cdef void note_unusual() noexcept:
+    global any_unusual
+    any_unusual = True
+
+
 cdef array_t *meta_array(int dtype, int ndim, const int64_t *shape):
-    global any_meta
+    global any_meta, any_unusual
     cdef int64_t[MAX_DIMS] strides
     cdef storage_t *storage = storage_foreign(_zero, sizeof(_zero), _owner, False)
     cdef array_t *array
@@ -34,7 +39,7 @@ cdef array_t *meta_array(int dtype, int ndim, const int64_t *shape):
     if array == NULL:
         storage_release(storage)
         return NULL
-    any_meta = True
+    any_meta = any_unusual = True
     return array
 
 

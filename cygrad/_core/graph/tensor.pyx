@@ -19,6 +19,7 @@ from cygrad._core.graph.gradients cimport gradient_of, set_gradient, slot_of
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.node cimport Hooks, Node, gradient_release, show_all
 from cygrad._core.graph.spare_tensors cimport bare_tensor
+from cygrad._core.graph.standard_arrays cimport STANDARD
 from cygrad._core.graph.tensor_identity cimport adopt, replace_array
 from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, TAKEN_OUT
 from cygrad._core.memory.atomic cimport atomic_increment
@@ -103,8 +104,7 @@ cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
 
 cdef dict _origins = {
     NO_GRAD_VIEW: "it was made in no-grad mode", INFERENCE_VIEW: "it was made in inference mode",
-    MULTI_OUTPUT_VIEW: "it is one of several outputs of one operation", CUSTOM_VIEW: "a custom Function made it",
-}
+    MULTI_OUTPUT_VIEW: "it is one of several outputs of one operation", CUSTOM_VIEW: "a custom Function made it"}
 
 
 cdef int _refresh(Tensor tensor) except -1:
@@ -374,7 +374,7 @@ cdef class Tensor:
         if tensor.array.version != NULL:
             if tensor.array.external:
                 version_release(tensor.array.version)
-            tensor.array.version, tensor.array.external = version_new(), True
+            tensor.array.version, tensor.array.external = version_new(), True | (self.array.external & STANDARD)
             if tensor.array.version == NULL:
                 raise MemoryError("data: no memory for a version counter")
         return tensor

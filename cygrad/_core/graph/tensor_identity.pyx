@@ -11,6 +11,7 @@ from cygrad._core.arrays.array cimport array_t, array_view, release
 from cygrad._core.graph.borrowed_references cimport (
     FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending)
 from cygrad._core.graph.spare_tensors cimport bare_tensor
+from cygrad._core.graph.standard_arrays cimport STANDARD
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.atomic cimport atomic_increment
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -88,7 +89,7 @@ cdef object adopt(Tensor self, Tensor source, bint keep_version):
     if keep_version:
         if view.external:
             version_release(view.version)
-        view.version, view.external = self.array.version, True
+        view.version, view.external = self.array.version, True | (self.array.external & STANDARD)
         if view.version != NULL:
             atomic_increment(&view.version.count)
     elif view.version == NULL and self.array != NULL and self.array.version != NULL:

@@ -8,6 +8,7 @@ Complex to real keeps the real part, floating to integer cuts off the fraction, 
 The last parameter of a loop is loop_t's `data`, unused: its type names the target.
 """
 
+cimport cygrad._core.primitives.complex_parts
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from cygrad._core.arrays.dtype cimport (

@@ -1,5 +1,6 @@
 """Running sums and products along a dimension."""
 
+cimport cygrad._core.primitives.complex_parts
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_empty_like, array_t, release
 from cygrad._core.arrays.dtype cimport BOOL, COMPLEX64, FLOAT32, FLOAT64, INT64, is_differentiable

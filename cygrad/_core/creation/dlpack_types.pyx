@@ -1,0 +1,85 @@
+"""
+DLPack capsules of dtypes that NumPy does not have.
+
+NumPy's functions make capsules and read them. They see integers of the same size: before NumPy reads a capsule, or after
+it has made one, its type is written into it.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+from cygrad._core.arrays.dtype cimport BFLOAT16, COMPLEX32, dtype_code, dtype_object, itemsize
+
+cdef enum:
+    INTEGER_TYPE = 0          # the codes of DLPack
+    BFLOAT_TYPE = 4
+    COMPLEX_TYPE = 5
+
+cdef struct element_type_t:
+    uint8_t code
+    uint8_t bits
+    uint16_t lanes
+
+cdef struct capsule_contents_t:
+    void *data
+    int32_t device
+    int32_t device_number
+    int32_t ndim
+    element_type_t type       # shape, strides and offset follow
+
+cdef struct capsule_with_version_t:
+    uint32_t major
+    uint32_t minor
+    void *context
+    void *deleter
+    uint64_t flags
+    capsule_contents_t contents
+
+
+cdef element_type_t *_type_of(object capsule) except? NULL:
+    """Where the type of the elements stands; NULL if it is no capsule, used, or of a version that is not known."""
+    cdef capsule_with_version_t *versioned
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        versioned = <capsule_with_version_t *>PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        return &versioned.contents.type if versioned.major == 1 else NULL
+    if PyCapsule_IsValid(capsule, "dltensor"):
+        return &(<capsule_contents_t *>PyCapsule_GetPointer(capsule, "dltensor")).type
+    return NULL
+
+
+def as_integers(capsule):
+    """
+    Let the elements of a capsule pass for integers if their dtype is one that NumPy does not have.
+
+    Parameters
+    ----------
+    capsule : capsule
+        To be read by nobody else.
+
+    Returns
+    -------
+    dtype or None
+        The dtype that they have; None if it is none of those, and nothing has changed.
+    """
+    cdef element_type_t *type = _type_of(capsule)
+    cdef int code
+    if type == NULL or type.lanes != 1:
+        return None
+    if type.code == BFLOAT_TYPE and type.bits == 16:
+        code = BFLOAT16
+    elif type.code == COMPLEX_TYPE and type.bits == 32:
+        code = COMPLEX32
+    else:
+        return None
+    type.code = INTEGER_TYPE
+    return dtype_object(code)
+
+
+def from_integers(capsule, dtype not None):
+    """The capsule, whose elements, integers of the same size so far, are of this dtype from now on."""
+    cdef element_type_t *type = _type_of(capsule)
+    cdef int code = dtype_code(dtype, "__dlpack__")
+    if type == NULL or type.code != INTEGER_TYPE or type.bits != 8 * itemsize(code):
+        raise BufferError(f"__dlpack__: NumPy made no capsule that is known here (got {capsule!r}, expected one of DLPack "
+                          "1 or before, of integers).")
+    type.code = BFLOAT_TYPE if code == BFLOAT16 else COMPLEX_TYPE
+    return capsule
