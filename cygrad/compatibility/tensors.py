@@ -37,8 +37,8 @@ def resize_(self, *sizes, memory_format=None):
     Parameters
     ----------
     *sizes : int or tuple of int
-    memory_format : optional
-        Without effect.
+    memory_format : memory_format, optional
+        Another order of the dimensions in memory.
 
     Examples
     --------
@@ -52,7 +52,8 @@ def resize_(self, *sizes, memory_format=None):
         raise RuntimeError(f"resize_: sizes must not be negative (got {size}).")
     if self.requires_grad:
         raise RuntimeError("resize_: cannot resize variables that require grad. Use reshape(), or detach() first.")
-    if tuple(size) == tuple(self.shape):
+    strides = None if memory_format is None else cygrad.empty(size, device="meta", memory_format=memory_format).stride()
+    if tuple(size) == tuple(self.shape) and (strides is None or strides == self.stride()):
         return self
     start = self.storage_offset()
     flat = self.storage()._elements
@@ -63,12 +64,13 @@ def resize_(self, *sizes, memory_format=None):
     if self.is_meta:
         self.data = cygrad.empty(size, dtype=self.dtype, device="meta")
         return self
-    return self.set_(flat, start, size)
+    return self.set_(flat, start, size, strides)
 
 
 def resize_as_(self, tensor, memory_format=None):
     """`resize_` to the shape of another tensor."""
-    return resize_(self, as_tensor_argument("resize_as_", "tensor", tensor).shape)
+    tensor = as_tensor_argument("resize_as_", "tensor", tensor)
+    return resize_(self, tensor.shape, memory_format=memory_format)
 
 
 def share_memory_(self):

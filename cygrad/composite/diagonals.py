@@ -4,6 +4,7 @@ from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.ranges import arange
 from cygrad._core.dispatch.assign import copy_
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.dtypes import on_device
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, copy_for, into
@@ -299,6 +300,7 @@ def _indices(operation, row, col, offset, dtype, lower):
     return operators.cast(operators.transpose(operators.nonzero(inside), 0, 1).contiguous(), dtype or int64)
 
 
+@on_device
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     """Indices of the lower triangle of a matrix.
 
@@ -310,7 +312,8 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
         The last diagonal that is part of it: positive above the main one.
     dtype : dtype, optional
         int64 by default.
-    device, layout : optional
+    device : device or str, optional
+    layout : optional
         Accepted and without effect.
 
     Returns
@@ -328,6 +331,7 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     return _indices("tril_indices", row, col, offset, dtype, True)
 
 
+@on_device
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     """Indices of the upper triangle of a matrix.
 
@@ -339,7 +343,8 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
         The first diagonal that is part of it: positive above the main one.
     dtype : dtype, optional
         int64 by default.
-    device, layout : optional
+    device : device or str, optional
+    layout : optional
         Accepted and without effect.
 
     Returns

@@ -1,10 +1,12 @@
 """Conversions between element types, and questions about them."""
 
+import functools
+
 from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.arrays.dtype import dtype as Dtype
 from cygrad._core.arrays.dtype import get_default_dtype, promote_types
 from cygrad._core.arrays.placement import device as Device
-from cygrad._core.arrays.placement import is_meta_place, refuse
+from cygrad._core.arrays.placement import as_device, is_meta_place, refuse
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.tensor_metadata import placed
 from cygrad._core.table.docstrings import documented
@@ -94,7 +96,19 @@ def _plain_dtype(value):
     return value if isinstance(value, Dtype) else promote_types(value, value)
 
 
-def as_type(self, dtype=None, non_blocking=False):
+def on_device(function):
+    """Let a function that makes its tensors by those of others obey ``device=``."""
+    @functools.wraps(function)
+    def made(*args, device=None, **options):
+        if device is None:
+            return function(*args, **options)
+        is_meta_place(device, function.__name__)
+        with as_device(device, function.__name__):
+            return function(*args, **options)
+    return made
+
+
+def as_type(self, dtype=None, non_blocking=False, memory_format=None):
     """The tensor in another dtype, or the name of its own: the method ``Tensor.type``.
 
     Parameters
@@ -103,6 +117,8 @@ def as_type(self, dtype=None, non_blocking=False):
         A dtype, or a class such as ``FloatTensor`` or its name, ``"cygrad.FloatTensor"``.
     non_blocking : bool, optional
         Without effect.
+    memory_format : memory_format, optional
+        As for `to`.
 
     Returns
     -------
@@ -134,7 +150,7 @@ def as_type(self, dtype=None, non_blocking=False):
         dtype = getattr(dtype, "dtype", dtype)
     if not isinstance(dtype, Dtype):
         raise ValueError(f"type: invalid type (got {dtype!r}, expected a dtype).")
-    return _converted(self, dtype)
+    return _converted(self, dtype) if memory_format is None else to(self, dtype, memory_format=memory_format)
 
 
 @documented()

@@ -6,6 +6,7 @@ from cygrad._core.arrays.dtype import get_default_dtype
 from cygrad._core.creation.factories import ones
 from cygrad._core.creation.ranges import arange
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.dtypes import on_device
 from cygrad.composite.operators import operators
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
@@ -15,7 +16,8 @@ _PARAMETERS = {
     "periodic": "bool, default True\n"
                 "    Whether the window is meant to be repeated; N is the length then, else one less.",
     "dtype": "dtype, optional\n    Floating.",
-    "layout, device": "optional\n    Accepted and without effect.",
+    "layout": "optional\n    Accepted and without effect.",
+    "device": "device or str, optional",
 }
 _RETURNED = "Tensor\n    A vector."
 
@@ -47,6 +49,7 @@ def _cosines(coefficients):
 
 
 @documented(_PARAMETERS, returns=_RETURNED)
+@on_device
 def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
     """Hann's window: ``(1 - cos(2 pi n / N)) / 2``.
 
@@ -65,6 +68,7 @@ def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device
 
 
 @documented(_PARAMETERS, returns=_RETURNED)
+@on_device
 def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None,
                    requires_grad=False):
     """Hamming's window: ``alpha - beta * cos(2 pi n / N)``.
@@ -85,6 +89,7 @@ def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype
 
 
 @documented(_PARAMETERS, returns=_RETURNED)
+@on_device
 def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
     """Blackman's window: ``0.42 - 0.5 * cos(2 pi n / N) + 0.08 * cos(4 pi n / N)``.
 
@@ -103,6 +108,7 @@ def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, de
 
 
 @documented(_PARAMETERS, returns=_RETURNED)
+@on_device
 def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
     """Bartlett's window, a triangle: ``1 - abs(2 n / N - 1)``.
 
@@ -122,6 +128,7 @@ def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, de
 
 
 @documented(_PARAMETERS, returns=_RETURNED)
+@on_device
 def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None,
                   requires_grad=False):
     """Kaiser's window: ``i0(beta * sqrt(1 - (2 n / N - 1)**2)) / i0(beta)``.

@@ -6,6 +6,7 @@ from cygrad._core.arrays.dtype import get_default_dtype
 from cygrad._core.creation.ranges import arange
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.dtypes import on_device
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
 
@@ -16,7 +17,8 @@ _PARAMETERS = {
     "n": "int\n    Length of the transform.",
     "d": "float, default 1.0\n    Distance of two samples.",
     "dtype": "dtype, optional\n    Floating or complex; by default the default dtype.",
-    "layout, device": "optional\n    Taken and ignored: all Tensors are strided, on the CPU.",
+    "layout": "optional\n    Taken and ignored: all Tensors are strided.",
+    "device": "device or str, optional",
     "requires_grad": "bool, default False\n    Of the result.",
     "dim": "int or tuple of int, optional\n    All dimensions by default.",
 }
@@ -34,6 +36,7 @@ def _frequencies(operation, numbers, n, d, dtype, requires_grad, out):
 
 
 @documented(_PARAMETERS)
+@on_device
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     """The frequencies of the entries of `fft`: 0, 1, ..., then the negative ones, over ``n * d``.
 
@@ -58,6 +61,7 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, require
 
 
 @documented(_PARAMETERS)
+@on_device
 def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     """The frequencies of the entries of `rfft`: 0, 1, ..., n // 2, over ``n * d``.
 

@@ -3,6 +3,7 @@
 from functools import cache
 
 from cygrad._core.creation.factories import ones_like, zeros
+from cygrad._core.dispatch.per_sample import product_gradients
 from cygrad._core.dispatch.tangent_rules import layout_of
 from cygrad._core.dispatch.tangents import fitted
 from cygrad._core.engine.engine import run_backward
@@ -21,6 +22,7 @@ __all__ = ["per_sample_grad"]
 
 # Arguments that are the same for all samples, whatever their shapes.
 SHARED = {"weight", "bias", "panels", "back"}
+OPERATORS = {name for name, _ in PRODUCTS}
 
 
 def per_sample_grad(losses, parameters):
@@ -66,8 +68,10 @@ def per_sample_grad(losses, parameters):
                            f"{tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__}). Use "
                            "reduction='none'.")
     with no_grad():
-        uses = _Uses(losses, parameters)
-        found = [uses.gradient(("leaf", number), parameter) for number, parameter in enumerate(parameters)]
+        found = product_gradients(losses, parameters, OPERATORS)
+        if found is None:
+            uses = _Uses(losses, parameters)
+            found = [uses.gradient(("leaf", number), parameter) for number, parameter in enumerate(parameters)]
         return tuple(zeros((losses.shape[0], *parameter.shape), dtype=parameter.dtype) if gradient is None else gradient
                      for gradient, parameter in zip(found, parameters, strict=True))
 

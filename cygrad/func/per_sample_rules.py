@@ -10,7 +10,6 @@ from cygrad._core.table.operator import functions
 
 __all__ = ["PRODUCTS", "RULES", "product_of"]
 
-LARGE = 1 << 23     # bytes of outer products from which on a multiplication, which writes past the caches, beats BLAS
 # Operators that multiply rows by a matrix from the right, transposed: their parts over all uses are one product.
 PRODUCTS = {("linear", "weight"), ("linear_in_panels", "weight")}
 
@@ -35,8 +34,7 @@ def product_of(pairs):
     """
     gradient, values = pairs[0]
     if len(pairs) == 1 and gradient.ndim == 2:
-        large = gradient.numel() * values.shape[1] * gradient.element_size() > LARGE
-        return _call("mul" if large else "matmul", gradient.unsqueeze(2), values.unsqueeze(1))
+        return _call("matmul", gradient.unsqueeze(2), values.unsqueeze(1))
     rows = [[part.reshape(part.shape[0], -1, part.shape[-1]) for part in pair] for pair in pairs]
     gradient, values = (side[0] if len(side) == 1 else _call("cat", list(side), 1) for side in zip(*rows, strict=True))
     return _call("matmul", gradient.mT, values)

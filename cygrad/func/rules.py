@@ -51,9 +51,7 @@ def product(call, first, second):
     rank = max(rank_a, rank_b, 2)
     a = padded(a, call.batched[first], max(rank_a, 2), rank)
     b = padded(b, call.batched[second], max(rank_b, 2), rank)
-    # One product for each element, as in gradients of single samples, is no work for a library of matrix products.
-    outer = a.shape[-1] == b.shape[-2] == 1 and a.dtype == b.dtype
-    result = op("mul" if outer else "matmul", a, b)
+    result = op("matmul", a, b)
     if rank_a == 1:
         result = op("squeeze", result, -2)
     return op("squeeze", result, -1) if rank_b == 1 else result
@@ -317,6 +315,17 @@ def _convolution_weight(call):
 @rule("im2col", "col2im")
 def _patches(call):
     return NotImplemented if 0 in call.args[0].shape else unfolded(call, call.run([folded(call, 0), *call.args[1:]]))
+
+
+@rule("grid_taps", "grid_taps_backward", "grid_taps_along", "gather_weighted", "scatter_weighted", "gather_products")
+def _grids(call):
+    """Entries are further images."""
+    if any(0 in value.shape for _, value, _ in call.tensors()):
+        return NotImplemented
+    for place, *_ in call.tensors():
+        call.args[place] = folded(call, place)
+    results = call.run()
+    return unfolded(call, results) if isinstance(results, Tensor) else tuple(unfolded(call, each) for each in results)
 
 
 PLANES = {"max_pool": "kernel_size", "avg_pool": "kernel_size", "avg_pool_backward": "kernel_size",

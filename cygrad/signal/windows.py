@@ -5,6 +5,7 @@ Windows for the analysis of signals: of length `M`, symmetric, or for repetition
 from math import pi
 
 import cygrad
+from cygrad.composite.dtypes import on_device
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
            "hann", "kaiser", "nuttall"]
@@ -19,7 +20,8 @@ _PARAMETERS = """
         Whether the window is symmetric; else it is one to be repeated.
     dtype : dtype, optional
         float32 or float64.
-    layout, device : optional
+    device : device or str, optional
+    layout : optional
         Accepted and without effect.
     requires_grad : bool, default False
 
@@ -50,7 +52,7 @@ def _window(function, own="", **defaults):
 
     window.__name__ = window.__qualname__ = function.__name__
     window.__doc__ = f"{function.__doc__.strip()}{_PARAMETERS.format(own=own)}"
-    return window
+    return on_device(window)
 
 
 def bartlett(k, last, sym):

@@ -2,6 +2,7 @@
 
 import cygrad
 from cygrad import Tensor
+from cygrad.composite.dtypes import on_device
 from cygrad.sparse.tensor import COO, CSC, CSR, made
 
 __all__ = ["from_dense", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
@@ -17,6 +18,7 @@ def _parts(indices, values, dtype, requires_grad):
     return [cygrad.as_tensor(part).to(cygrad.int64) for part in indices], values
 
 
+@on_device
 def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=None, pin_memory=False,
                       requires_grad=False, check_invariants=None, is_coalesced=None, layout=None):
     """
@@ -103,6 +105,7 @@ def _compressed(operation, layout, dim, starts, others, values, size, dtype, req
     return made(indices, values, tuple(size), True, layout)
 
 
+@on_device
 def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=None, device=None, pin_memory=False,
                       requires_grad=False, check_invariants=None, layout=None):
     """
@@ -131,6 +134,7 @@ def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
     return _compressed("sparse_csr_tensor", CSR, 0, crow_indices, col_indices, values, size, dtype, requires_grad)
 
 
+@on_device
 def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False,
                       requires_grad=False, check_invariants=None, layout=None):
     """The same sorted by columns; else as `sparse_csr_tensor`."""

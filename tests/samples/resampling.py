@@ -52,4 +52,6 @@ SAMPLES = {
         fails(ValueError, "batch of affine matrices", (2, 2, 3), [1, 1, 3, 2]),
     ]),
 }
-HELPERS = {"resample": "interpolate", "resample_backward": "interpolate"}
+HELPERS = {"resample": "interpolate", "resample_backward": "interpolate", **dict.fromkeys((
+    "grid_taps", "grid_taps_backward", "grid_taps_along", "gather_weighted", "scatter_weighted", "gather_products"),
+    "grid_sample")}

@@ -6,7 +6,6 @@ and `meta` is the device of tensors that have a shape and a dtype and no memory.
 """
 
 cimport cython
-import functools
 import threading
 
 from cpython.unicode cimport PyUnicode_CheckExact
@@ -95,14 +94,6 @@ cdef class device:
 
     def __exit__(self, *error):
         _set_default(self.entered.pop())
-
-    def __call__(self, function):
-        """The function, with this device as the default while it runs."""
-        @functools.wraps(function)
-        def on_device(*args, **options):
-            with device(self):
-                return function(*args, **options)
-        return on_device
 
 
 CPU = device("cpu")

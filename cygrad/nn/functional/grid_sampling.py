@@ -1,14 +1,18 @@
 """Images read at positions that are computed: `grid_sample`, and the grids of affine maps."""
 
-import itertools
 import math
 
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
+from cygrad.operators import OPERATORS
 
 __all__ = ["affine_grid", "grid_sample"]
+
+# In the order of the numbers by which the array function knows them.
+MODES = ("nearest", "bilinear", "bicubic")
+PADDINGS = ("zeros", "border", "reflection")
 
 
 def _aligned(operation, align_corners):
@@ -17,89 +21,6 @@ def _aligned(operation, align_corners):
         warn_user(f"{operation}: align_corners defaults to False, which was True in early versions of programs for "
                   "PyTorch. Pass align_corners=True or False.")
     return bool(align_corners)
-
-
-def _pixels(grid, size, align_corners):
-    """From coordinates in [-1, 1] to positions of elements."""
-    if align_corners:
-        return (grid + 1) * ((size - 1) / 2)
-    return ((grid + 1) * size - 1) / 2
-
-
-def _reflected(position, low, high):
-    """Positions folded at two borders until they lie between them."""
-    if high == low:
-        return position * 0
-    span = high - low
-    offset = (position - low).abs()
-    turns = (offset / span).floor().detach()
-    rest = offset - turns * span
-    return cygrad.where(turns % 2 == 0, rest + low, high - rest)
-
-
-def _kept_inside(position, size, padding_mode, align_corners):
-    """Positions that the mode moves into the image."""
-    if padding_mode == "border":
-        return position.clamp(0, size - 1)
-    if padding_mode == "reflection":
-        low, high = (0, size - 1) if align_corners else (-0.5, size - 0.5)
-        return _reflected(position, low, high).clamp(0, size - 1)
-    return position
-
-
-def _values(input, places):
-    """Elements of images at whole positions, one tensor for each dimension; zero where one lies outside."""
-    batch, channels = input.shape[:2]
-    sizes = input.shape[2:]
-    inside, flat = None, None
-    for place, size in zip(places, sizes, strict=True):
-        here = (place >= 0) & (place <= size - 1)
-        whole = cygrad.where(here, place, 0).to(cygrad.int64)     # nan is not inside either
-        inside = here if inside is None else inside & here
-        flat = whole if flat is None else flat * size + whole
-    flat = flat.flatten(1).unsqueeze(1).expand(batch, channels, -1)
-    values = input.flatten(2).gather(2, flat).reshape(batch, channels, *places[0].shape[1:])
-    return cygrad.where(inside.unsqueeze(1), values, 0)
-
-
-def _linear(input, positions):
-    """The 2**n neighbors, each with the volume of the opposite cell as its weight."""
-    lower = [position.floor().detach() for position in positions]
-    result = None
-    for corner in itertools.product((0, 1), repeat=len(positions)):
-        weight, places = None, []
-        for position, low, upper in zip(positions, lower, corner, strict=True):
-            factor = position - low if upper else low + 1 - position
-            weight = factor if weight is None else weight * factor
-            places.append(low + upper)
-        part = _values(input, places) * weight.unsqueeze(1)
-        result = part if result is None else result + part
-    return result
-
-
-def _cubic_weights(part):
-    """Weights of the four neighbors at distances part + 1, part, 1 - part and 2 - part; Keys, 1981, a = -0.75."""
-    a = -0.75
-
-    def near(x):
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x):
-        return ((x - 5) * x + 8) * x * a - 4 * a
-
-    return far(part + 1), near(part), near(1 - part), far(2 - part)
-
-
-def _cubic(input, positions, padding_mode, align_corners):
-    lower = [position.floor().detach() for position in positions]
-    weights = [_cubic_weights(position - low) for position, low in zip(positions, lower, strict=True)]
-    result = None
-    for taps in itertools.product(range(4), repeat=2):
-        places = [_kept_inside(low + tap - 1, size, padding_mode, align_corners)
-                  for low, tap, size in zip(lower, taps, input.shape[2:], strict=True)]
-        part = _values(input, places) * (weights[0][taps[0]] * weights[1][taps[1]]).unsqueeze(1)
-        result = part if result is None else result + part
-    return result
 
 
 @computes_in("float32")
@@ -146,10 +67,10 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     tensor([[[[2.5000]]]])
     """
     as_tensor_argument("grid_sample", "input", input)
-    if mode not in ("bilinear", "nearest", "bicubic"):
+    if mode not in MODES:
         raise ValueError(f"grid_sample: there is no such mode (got {mode!r}, expected 'bilinear', "
                          "'nearest' or 'bicubic').")
-    if padding_mode not in ("zeros", "border", "reflection"):
+    if padding_mode not in PADDINGS:
         raise ValueError(f"grid_sample: there is no such padding_mode (got {padding_mode!r}, expected "
                          "'zeros', 'border' or 'reflection').")
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
@@ -168,15 +89,10 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if mode == "bicubic" and n != 2:
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input.")
     align_corners = _aligned("grid_sample", align_corners)
-    # The last coordinate of the grid belongs to the first dimension of the image.
-    positions = [_pixels(grid.select(-1, n - 1 - dim), input.shape[2 + dim], align_corners) for dim in range(n)]
-    if mode == "bicubic":
-        return _cubic(input, positions, padding_mode, align_corners)
-    positions = [_kept_inside(position, size, padding_mode, align_corners)
-                 for position, size in zip(positions, input.shape[2:], strict=True)]
-    if mode == "nearest":
-        return _values(input, [position.detach().round() for position in positions])
-    return _linear(input, positions)
+    sizes, points = input.shape[2:], grid.shape[1:-1]
+    places, weights = OPERATORS["grid_taps"](grid.flatten(1, -2), sizes, MODES.index(mode), PADDINGS.index(padding_mode),
+                                             align_corners, (0, 0, 0))
+    return OPERATORS["gather_weighted"](input.flatten(2), places, weights).reshape(*input.shape[:2], *points)
 
 
 def affine_grid(theta, size, align_corners=None):

@@ -17,6 +17,8 @@ cdef extern from "kernels/linalg/small_products.h" nogil:
     void small_product(bint double_precision, const void *a, int64_t a_row, int64_t a_column, const void *b,
                        int64_t b_row, int64_t b_column, const void *addend, int64_t addend_row, void *c, int64_t c_row,
                        int64_t m, int64_t n, int64_t k, double alpha, double beta)
+    void outer_product(bint double_precision, const void *a, int64_t a_row, const void *b, void *c, int64_t c_row,
+                       int64_t m, int64_t n)
 
 cdef enum:
     PIECE_WORK = 1 << 18      # multiplications that are worth a piece of a batch
@@ -130,6 +132,10 @@ cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, i
                           1 if product.a.transposed else product.a.leading,
                           product.a.leading if product.a.transposed else 1,
                           b, product.b.leading, product.integer_beta, c, product.n)
+    elif (product.k == 1 and is_floating(product.dtype) and product.addend == NULL and product.alpha.real == 1
+          and not product.b.transposed):
+        outer_product(product.dtype == FLOAT64, a, 1 if product.a.transposed else product.a.leading, b, c, product.n,
+                      rows, columns)
     elif columns == 1 and product.n == 1:
         if product.addend == NULL:
             memset(c, 0, rows * size)     # gemv might read it in spite of beta = 0

@@ -130,3 +130,13 @@ static void NAME(small_product)(const REAL *a, int64_t a_row, int64_t a_column, 
         }
 }
 #endif
+
+/* c = a times b for a column a and a row b of neighbors: nothing is read twice, so that memory for c is the limit. */
+static void NAME(outer_product)(const REAL *a, int64_t a_row, const REAL *restrict b, REAL *restrict c, int64_t c_row,
+                                int64_t m, int64_t n) {
+    for (int64_t i = 0; i < m; i++, c += c_row) {
+        const REAL number = a[i * a_row];
+        for (int64_t j = 0; j < n; j++)
+            c[j] = number * b[j];
+    }
+}

@@ -44,4 +44,12 @@ static inline void small_product(int double_precision, const void *a, int64_t a_
                                                   m, n, k, alpha, beta);
 }
 
+/* c = a times b for a column and a row of any length, elements of b next to each other. */
+static inline void outer_product(int double_precision, const void *a, int64_t a_row, const void *b, void *c,
+                                 int64_t c_row, int64_t m, int64_t n) {
+    typedef void (*outer_t)(const void *a, int64_t a_row, const void *b, void *c, int64_t c_row, int64_t m, int64_t n);
+    static const outer_t outers[SETS][2] = VARIANTS(outer_product);
+    outers[instruction_set()][double_precision](a, a_row, b, c, c_row, m, n);
+}
+
 #endif

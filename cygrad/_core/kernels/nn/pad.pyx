@@ -8,7 +8,7 @@ from cygrad._core.arrays.dtype cimport INT64, itemsize
 from cygrad._core.arrays.value cimport NOTHING, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
 from cygrad._core.elementwise.memory_order cimport as_images_lie
-from cygrad._core.elementwise.offset_moves cimport ADD, READ, move_along
+from cygrad._core.elementwise.offset_moves cimport ADD, move_along
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array, new_zeros, text_argument,
 )
@@ -16,6 +16,23 @@ from cygrad._core.kernels.indexing.index cimport scalar_array
 from cygrad._core.kernels.shape.shape cimport expanded
 from cygrad._core.kernels.shape.slicing cimport narrowed
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
+from cygrad._core.threads.parallel cimport parallel_for
+
+cdef extern from "kernels/nn/pad_rows.h" nogil:
+    ctypedef struct pad_rows_t:
+        int ndim
+        int64_t bytes
+        const int64_t *shape
+        const int64_t *index[64]
+        int64_t steps[64]
+        int64_t first
+        int64_t count
+        const char *source
+        char *result
+    void pad_rows(const pad_rows_t *p, int64_t begin, int64_t end)
+
+cdef enum:
+    PIECE = 1 << 15            # elements of the result that are worth a thread
 
 ctypedef enum mode_t:
     CONSTANT
@@ -165,56 +182,77 @@ cdef int64_t _source_of(mode_t mode, int64_t position, int64_t size) noexcept no
     return position + size if position < 0 else position - size if position >= size else position
 
 
-cdef int _source_offsets(const padding_t *padding, const array_t *array, int dim, int64_t size,
-                         array_t **offsets) noexcept nogil:
-    """For each position of a padded dimension, the byte offset of its source."""
-    cdef int64_t i, length = padding.shape[dim], step = array.strides[dim] * itemsize(array.dtype)
-    cdef int64_t before = padding.before[dim], first = 0
-    if padding.mode == CIRCULAR:             # the circle is what remains where a padding is negative
-        first = max(-before, 0)
-        before = max(before, 0)
-        size -= first + max(-padding.after[dim], 0)
-    offsets[0] = array_empty(INT64, 1, &length)
-    if offsets[0] == NULL:
-        return MEMORY_ERROR
-    for i in range(length):
-        (<int64_t *>offsets[0].data)[i] = (first + _source_of(padding.mode, i - before, size)) * step
-    return OK
-
-
 cdef bint _unpadded(const padding_t *padding, int dim) noexcept nogil:
     """Is there nothing to do in this dimension?"""
     return padding.before[dim] == 0 and padding.after[dim] == 0
 
 
+cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    pad_rows(<const pad_rows_t *>context, begin, end)
+
+
+cdef void _fill_index(const padding_t *padding, int dim, int64_t size, int64_t *index) noexcept nogil:
+    """For each position of a padded dimension, which element of the array it repeats."""
+    cdef int64_t i, before = padding.before[dim], first = 0
+    if padding.mode == CIRCULAR:             # the circle is what remains where a padding is negative
+        first = max(-before, 0)
+        before = max(before, 0)
+        size -= first + max(-padding.after[dim], 0)
+    for i in range(padding.shape[dim]):
+        index[i] = first + (i if _unpadded(padding, dim) else _source_of(padding.mode, i - before, size))
+
+
+cdef int _source_offsets(const padding_t *padding, const array_t *array, int dim, int64_t size,
+                         array_t **offsets) noexcept nogil:
+    """For each position of a padded dimension, the byte offset of its source."""
+    cdef int64_t i, length = padding.shape[dim], step = array.strides[dim] * itemsize(array.dtype)
+    offsets[0] = array_empty(INT64, 1, &length)
+    if offsets[0] == NULL:
+        return MEMORY_ERROR
+    _fill_index(padding, dim, size, <int64_t *>offsets[0].data)
+    for i in range(length):
+        (<int64_t *>offsets[0].data)[i] *= step
+    return OK
+
+
 cdef int _pad_own(const padding_t *padding, array_t *self, value_t *result) noexcept nogil:
-    """Dimension by dimension, filled with elements of the array."""
-    cdef array_t *current
-    cdef array_t *offsets = NULL
-    cdef array_t *wider = NULL
-    cdef int64_t shape[MAX_DIMS]
-    cdef int dim, status = new_array(b"pad", self.dtype, self.ndim, self.shape, &current)
-    if status != OK:
-        return status
-    status = copy_into(current, self)
+    """Row by row, each from the row of the array that it repeats."""
+    cdef pad_rows_t rows
+    cdef array_t *source = as_contiguous(self, -1)
+    cdef array_t *padded = NULL
+    cdef array_t *table = NULL
+    cdef int64_t *index
+    cdef int64_t total = 0, lines = 1
+    cdef int dim, last = padding.ndim - 1
+    if source == NULL:
+        return MEMORY_ERROR
     for dim in range(padding.ndim):
-        if status != OK or _unpadded(padding, dim):
-            continue
-        memcpy(shape, current.shape, padding.ndim * sizeof(int64_t))
-        shape[dim] = padding.shape[dim]
-        wider = offsets = NULL
-        status = new_array(b"pad", self.dtype, padding.ndim, shape, &wider)
-        if status == OK:
-            status = _source_offsets(padding, current, dim, current.shape[dim], &offsets)
-        if status == OK:
-            move_along(READ, current, dim, wider, <const int64_t *>offsets.data, offsets.size)
-        release(offsets)
-        release(current)
-        current = wider
+        total += padding.shape[dim]
+        lines *= padding.shape[dim] if dim < last else 1
+    cdef int status = new_array(b"pad", self.dtype, padding.ndim, padding.shape, &padded)
+    if status == OK:
+        status = new_array(b"pad", INT64, 1, &total, &table)
+    if status == OK and padded.size:
+        index = <int64_t *>table.data
+        for dim in range(padding.ndim):
+            _fill_index(padding, dim, source.shape[dim], index)
+            rows.index[dim] = index
+            rows.steps[dim] = source.strides[dim] * itemsize(source.dtype)
+            index += padding.shape[dim]
+        rows.ndim, rows.shape, rows.bytes = padding.ndim, padding.shape, itemsize(source.dtype)
+        rows.first = min(max(padding.before[last], 0), padding.shape[last] - 1)
+        rows.count = 1
+        while rows.first + rows.count < padding.shape[last] and (
+                rows.index[last][rows.first + rows.count] == rows.index[last][rows.first] + rows.count):
+            rows.count += 1
+        rows.source, rows.result = source.data, padded.data
+        parallel_for(_rows_body, &rows, lines, max(<int64_t>1, PIECE // padding.shape[last]))
+    release(source)
+    release(table)
     if status != OK:
-        release(current)
+        release(padded)
         return status
-    return array_result(as_images_lie(current, self), result)
+    return array_result(as_images_lie(padded, self), result)
 
 
 cdef int pad_kernel(const value_t *arguments, value_t *results) noexcept nogil:

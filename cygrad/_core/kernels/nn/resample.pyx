@@ -135,7 +135,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t plane, bytes = itemsize(work.dtype)
     cdef char *input
     cdef char *result
-    cdef storage_t *memory = storage_new(r.size[2] * bytes)
+    cdef storage_t *memory = storage_new(max(r.size[2], r.out[2]) * bytes)
     cdef char *buffer
     if memory == NULL:
         atomic_store(&work.failed, 1)

@@ -52,11 +52,53 @@ static void NAME(resample)(const resampling_t *r, const REAL *input, REAL *resul
         }
 }
 
+/* The transpose where each output is one element of the input, and outputs of one element are neighbors: lines of one
+   line of the input are added up first, then their elements. `buffer` has room for a line of the output. */
+FOR_EACH_CPU
+static void NAME(resample_back_nearest)(const resampling_t *r, const REAL *grad, REAL *result, REAL *buffer) {
+    const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
+    const int64_t width = r->size[2], out = r->out[2];
+    int doubled = out == 2 * width;
+    for (int64_t c = 0; c < out && doubled; c++)
+        doubled = z->index[c] == c / 2;
+    for (int64_t a = 0; a < r->out[0]; a++)
+        for (int64_t b = 0; b < r->out[1];) {
+            const int64_t row = y->index[b];
+            REAL *line = result + (x->index[a] * r->size[1] + row) * width;
+            const REAL *sums = grad;
+            if (b + 1 < r->out[1] && y->index[b + 1] == row) {
+                for (int64_t c = 0; c < out; c++)
+                    buffer[c] = grad[c] + grad[out + c];
+                for (b += 2, grad += 2 * out; b < r->out[1] && y->index[b] == row; b++, grad += out)
+                    NAME(add_scaled)(buffer, grad, 1, out, 0);
+                sums = buffer;
+            } else {
+                b++;
+                grad += out;
+            }
+            if (doubled)
+                for (int64_t k = 0; k < width; k++)
+                    line[k] += sums[2 * k] + sums[2 * k + 1];
+            else
+                for (int64_t c = 0; c < out;) {
+                    const int64_t k = z->index[c];
+                    REAL sum = sums[c++];
+                    while (c < out && z->index[c] == k)
+                        sum += sums[c++];
+                    line[k] += sum;
+                }
+        }
+}
+
 /* The transpose: `result` starts at zero. */
 FOR_EACH_CPU
 static void NAME(resample_back)(const resampling_t *r, const REAL *grad, REAL *result, REAL *buffer) {
     const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
     const int64_t width = r->size[2], out = r->out[2];
+    if (x->taps * y->taps * z->taps == 1) {
+        NAME(resample_back_nearest)(r, grad, result, buffer);
+        return;
+    }
     for (int64_t a = 0; a < r->out[0]; a++)
         for (int64_t b = 0; b < r->out[1]; b++, grad += out) {
             for (int64_t k = 0; k < width; k++)

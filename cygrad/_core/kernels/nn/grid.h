@@ -1,0 +1,75 @@
+/* Images read along grids: which elements a position reads and with which weights, and sums of elements so chosen. */
+#ifndef CYGRAD_GRID_H
+#define CYGRAD_GRID_H
+
+#include <math.h>
+#include <stdint.h>
+
+enum { GRID_NEAREST, GRID_LINEAR, GRID_CUBIC };
+enum { GRID_ZEROS, GRID_BORDER, GRID_REFLECTION };
+enum { GRID_BLOCK = 128, GRID_TAPS = 4 };
+
+typedef struct {
+    int n;                       /* coordinates of a position: x first, which belongs to the last dimension */
+    int mode, padding, align;
+    int taps;                    /* of each coordinate; a position has taps**n, those of x next to each other */
+    int64_t sizes[3];            /* of the image, for x, y and z */
+    int order[3];                /* how often weights are differentiated by each coordinate */
+    int64_t points;              /* positions of one image */
+} grid_t;
+
+/* Weights of the taps as polynomials of the distance from the first one that is not beyond: constant first. That of
+   cubic interpolation is from Keys, 1981, with a = -0.75. */
+static const double grid_polynomials[3][GRID_TAPS][4] = {
+    {{1}},
+    {{1, -1}, {0, 1}},
+    {{0, -0.75, 1.5, -0.75}, {1, 0, -2.25, 1.25}, {0, 0.75, 1.5, -1.25}, {0, 0, -0.75, 0.75}},
+};
+
+#define LOOPS "kernels/nn/grid_loops.h"
+#include "simd/each_set.h"
+#undef LOOPS
+
+/* Positions begin <= i < begin + count of one image, at most GRID_BLOCK. `grid` and `places` are those of the image. */
+static inline void grid_taps(int double_precision, const grid_t *g, const void *grid, int64_t begin, int64_t count,
+                             int32_t *places, void *weights) {
+    typedef void (*taps_t)(const grid_t *, const void *, int64_t, int64_t, int32_t *, void *);
+    static const taps_t functions[SETS][2] = VARIANTS(grid_taps);
+    functions[instruction_set()][double_precision](g, grid, begin, count, places, weights);
+}
+
+/* The derivative of the weights by the coordinates: times `in` (along = 0: of the weights; else: of the coordinates). */
+static inline void grid_slopes(int double_precision, const grid_t *g, const void *grid, int64_t begin, int64_t count,
+                               int along, const void *in, void *out) {
+    typedef void (*slopes_t)(const grid_t *, const void *, int64_t, int64_t, int, const void *, void *);
+    static const slopes_t functions[SETS][2] = VARIANTS(grid_slopes);
+    functions[instruction_set()][double_precision](g, grid, begin, count, along, in, out);
+}
+
+/* One channel: sums of elements of `image`, into `out`; or the transpose, added to `image`. */
+static inline void gather_weighted(int double_precision, const void *image, const int32_t *places, const void *weights,
+                                   int64_t taps, int64_t points, void *out) {
+    typedef void (*gather_t)(const void *, const int32_t *, const void *, int64_t, int64_t, void *);
+    static const gather_t functions[SETS][2] = VARIANTS(gather_weighted);
+    functions[instruction_set()][double_precision](image, places, weights, taps, points, out);
+}
+
+static inline void scatter_weighted(int double_precision, const void *grad, const int32_t *places, const void *weights,
+                                    int64_t taps, int64_t points, void *image) {
+    typedef void (*scatter_t)(const void *, const int32_t *, const void *, int64_t, int64_t, void *);
+    static const scatter_t functions[SETS][2] = VARIANTS(scatter_weighted);
+    functions[instruction_set()][double_precision](grad, places, weights, taps, points, image);
+}
+
+/* The gradients of the weights of positions begin <= i < begin + count. */
+static inline void gather_products(int double_precision, const void *grad, const void *images, const int32_t *places,
+                                   int64_t channels, int64_t size, int64_t taps, int64_t points, int64_t begin,
+                                   int64_t count, void *out) {
+    typedef void (*products_t)(const void *, const void *, const int32_t *, int64_t, int64_t, int64_t, int64_t,
+                               int64_t, int64_t, void *);
+    static const products_t functions[SETS][2] = VARIANTS(gather_products);
+    functions[instruction_set()][double_precision](grad, images, places, channels, size, taps, points, begin, count,
+                                                   out);
+}
+
+#endif
