@@ -208,6 +208,22 @@ def test_saved_memory_and_versions_of_arrays():
     assert cygrad.memory_stats()["small_in_use"] == before
 
 
+def test_inference_mode_frees_arrays():
+    def work():
+        with cygrad.inference_mode():
+            x = ours.ones((2, 2), dtype=ours.float64)
+            y = ours.asarray(2.0, dtype=ours.float64) * ours.ones(2)
+            assert follows_standard(x[0] + x[1]) and follows_standard(-y) and follows_standard(ours.sum(x @ x))
+            assert follows_standard(ours.asarray(outside)) and follows_standard(x.detach().data)
+
+    outside = cygrad.ones(2)
+    work()
+    before = cygrad.memory_stats()["small_in_use"]
+    for _ in range(100):
+        work()
+    assert cygrad.memory_stats()["small_in_use"] - before < 100
+
+
 def test_compiled_functions_ask_which_rule_holds():
     compiled = cygrad.compile(lambda s, x: s * x)
     x = cygrad.ones(3)
