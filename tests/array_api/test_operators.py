@@ -293,6 +293,22 @@ def test_quotients_have_zero_derivatives():
     assert x.grad.tolist() == y.grad.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("function", [ours.pow, operator.pow, lambda x, y: operator.ipow(ours.asarray(x, copy=True), y)])
+@pytest.mark.parametrize("dtype", REALS)
+def test_powers_of_infinities_and_zeros_with_a_sign(function, dtype):
+    x = ours.asarray([[-math.inf, -0.0], [-0.0, -math.inf]], dtype=getattr(ours, dtype))
+    for exponent in (0.5, -0.5, 1.5, -1.5, 0.25, 2.0, -2.0, 3.0, -3.0):
+        with np.errstate(all="ignore"):
+            expected = np.power(x.numpy(), np.full((2, 2), exponent, dtype))
+        for shape in ((), (1,), (2,), (2, 1), (2, 2)):
+            found = function(x, ours.full(shape, exponent, dtype=x.dtype)).numpy()
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    s = ours.asarray(0.5, dtype=ours.float64)
+    s.requires_grad_()
+    assert cygrad.autograd.gradcheck(lambda e: ours.pow(ours.asarray([1.5, 2.0], dtype=ours.float64), e), [s])
+
+
 # ---- shapes that few functions see
 
 def test_shapes_that_the_suite_asks_for():
