@@ -293,7 +293,8 @@ def test_quotients_have_zero_derivatives():
     assert x.grad.tolist() == y.grad.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("function", [ours.pow, operator.pow, lambda x, y: operator.ipow(ours.asarray(x, copy=True), y)])
+@pytest.mark.parametrize("function", [
+    ours.pow, operator.pow, lambda x, y: operator.ipow(ours.asarray(x, copy=True), y)])
 @pytest.mark.parametrize("dtype", REALS)
 def test_powers_of_infinities_and_zeros_with_a_sign(function, dtype):
     x = ours.asarray([[-math.inf, -0.0], [-0.0, -math.inf]], dtype=getattr(ours, dtype))
