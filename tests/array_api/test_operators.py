@@ -1,4 +1,4 @@
-"""Operators of the namespace's arrays: promotion without dimensions, quotients at infinities, and who follows which rule."""
+"""Operators of the namespace's arrays: promotion, quotients at infinities, and which tensors follow which rules."""
 
 import itertools
 import math
@@ -27,7 +27,8 @@ ARITHMETIC = {
     "lshift": ("bitwise_left_shift", INTEGERS), "rshift": ("bitwise_right_shift", INTEGERS),
 }
 COMPARISONS = {"eq": ("equal", ALL), "ne": ("not_equal", ALL), "lt": ("less", REAL_NUMERIC),
-               "le": ("less_equal", REAL_NUMERIC), "gt": ("greater", REAL_NUMERIC), "ge": ("greater_equal", REAL_NUMERIC)}
+               "le": ("less_equal", REAL_NUMERIC), "gt": ("greater", REAL_NUMERIC),
+               "ge": ("greater_equal", REAL_NUMERIC)}
 OPERATORS = ARITHMETIC | COMPARISONS
 
 
@@ -115,7 +116,8 @@ ZERO_DIM = {
     "with another": lambda: cygrad.tensor(1.0, **WIDE) * ours.asarray(2.0, **WIDE),
     "detached": lambda: ours.asarray(2.0, **WIDE).detach(), "data": lambda: ours.asarray(2.0, **WIDE).data,
     "view": lambda: ours.ones(1, **WIDE).view(()), "part": lambda: ours.ones(3, **WIDE).unbind()[1],
-    "of NumPy": lambda: np.sin(ours.asarray(2.0, **WIDE)), "product": lambda: ours.ones(2, **WIDE) @ ours.ones(2, **WIDE),
+    "of NumPy": lambda: np.sin(ours.asarray(2.0, **WIDE)),
+    "product": lambda: ours.ones(2, **WIDE) @ ours.ones(2, **WIDE),
     "of a tensor": lambda: ours.asarray(cygrad.tensor(2.0, **WIDE)),
     "same of a tensor": lambda: ours.astype(cygrad.tensor(2.0, **WIDE), ours.float64, copy=False),
     "view of a tensor": lambda: ours.reshape(cygrad.tensor([2.0], **WIDE), ()),
@@ -206,6 +208,22 @@ def test_saved_memory_and_versions_of_arrays():
     assert cygrad.memory_stats()["small_in_use"] == before
 
 
+def test_inference_mode_frees_arrays():
+    def work():
+        with cygrad.inference_mode():
+            x = ours.ones((2, 2), dtype=ours.float64)
+            y = ours.asarray(2.0, dtype=ours.float64) * ours.ones(2)
+            assert follows_standard(x[0] + x[1]) and follows_standard(-y) and follows_standard(ours.sum(x @ x))
+            assert follows_standard(ours.asarray(outside)) and follows_standard(x.detach().data)
+
+    outside = cygrad.ones(2)
+    work()
+    before = cygrad.memory_stats()["small_in_use"]
+    for _ in range(100):
+        work()
+    assert cygrad.memory_stats()["small_in_use"] - before < 100
+
+
 def test_compiled_functions_ask_which_rule_holds():
     compiled = cygrad.compile(lambda s, x: s * x)
     x = cygrad.ones(3)
@@ -273,3 +291,35 @@ def test_quotients_have_zero_derivatives():
     x.requires_grad_(), y.requires_grad_()
     (x // y).sum().backward()
     assert x.grad.tolist() == y.grad.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("function", [
+    ours.pow, operator.pow, lambda x, y: operator.ipow(ours.asarray(x, copy=True), y)])
+@pytest.mark.parametrize("dtype", REALS)
+def test_powers_of_infinities_and_zeros_with_a_sign(function, dtype):
+    x = ours.asarray([[-math.inf, -0.0], [-0.0, -math.inf]], dtype=getattr(ours, dtype))
+    for exponent in (0.5, -0.5, 1.5, -1.5, 0.25, 2.0, -2.0, 3.0, -3.0):
+        with np.errstate(all="ignore"):
+            expected = np.power(x.numpy(), np.full((2, 2), exponent, dtype))
+        for shape in ((), (1,), (2,), (2, 1), (2, 2)):
+            found = function(x, ours.full(shape, exponent, dtype=x.dtype)).numpy()
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    s = ours.asarray(0.5, dtype=ours.float64)
+    s.requires_grad_()
+    assert cygrad.autograd.gradcheck(lambda e: ours.pow(ours.asarray([1.5, 2.0], dtype=ours.float64), e), [s])
+
+
+# ---- shapes that few functions see
+
+def test_shapes_that_the_suite_asks_for():
+    x = ours.asarray([[3.0, -4.0]])
+    for ord in (2, 1, -1, math.inf, -3.5):
+        np.testing.assert_allclose(ours.linalg.vector_norm(x, axis=(), ord=ord).numpy(), [[3, 4]])
+    assert ours.linalg.vector_norm(ours.asarray([0.0, 2.0]), axis=(), ord=0).tolist() == [0, 1]
+    assert ours.linalg.solve(ours.full((1, 1, 1), 2.0), ours.ones(1)).shape == (1, 1)
+    assert ours.linalg.solve(ours.eye(2)[None], ours.ones(2)).shape == (1, 2)
+    for function in (ours.vecdot, ours.linalg.vecdot, np.vecdot, np.linalg.vecdot):
+        with pytest.raises(ValueError, match="one length"):
+            function(ours.ones((2, 1)), ours.ones((2, 3)))
+        assert function(ours.ones((1, 3)), ours.ones((2, 3))).tolist() == [3, 3]

@@ -1,6 +1,9 @@
 """How Tensors and NumPy's functions meet: whose rules hold, what is refused, what nobody pays for."""
 
 import array
+import math
+import statistics
+import struct
 
 import numpy as np
 import pytest
@@ -96,6 +99,27 @@ def test_no_history_is_lost_by_an_assignment_to_one_element(kind):
     assert list(kept) == [1.0, 2.0]
     with pytest.raises(RuntimeError, match="float: a tensor that requires grad would lose its history"):
         array.array("d", [0.0])[0] = x[0]
+
+
+def test_whoever_asks_for_a_number_gets_it():
+    x, many, place = leaf(2.0).sum(), leaf(1.0, 2.0), cygrad.tensor(1)
+    losses, kept, made = [0.0, 0.0, 0.0], {}, np.zeros(3)
+    for _ in range(100):                                    # by then Python has specialized its instructions
+        assert (float(x), int(x), complex(x), math.exp2(x), math.floor(x), f"{float(x):.1f}", "%d" % x, bool(x)) == (
+            2, 2, 2, 4, 2, "2.0", "2", True)
+        assert list(range(place)) == [0] and losses[place] == losses[place:][0]
+        assert struct.unpack("d", struct.pack("d", x)) == (2,)
+        losses[0] = x
+        losses[place] = float(x)
+        losses[:2] = map(float, many)
+        losses[::2] = map(float, many)
+        losses[2], kept[x] = float(x), 1
+        kept["mean"] = statistics.mean(map(float, many))
+        made[0] = made[place] = float(x)
+        made[1:] = [int(x), math.sin(x)]
+        made[0] += float(x)
+        made[made > 3] = x.item()
+    assert losses == [1, 2, 2] and kept["mean"] == 1.5 and made[1] == 2
 
 
 def test_special_functions_of_scipy():

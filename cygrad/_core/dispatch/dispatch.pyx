@@ -15,7 +15,7 @@ from cygrad._core.dispatch.autocast cimport AUTOCASTING, AUTOCASTS, call_autocas
 from cygrad._core.dispatch.execution cimport (
     LARGE, call_boxed, keep, keep_results, needed_by, program_of, record, run, run_kernel, wants_gradient, wrap_results)
 from cygrad._core.dispatch.standard_operands cimport (
-    is_standard_operand, of_two_dtypes, promoted, standard_operator)
+    is_standard_operand, of_two_dtypes, promoted, standard_exponent, standard_operator)
 from cygrad._core.dispatch.tangents cimport InplaceStep, inplace_step
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
@@ -329,6 +329,7 @@ cdef object _unusual(Operator operator, object input, object other, bint single,
     cdef bint standard = is_standard_operand(input) or not single and is_standard_operand(other)
     if standard and not single:
         operator = standard_operator(operator, input, other)
+        other = standard_exponent(operator, input, other)
         if of_two_dtypes(input, other):
             input, other = promoted(<Tensor>input, <Tensor>other, False)
     if (out is None and is_plain(input) and (single or is_plain(other))

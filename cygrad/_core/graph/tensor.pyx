@@ -48,6 +48,8 @@ cdef Tensor wrap(array_t *array):
     cdef thread_state_t *state = thread_state()
     tensor.view_kind = -state.grad_disabled                  # UNTRACKED, if so
     if state.inference:
+        if array.external:               # by a mark
+            version_release(array.version)
         array.version = NULL
         return tensor
     if has_pending():
@@ -455,14 +457,10 @@ cdef class Tensor:
         return protocol.inplace(SLOT_REMAINDER, self, other)
 
     def __pow__(self, other, modulo):
-        if modulo is not None:
-            return NotImplemented
-        return protocol.binary(SLOT_POW, self, other)
+        return NotImplemented if modulo is not None else protocol.binary(SLOT_POW, self, other)
 
     def __rpow__(self, other, modulo):
-        if modulo is not None:
-            return NotImplemented
-        return protocol.binary(SLOT_POW, other, self)
+        return NotImplemented if modulo is not None else protocol.binary(SLOT_POW, other, self)
 
     def __ipow__(self, other):
         return protocol.inplace(SLOT_POW, self, other)
