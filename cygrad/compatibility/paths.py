@@ -32,7 +32,7 @@ MODULES = {
     "torch._vmap_internals": "cygrad.func",
     "torch._functorch": "cygrad.func", **{f"torch._functorch.{name}": "cygrad.func" for name in (
         "apis", "eager_transforms", "functional_call", "vmap")},
-    "torch.utils.hooks": f"{_HERE}.hooks",
+    "torch.utils.hooks": f"{_HERE}.hooks", "torch.utils.deterministic": f"{_HERE}.switches",
     "torch.utils.tensorboard": f"{_HERE}.tensorboard", "torch.utils.tensorboard.writer": f"{_HERE}.tensorboard",
     "torch.storage": f"{_HERE}.storages", "torch.optim._functional": "cygrad.optim",
     "torch.nn.attention": f"{_HERE}.attention", "torch.nn.attention.flex_attention": f"{_HERE}.flex_attention",

@@ -15,6 +15,9 @@ __all__ = [
     "set_num_interop_threads", "set_warn_always", "use_deterministic_algorithms",
 ]
 
+# torch.utils.deterministic: whether `empty` fills what it gives. It does not; nothing that computes reads it.
+fill_uninitialized_memory = True
+
 _settings = {"deterministic": False, "warn_only": False, "precision": "highest", "interop": None, "warn_always": False}
 
 

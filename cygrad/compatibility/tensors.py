@@ -52,7 +52,7 @@ def resize_(self, *sizes, memory_format=None):
         raise RuntimeError(f"resize_: sizes must not be negative (got {size}).")
     if self.requires_grad:
         raise RuntimeError("resize_: cannot resize variables that require grad. Use reshape(), or detach() first.")
-    strides = None if memory_format is None else cygrad.empty(size, device="meta", memory_format=memory_format).stride()
+    strides = None if memory_format is None else cygrad.empty(size, device="cpu", memory_format=memory_format).stride()
     if tuple(size) == tuple(self.shape) and (strides is None or strides == self.stride()):
         return self
     start = self.storage_offset()

@@ -1,10 +1,11 @@
 """Diagonals, read and written; views of which a copy is changed."""
 
 from cygrad._core.arrays.dtype import int64
+from cygrad._core.arrays.placement import is_meta_place
 from cygrad._core.creation.ranges import arange
 from cygrad._core.dispatch.assign import copy_
+from cygrad._core.graph.tensor_metadata import placed
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.dtypes import on_device
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, copy_for, into
@@ -289,18 +290,18 @@ def fill_diagonal_(input, fill_value, wrap=False):
 
 # ---- where triangles are
 
-def _indices(operation, row, col, offset, dtype, lower):
+def _indices(operation, row, col, offset, dtype, lower, device):
     if row < 0 or col < 0:
         raise RuntimeError(f"{operation}: sizes must not be negative (got {row} and {col}).")
     if dtype is not None and (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{operation}: indices are integers (got {dtype}).")
-    rows = operators.unsqueeze(arange(row), 1)
-    columns = operators.unsqueeze(arange(col), 0)
+    rows = operators.unsqueeze(arange(row, device="cpu"), 1)
+    columns = operators.unsqueeze(arange(col, device="cpu"), 0)
     inside = columns - rows <= offset if lower else columns - rows >= offset
-    return operators.cast(operators.transpose(operators.nonzero(inside), 0, 1).contiguous(), dtype or int64)
+    found = operators.cast(operators.transpose(operators.nonzero(inside), 0, 1).contiguous(), dtype or int64)
+    return placed(found, is_meta_place(device, operation))
 
 
-@on_device
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     """Indices of the lower triangle of a matrix.
 
@@ -328,10 +329,9 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    return _indices("tril_indices", row, col, offset, dtype, True)
+    return _indices("tril_indices", row, col, offset, dtype, True, device)
 
 
-@on_device
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     """Indices of the upper triangle of a matrix.
 
@@ -359,4 +359,4 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     tensor([[0, 0, 1],
             [0, 1, 1]])
     """
-    return _indices("triu_indices", row, col, offset, dtype, False)
+    return _indices("triu_indices", row, col, offset, dtype, False, device)

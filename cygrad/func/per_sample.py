@@ -67,13 +67,15 @@ def per_sample_grad(losses, parameters):
         raise RuntimeError("per_sample_grad: losses must be a Tensor of shape (n,) with a graph (got "
                            f"{tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__}). Use "
                            "reduction='none'.")
-    with no_grad():
-        found = product_gradients(losses, parameters, OPERATORS)
-        if found is None:
+    found = product_gradients(losses, parameters, OPERATORS)
+    if found is None:
+        with no_grad():
             uses = _Uses(losses, parameters)
             found = [uses.gradient(("leaf", number), parameter) for number, parameter in enumerate(parameters)]
-        return tuple(zeros((losses.shape[0], *parameter.shape), dtype=parameter.dtype) if gradient is None else gradient
-                     for gradient, parameter in zip(found, parameters, strict=True))
+    for number, gradient in enumerate(found):
+        if gradient is None:
+            found[number] = zeros((losses.shape[0], *parameters[number].shape), dtype=parameters[number].dtype)
+    return tuple(found)
 
 
 class _Uses:

@@ -31,6 +31,8 @@ class Attributes:
         hooks = self._hooks                          # as in `fill_slots`, which does the same natively
         return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
 
+    _call_impl = __call__                            # programs that override `__call__` go on by this name
+
     def __getattr__(self, name):
         """A parameter, buffer or module; Python calls it only where a subclass defines this method, too."""
         values = self.__dict__

@@ -148,3 +148,32 @@ def test_storages_and_resizing():
     assert x.resize_(3, 3).shape == (3, 3) and x.flatten()[:6].tolist() == [0, 1, 2, 3, 4, 5]
     assert x.resize_(2).tolist() == [0, 1] and x.resize_as_(cygrad.ones(4)).tolist() == [0, 1, 2, 3]
     assert cygrad.empty(0).set_(cygrad.arange(4.0).storage(), 1, (2,)).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("make", [
+    lambda **o: cygrad.hann_window(4, **o), lambda **o: cygrad.hamming_window(1, **o),
+    lambda **o: cygrad.blackman_window(4, **o), lambda **o: cygrad.bartlett_window(4, **o),
+    lambda **o: cygrad.kaiser_window(4, **o), lambda **o: cygrad.signal.windows.kaiser(4, **o),
+    lambda **o: cygrad.tril_indices(3, 3, **o), lambda **o: cygrad.triu_indices(3, 3, **o),
+    lambda **o: cygrad.fft.fftfreq(4, **o), lambda **o: cygrad.fft.rfftfreq(4, **o),
+])
+def test_whatever_makes_tensors_obeys_device(make):
+    assert make(device="cpu:0").is_cpu and make(device=cygrad.device("meta")).is_meta
+    assert make(device="meta").shape == make().shape and make(device="meta").dtype is make().dtype
+    with pytest.raises(RuntimeError, match=r"\w+: no such device"):
+        make(device="cuda")
+
+
+def test_sparse_tensors_are_on_the_cpu():
+    assert cygrad.sparse_coo_tensor([[0]], [1.0], (2,), device="cpu").to_dense().tolist() == [1, 0]
+    with pytest.raises(RuntimeError, match="no such device"):
+        cygrad.sparse_coo_tensor([[0]], [1.0], (2,), device="cuda")
+
+
+def test_memory_formats_of_other_sizes_and_types():
+    x = cygrad.rand(2, 3, 4, 5)
+    for made in (cygrad.empty(0).resize_(2, 3, 4, 5, memory_format=cygrad.channels_last),
+                 cygrad.empty(0).resize_as_(x, memory_format=cygrad.channels_last),
+                 cygrad.empty(2, 3, 4, 5).resize_(2, 3, 4, 5, memory_format=cygrad.channels_last),
+                 x.type(cygrad.float64, memory_format=cygrad.channels_last)):
+        assert made.is_contiguous(memory_format=cygrad.channels_last) and made.shape == x.shape

@@ -1,5 +1,7 @@
 """autograd.per_sample_grad: one call of the model for the batch, and the gradients of vmap of grad."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,63 @@ def test_refusals():
     norm = nn.BatchNorm1d(2)
     with pytest.raises(RuntimeError, match="no gradients of single samples"):
         per_sample_grad(norm(x).sum(1), norm.parameters())
+
+
+# ---- networks of products: one plan, no objects for nodes
+
+def network(*sizes):
+    layers = [layer for pair in itertools.pairwise(sizes) for layer in (nn.Linear(*pair), nn.Tanh())]
+    return nn.Sequential(*layers[:-1])
+
+
+def losses(model, x):
+    return nn.functional.cross_entropy(model(x), cygrad.arange(len(x)) % 3, reduction="none")
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64])
+@pytest.mark.parametrize("count", [1, 5, 40])
+def test_products_alone_need_no_nodes(dtype, count, monkeypatch):
+    monkeypatch.setattr("cygrad.func.per_sample._Uses", None)
+    cygrad.manual_seed(1)
+    model = network(7, 65, 33, 3).to(dtype)
+    x = cygrad.randn(count, 7, dtype=dtype)
+    tolerance = 1e-5 if dtype is cygrad.float32 else 1e-12
+    model[0].bias.requires_grad_(False)
+    unused = cygrad.ones(2, dtype=dtype, requires_grad=True)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    *found, zeros = per_sample_grad(losses(model, x), [*parameters, unused])
+    assert zeros.shape == (count, 2) and not zeros.any()
+    for sample in range(count):
+        wanted = cygrad.autograd.grad(losses(model, x)[sample], parameters)
+        for gradient, other in zip(found, wanted, strict=True):
+            assert gradient.dtype is dtype and not gradient.requires_grad
+            np.testing.assert_allclose(gradient[sample].numpy(), other.numpy(), rtol=tolerance, atol=tolerance)
+
+
+def test_the_graph_is_kept_and_guarded():
+    model, x = network(4, 3), cygrad.randn(5, 4)
+    found = losses(model, x)
+    first = per_sample_grad(found, list(model.parameters()))
+    second = per_sample_grad(found, list(model.parameters()))
+    assert all(cygrad.equal(a, b) for a, b in zip(first, second, strict=True))
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        per_sample_grad(found, list(model.parameters()))
+    found = losses(model, x)
+    found.sum().backward()
+    with pytest.raises(RuntimeError, match="freed already"):
+        per_sample_grad(found, list(model.parameters()))
+
+
+def test_whoever_has_a_say_is_heard():
+    """Hooks, saved tensors that were packed, levels of forward mode: as without the short way."""
+    model, x = network(4, 3, 3), cygrad.randn(5, 4)
+    plain = per_sample_grad(losses(model, x), list(model.parameters()))
+    hidden = model[1](model[0](x))
+    hidden.register_hook(lambda gradient: 2 * gradient)
+    doubled = per_sample_grad(nn.functional.cross_entropy(model[2](hidden), cygrad.arange(5) % 3, reduction="none"),
+                              list(model.parameters()))
+    with cygrad.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t):
+        packed = per_sample_grad(losses(model, x), list(model.parameters()))
+    for number, (a, b, c) in enumerate(zip(plain, doubled, packed, strict=True)):
+        assert cygrad.allclose(2 * a if number < 2 else a, b, atol=1e-6) and cygrad.allclose(a, c, atol=1e-6)

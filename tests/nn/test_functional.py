@@ -319,3 +319,43 @@ def test_weights_of_losses_are_buffers():
     nll = nn.NLLLoss(ignore_index=1)
     assert nll(cygrad.tensor([[-1.0, -2.0], [-3.0, -4.0]]), cygrad.tensor([0, 1])).item() == 1
     assert nn.BCELoss()(cygrad.tensor([0.5]), cygrad.tensor([1.0])).item() == pytest.approx(math.log(2))
+
+
+@pytest.mark.parametrize("size", [(4, 6), (8, 12), (12, 18), (7, 9), (3, 5), (11, 12), (4, 13), (1, 1)])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_gradient_of_nearest_elements(mode, size, torch):
+    """Each element gets the sum of what it was copied to."""
+    x = np.random.default_rng(1).standard_normal((2, 3, 4, 6))
+    found = []
+    for library in (cygrad, torch):
+        leaf = library.tensor(x).requires_grad_()
+        result = library.nn.functional.interpolate(leaf, size=size, mode=mode)
+        (result * library.arange(result.numel(), dtype=library.float64).reshape(result.shape)).sum().backward()
+        found.append(leaf.grad.numpy())
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "float16", "float32", "int64", "complex128"])
+@pytest.mark.parametrize(("shape", "pad"), [
+    ((2, 3, 5, 7), (2, 3, 1, 2)), ((2, 3, 5, 7), (0, 6, 4, 0)), ((2, 3, 5), (1, 1)), ((2, 2, 3, 4, 5), (1, 2, 2, 0, 1, 1)),
+    ((2, 3, 5, 7), (-1, 2, 0, -2)), ((2, 3, 5, 7), (-2, -3, 1, 1)),
+])
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_padding_with_own_elements(mode, shape, pad, dtype):
+    """Against NumPy: pads of both signs, elements of all sizes, and images whose channels lie together."""
+    x = (np.random.default_rng(1).standard_normal(shape) * 100).astype("float64")
+    ours = cygrad.tensor(x).to(getattr(cygrad, dtype))
+    pads = [(0, 0)] * (len(shape) - len(pad) // 2) + [(max(pad[i], 0), max(pad[i + 1], 0))
+                                                      for i in range(len(pad) - 2, -1, -2)]
+    crops = [slice(None)] * (len(shape) - len(pad) // 2) + [
+        slice(max(-pad[i], 0), -max(-pad[i + 1], 0) or None) for i in range(len(pad) - 2, -1, -2)]
+    values = ours.numpy()
+    name = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
+    if mode == "circular":
+        wanted = np.pad(values[tuple(crops)], pads, mode=name)
+    else:
+        wanted = np.pad(values, pads, mode=name)[tuple(crops)]
+    np.testing.assert_array_equal(cygrad.nn.functional.pad(ours, pad, mode=mode).numpy(), wanted)
+    if len(shape) == 4:
+        images = ours.contiguous(memory_format=cygrad.channels_last)
+        np.testing.assert_array_equal(cygrad.nn.functional.pad(images, pad, mode=mode).numpy(), wanted)

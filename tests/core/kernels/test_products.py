@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+import cygrad
 import cygrad._core.kernels.linalg.products  # noqa: F401
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads
@@ -326,3 +327,22 @@ def test_factors_that_do_not_fit(factors, match):
         call_kernel("addmm", a, a, a, *factors)
     with pytest.raises(RuntimeError, match="addmm: beta cannot be a floating-point number"):
         call_kernel("addmm", *[a.astype(int)] * 3, 1.5, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(2, 300, 70), (3, 70, 1), (2, 1, 90), (1, 65, 66), (4, 40, 129)])
+def test_outer_products(shape, dtype):
+    """Columns times rows, each product rounded once; steps of any kind."""
+    n, rows, columns = shape
+    random = np.random.default_rng(1)
+    a, b = random.standard_normal((n, rows)).astype(dtype), random.standard_normal((n, columns)).astype(dtype)
+    a[0, 0], b[0, -1] = np.inf, np.nan
+    wanted = a[:, :, None] * b[:, None, :]
+    x, y = cygrad.tensor(a), cygrad.tensor(b)
+    spread = cygrad.tensor(np.repeat(a, 2, axis=1))[:, ::2]
+    for left, right in ((x, y), (spread, y), (x.t().contiguous().t(), y.t().contiguous().t()), (x, y.flip(1).flip(1))):
+        np.testing.assert_array_equal((left.unsqueeze(2) @ right.unsqueeze(1)).numpy(), wanted)
+    np.testing.assert_array_equal(cygrad.outer(x[0], y[0]).numpy(), wanted[0])
+    addend = cygrad.ones(n, rows, columns, dtype=x.dtype)
+    np.testing.assert_allclose(cygrad.baddbmm(addend, x.unsqueeze(2), y.unsqueeze(1), alpha=2).numpy(), 1 + 2 * wanted,
+                               rtol=1e-5)

@@ -5,6 +5,10 @@
 #include <math.h>
 #include <stdint.h>
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
+
 enum { GRID_NEAREST, GRID_LINEAR, GRID_CUBIC };
 enum { GRID_ZEROS, GRID_BORDER, GRID_REFLECTION };
 enum { GRID_BLOCK = 128, GRID_TAPS = 4 };
@@ -46,14 +50,15 @@ static inline void grid_slopes(int double_precision, const grid_t *g, const void
     functions[instruction_set()][double_precision](g, grid, begin, count, along, in, out);
 }
 
-/* One channel: sums of elements of `image`, into `out`; or the transpose, added to `image`. */
-static inline void gather_weighted(int double_precision, const void *image, const int32_t *places, const void *weights,
-                                   int64_t taps, int64_t points, void *out) {
-    typedef void (*gather_t)(const void *, const int32_t *, const void *, int64_t, int64_t, void *);
+/* Some channels of an image: sums of their elements. */
+static inline void gather_weighted(int double_precision, const void *images, const int32_t *places, const void *weights,
+                                   int64_t channels, int64_t size, int64_t taps, int64_t points, void *out) {
+    typedef void (*gather_t)(const void *, const int32_t *, const void *, int64_t, int64_t, int64_t, int64_t, void *);
     static const gather_t functions[SETS][2] = VARIANTS(gather_weighted);
-    functions[instruction_set()][double_precision](image, places, weights, taps, points, out);
+    functions[instruction_set()][double_precision](images, places, weights, channels, size, taps, points, out);
 }
 
+/* The transpose for one channel, added to `image`. */
 static inline void scatter_weighted(int double_precision, const void *grad, const int32_t *places, const void *weights,
                                     int64_t taps, int64_t points, void *image) {
     typedef void (*scatter_t)(const void *, const int32_t *, const void *, int64_t, int64_t, void *);

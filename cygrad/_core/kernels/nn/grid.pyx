@@ -37,8 +37,8 @@ cdef extern from "kernels/nn/grid.h" nogil:
                    int32_t *places, void *weights)
     void grid_slopes(bint double_precision, const grid_t *g, const void *grid, int64_t begin, int64_t count, int along,
                      const void *given, void *out)
-    void gather_weighted(bint double_precision, const void *image, const int32_t *places, const void *weights,
-                         int64_t taps, int64_t points, void *out)
+    void gather_weighted(bint double_precision, const void *images, const int32_t *places, const void *weights,
+                         int64_t channels, int64_t size, int64_t taps, int64_t points, void *out)
     void scatter_weighted(bint double_precision, const void *grad, const int32_t *places, const void *weights,
                           int64_t taps, int64_t points, void *image)
     void gather_products(bint double_precision, const void *grad, const void *images, const int32_t *places,
@@ -232,19 +232,22 @@ cdef int grid_taps_along_kernel(const value_t *arguments, value_t *results) noex
 cdef void _sums_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Some channels, counted through the batch."""
     cdef reading_t *r = <reading_t *>context
-    cdef int64_t plane, image, bytes = itemsize(r.weights.dtype), points = r.grid.points
+    cdef int64_t plane = begin, image, channels, bytes = itemsize(r.weights.dtype), points = r.grid.points
     cdef const int32_t *places
     cdef const char *weights
-    for plane in range(begin, end):
+    while plane < end:
         image = plane // r.channels
+        channels = min(end, (image + 1) * r.channels) - plane
         places = <const int32_t *>r.places.data + image * r.taps * points
         weights = r.weights.data + image * r.taps * points * bytes
         if r.grad == NULL:
-            gather_weighted(r.double_precision, r.images.data + plane * r.size * bytes, places, weights, r.taps, points,
-                            r.out.data + plane * points * bytes)
+            gather_weighted(r.double_precision, r.images.data + plane * r.size * bytes, places, weights, channels,
+                            r.size, r.taps, points, r.out.data + plane * points * bytes)
         else:
+            channels = 1
             scatter_weighted(r.double_precision, r.grad.data + plane * points * bytes, places, weights, r.taps, points,
                              r.out.data + plane * r.size * bytes)
+        plane += channels
 
 
 cdef void _products_body(void *context, int64_t begin, int64_t end) noexcept nogil:

@@ -141,20 +141,81 @@ static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, 
                 out[(begin + i) * n + axis] = sums[axis][i];
 }
 
-static void NAME(gather_weighted)(const REAL *restrict image, const int32_t *restrict places,
-                                  const REAL *restrict weights, int64_t taps, int64_t points, REAL *restrict out) {
+/* Elements of an image at as many places as fit into a vector, times factors, added to sums; those at -1 are left out.
+   Compilers do not make this of a loop. */
+#if defined(__AVX512F__) && DOUBLE
+#define LANES 8
+#define LANES_OF(name) __m512d name = _mm512_setzero_pd()
+#define PLACES_OF(name, from) __m256i name = _mm256_loadu_si256((const __m256i *)(from))
+#define ADD_CHOSEN(sums, image, at, factor) do { \
+        const __mmask8 there = (__mmask8)~_mm256_movepi32_mask(at); \
+        const __m512d chosen = _mm512_mask_i32gather_pd(_mm512_setzero_pd(), there, at, image, 8); \
+        sums = _mm512_mask_add_pd(sums, there, sums, _mm512_mul_pd(_mm512_loadu_pd(factor), chosen)); \
+    } while (0)
+#define STORE(to, sums) _mm512_storeu_pd(to, sums)
+#elif defined(__AVX512F__)
+#define LANES 16
+#define LANES_OF(name) __m512 name = _mm512_setzero_ps()
+#define PLACES_OF(name, from) __m512i name = _mm512_loadu_si512(from)
+#define ADD_CHOSEN(sums, image, at, factor) do { \
+        const __mmask16 there = (__mmask16)~_mm512_movepi32_mask(at); \
+        const __m512 chosen = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), there, at, image, 4); \
+        sums = _mm512_mask_add_ps(sums, there, sums, _mm512_mul_ps(_mm512_loadu_ps(factor), chosen)); \
+    } while (0)
+#define STORE(to, sums) _mm512_storeu_ps(to, sums)
+#elif defined(__AVX2__) && DOUBLE
+#define LANES 4
+#define LANES_OF(name) __m256d name = _mm256_setzero_pd()
+#define PLACES_OF(name, from) __m128i name = _mm_loadu_si128((const __m128i *)(from))
+#define ADD_CHOSEN(sums, image, at, factor) do { \
+        const __m256d there = _mm256_castsi256_pd(_mm256_cvtepi32_epi64(_mm_xor_si128(at, _mm_set1_epi32(-1)))); \
+        const __m256d chosen = _mm256_mask_i32gather_pd(_mm256_setzero_pd(), image, at, there, 8); \
+        const __m256d more = _mm256_add_pd(sums, _mm256_mul_pd(_mm256_loadu_pd(factor), chosen)); \
+        sums = _mm256_blendv_pd(sums, more, there); \
+    } while (0)
+#define STORE(to, sums) _mm256_storeu_pd(to, sums)
+#elif defined(__AVX2__)
+#define LANES 8
+#define LANES_OF(name) __m256 name = _mm256_setzero_ps()
+#define PLACES_OF(name, from) __m256i name = _mm256_loadu_si256((const __m256i *)(from))
+#define ADD_CHOSEN(sums, image, at, factor) do { \
+        const __m256 there = _mm256_castsi256_ps(_mm256_xor_si256(at, _mm256_set1_epi32(-1))); \
+        const __m256 chosen = _mm256_mask_i32gather_ps(_mm256_setzero_ps(), image, at, there, 4); \
+        const __m256 more = _mm256_add_ps(sums, _mm256_mul_ps(_mm256_loadu_ps(factor), chosen)); \
+        sums = _mm256_blendv_ps(sums, more, there); \
+    } while (0)
+#define STORE(to, sums) _mm256_storeu_ps(to, sums)
+#else
+#define LANES 1
+#define LANES_OF(name) REAL name = 0
+#define PLACES_OF(name, from) const int32_t name = *(from)
+#define ADD_CHOSEN(sums, image, at, factor) sums += (at) < 0 ? 0 : *(factor) * (image)[at]
+#define STORE(to, sums) *(to) = (sums)
+#endif
+
+static void NAME(gather_weighted)(const REAL *images, const int32_t *places, const REAL *weights, int64_t channels,
+                                  int64_t size, int64_t taps, int64_t points, REAL *out) {
     for (int64_t begin = 0; begin < points; begin += GRID_BLOCK) {
-        const int64_t count = points - begin < GRID_BLOCK ? points - begin : GRID_BLOCK;
-        REAL sums[GRID_BLOCK] = {0};
-        for (int64_t k = 0; k < taps; k++) {
-            const int32_t *restrict at = places + k * points + begin;
-            const REAL *restrict weight = weights + k * points + begin;
-            for (int64_t i = 0; i < count; i++) {
-                const REAL value = image[at[i] < 0 ? 0 : at[i]];
-                sums[i] += at[i] < 0 ? 0 : weight[i] * value;
+        const int64_t end = points - begin < GRID_BLOCK ? points : begin + GRID_BLOCK;
+        for (int64_t channel = 0; channel < channels; channel++) {
+            const REAL *image = images + channel * size;
+            int64_t i = begin;
+            for (; i + LANES <= end; i += LANES) {
+                LANES_OF(sums);
+                for (int64_t k = 0; k < taps; k++) {
+                    PLACES_OF(at, places + k * points + i);
+                    ADD_CHOSEN(sums, image, at, weights + k * points + i);
+                }
+                STORE(out + channel * points + i, sums);
+            }
+            for (; i < end; i++) {
+                REAL sum = 0;
+                for (int64_t k = 0; k < taps; k++)
+                    if (places[k * points + i] >= 0)
+                        sum += weights[k * points + i] * image[places[k * points + i]];
+                out[channel * points + i] = sum;
             }
         }
-        memcpy(out + begin, sums, (size_t)count * sizeof(REAL));
     }
 }
 
@@ -169,20 +230,30 @@ static void NAME(scatter_weighted)(const REAL *restrict grad, const int32_t *res
     }
 }
 
-static void NAME(gather_products)(const REAL *restrict grad, const REAL *restrict images,
-                                  const int32_t *restrict places, int64_t channels, int64_t size, int64_t taps,
-                                  int64_t points, int64_t begin, int64_t count, REAL *restrict out) {
+static void NAME(gather_products)(const REAL *grad, const REAL *images, const int32_t *places, int64_t channels,
+                                  int64_t size, int64_t taps, int64_t points, int64_t begin, int64_t count,
+                                  REAL *out) {
     for (int64_t k = 0; k < taps; k++) {
-        const int32_t *restrict at = places + k * points + begin;
-        REAL sums[GRID_BLOCK] = {0};
-        for (int64_t channel = 0; channel < channels; channel++) {
-            const REAL *restrict image = images + channel * size, *restrict given = grad + channel * points + begin;
-            for (int64_t i = 0; i < count; i++) {
-                const REAL value = image[at[i] < 0 ? 0 : at[i]];
-                sums[i] += at[i] < 0 ? 0 : given[i] * value;
-            }
+        int64_t i = begin;
+        for (; i + LANES <= begin + count; i += LANES) {
+            PLACES_OF(at, places + k * points + i);
+            LANES_OF(sums);
+            for (int64_t channel = 0; channel < channels; channel++)
+                ADD_CHOSEN(sums, images + channel * size, at, grad + channel * points + i);
+            STORE(out + k * points + i, sums);
         }
-        memcpy(out + k * points + begin, sums, (size_t)count * sizeof(REAL));
+        for (; i < begin + count; i++) {
+            const int32_t at = places[k * points + i];
+            REAL sum = 0;
+            for (int64_t channel = 0; channel < channels && at >= 0; channel++)
+                sum += grad[channel * points + i] * images[channel * size + at];
+            out[k * points + i] = sum;
+        }
     }
 }
+#undef LANES
+#undef LANES_OF
+#undef PLACES_OF
+#undef ADD_CHOSEN
+#undef STORE
 #undef ROUND_DOWN

@@ -362,6 +362,8 @@ cdef void _sample_gradients(loss_t *loss, floating *input, floating *weight, flo
             if weight != NULL and s != 0:
                 for c in range(n):
                     out[at + c] = out[at + c] - s * weight[c]
+        elif inner == 1:
+            memset(out + at, 0, n * sizeof(floating))
         else:
             for c in range(n):
                 if loss.through_softmax:
@@ -371,8 +373,7 @@ cdef void _sample_gradients(loss_t *loss, floating *input, floating *weight, flo
                     for k in range(width):
                         out[at + c * inner + k] = out[at + c * inner + k] * scale[k] - smooth[k] * w
                 else:
-                    for k in range(width):
-                        out[at + c * inner + k] = 0
+                    memset(out + at + c * inner, 0, width * sizeof(floating))
         for k in range(width):
             if targets[sample + k] != loss.ignore:
                 c = at + targets[sample + k] * inner + k

@@ -215,7 +215,7 @@ cdef int _source_offsets(const padding_t *padding, const array_t *array, int dim
     return OK
 
 
-cdef int _pad_own(const padding_t *padding, array_t *self, value_t *result) noexcept nogil:
+cdef int _pad_own(padding_t *padding, array_t *self, value_t *result) noexcept nogil:
     """Row by row, each from the row of the array that it repeats."""
     cdef pad_rows_t rows
     cdef array_t *source = as_contiguous(self, -1)

@@ -1,0 +1,73 @@
+"""grid_sample: values and gradients of PyTorch; lengths around a vector and a block; positions that are nowhere."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import cygrad
+from tests.reference import torch
+
+MODES = ("bilinear", "nearest", "bicubic")
+PADDINGS = ("zeros", "border", "reflection")
+
+
+def both(call, *arrays):
+    """Results and gradients of both libraries."""
+    found = []
+    for library in (cygrad, torch):
+        leaves = [library.tensor(array).requires_grad_() for array in arrays]
+        result = call(library, *leaves)
+        weights = library.tensor(np.cos(np.arange(result.numel(), dtype=arrays[0].dtype)).reshape(result.shape))
+        gradients = library.autograd.grad((result * weights).sum(), leaves)
+        found.append([result.detach().numpy(), *[gradient.numpy() for gradient in gradients]])
+    return zip(*found, strict=True)
+
+
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.parametrize(("mode", "padding"), list(itertools.product(MODES, PADDINGS)))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("points", [(1, 1), (3, 5), (1, 17), (13, 10), (16, 17)])
+def test_as_in_pytorch(points, dtype, mode, padding, align):
+    random = np.random.default_rng(sum(points))
+    x = random.standard_normal((2, 3, 5, 7)).astype(dtype)
+    grid = (random.random((2, *points, 2)) * 5 - 2.5).astype(dtype)
+    tolerance = 2e-4 if dtype is np.float32 else 1e-10
+    for ours, theirs in both(lambda library, x, grid: library.nn.functional.grid_sample(
+            x, grid, mode=mode, padding_mode=padding, align_corners=align), x, grid):
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.parametrize(("mode", "padding"), list(itertools.product(MODES[:2], PADDINGS)))
+def test_volumes(mode, padding, align):
+    random = np.random.default_rng(1)
+    x, grid = random.standard_normal((2, 3, 3, 4, 5)), random.random((2, 2, 3, 30, 3)) * 3 - 1.5
+    for ours, theirs in both(lambda library, x, grid: library.nn.functional.grid_sample(
+            x, grid, mode=mode, padding_mode=padding, align_corners=align), x, grid):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_what_lies_outside_is_not_looked_at():
+    """An infinite element counts only where it is read."""
+    x = cygrad.full((1, 1, 2, 2), cygrad.inf)
+    far = cygrad.full((1, 1, 40, 2), 9.0)
+    assert not cygrad.nn.functional.grid_sample(x, far, align_corners=False).any()
+    near = cygrad.full((1, 1, 40, 2), -0.3)
+    assert cygrad.nn.functional.grid_sample(x, near, align_corners=False).isinf().all()
+
+
+@pytest.mark.parametrize(("mode", "padding"), list(itertools.product(("bilinear", "bicubic"), PADDINGS)))
+def test_derivatives_of_any_order(mode, padding):
+    cygrad.manual_seed(3)
+    x = cygrad.randn(1, 2, 4, 5, dtype=cygrad.float64, requires_grad=True)
+    grid = (cygrad.rand(1, 2, 3, 2, dtype=cygrad.float64) * 2.6 - 1.3).requires_grad_()
+
+    def call(x, grid):
+        return cygrad.nn.functional.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=False)
+
+    def slope(grid):
+        return cygrad.autograd.grad(call(x, grid).square().sum(), grid, create_graph=True)[0]
+    assert cygrad.autograd.gradcheck(call, (x, grid), check_forward_ad=True, check_batched_grad=True)
+    assert cygrad.autograd.gradgradcheck(call, (x, grid))
+    assert cygrad.autograd.gradgradcheck(slope, (grid,))
