@@ -2,8 +2,7 @@
 What a compiled function is called through: compare, run, hand out.
 
 A `Variant` is one recording. It holds if all that the function could see looks as it did then: the layouts of tensors,
-Python values, modes, and the variables, modules and containers that the function names. Otherwise the function is
-called in Python.
+Python values, modes, and the variables, modules and containers that the function names. Otherwise Python calls it.
 """
 
 cimport cython
