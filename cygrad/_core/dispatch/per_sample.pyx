@@ -181,8 +181,9 @@ cdef Tensor _part(node_t *node, int edge, array_t *gradient, const array_t *like
     for i in range(op.n_saved):
         if strcmp(op.saved[i].name, b"self") == 0:
             values = (<NativeNode>node.object).unpack(i)
-    if strcmp(op.arguments[argument].name, b"weight") != 0 or values is None or like.ndim != 2 or values.array.ndim != 2 or values.array.dtype != gradient.dtype or (
-            values.array.shape[0] != gradient.shape[0]):
+    if strcmp(op.arguments[argument].name, b"weight") != 0 or values is None or like.ndim != 2:
+        return None
+    if values.array.ndim != 2 or values.array.dtype != gradient.dtype or values.array.shape[0] != gradient.shape[0]:
         return None
     return _outer(gradient, values.array)
 

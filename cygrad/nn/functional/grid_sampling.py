@@ -90,8 +90,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input.")
     align_corners = _aligned("grid_sample", align_corners)
     sizes, points = input.shape[2:], grid.shape[1:-1]
-    places, weights = OPERATORS["grid_taps"](grid.flatten(1, -2), sizes, MODES.index(mode), PADDINGS.index(padding_mode),
-                                             align_corners, (0, 0, 0))
+    places, weights = OPERATORS["grid_taps"](grid.flatten(1, -2), sizes, MODES.index(mode),
+                                             PADDINGS.index(padding_mode), align_corners, (0, 0, 0))
     return OPERATORS["gather_weighted"](input.flatten(2), places, weights).reshape(*input.shape[:2], *points)
 
 

@@ -42,7 +42,7 @@ static inline void grid_taps(int double_precision, const grid_t *g, const void *
     functions[instruction_set()][double_precision](g, grid, begin, count, places, weights);
 }
 
-/* The derivative of the weights by the coordinates: times `in` (along = 0: of the weights; else: of the coordinates). */
+/* The derivative of the weights by the coordinates, times `in`: of the weights, or of the coordinates if `along`. */
 static inline void grid_slopes(int double_precision, const grid_t *g, const void *grid, int64_t begin, int64_t count,
                                int along, const void *in, void *out) {
     typedef void (*slopes_t)(const grid_t *, const void *, int64_t, int64_t, int, const void *, void *);

@@ -113,7 +113,8 @@ cdef int _close(reading_t *reading, int status, value_t *result) noexcept nogil:
 
 # ------------------------------------------------------------------------------------------------- places and weights
 
-cdef int _open_grid(const char *name, const value_t *positions, const value_t *options, reading_t *reading) noexcept nogil:
+cdef int _open_grid(const char *name, const value_t *positions, const value_t *options,
+                    reading_t *reading) noexcept nogil:
     """options: sizes, mode, padding, align_corners, order."""
     cdef grid_t *grid = &reading.grid
     cdef const int64_t *sizes

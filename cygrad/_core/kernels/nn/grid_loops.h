@@ -10,7 +10,8 @@ INLINE void NAME(grid_inside)(REAL *restrict at, REAL *restrict slope, int64_t c
     if (padding == GRID_REFLECTION)
         for (int64_t i = 0; i < count; i++) {
             const REAL x = at[i] - low, distance = x < 0 ? -x : x;
-            const REAL turns = span > 0 ? ROUND_DOWN(distance / span) : 0, rest = span > 0 ? distance - turns * span : 0;
+            const REAL turns = span > 0 ? ROUND_DOWN(distance / span) : 0;
+            const REAL rest = span > 0 ? distance - turns * span : 0;
             const int odd = turns != 2 * ROUND_DOWN(turns / 2);
             at[i] = odd ? low + span - rest : low + rest;
             slope[i] = span > 0 ? (odd != (x < 0) ? -slope[i] : slope[i]) : 0;
