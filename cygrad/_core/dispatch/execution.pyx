@@ -3,7 +3,7 @@ What an operation does once its arguments are boxed: the kernel or the element-w
 """
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_meta, array_t, release
 from cygrad._core.arrays.dtype cimport is_differentiable
 from cygrad._core.arrays.value cimport (

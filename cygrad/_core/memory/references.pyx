@@ -27,6 +27,12 @@ cdef extern from * nogil:
     }
     /* What the owner runs at its end knows nothing of an exception that is on its way meanwhile, and may clear it. */
     static void give_back(void *object) {
+    #ifndef Py_GIL_DISABLED
+        if (Py_REFCNT((PyObject *)object) > 1) {        /* it lives on */
+            Py_DECREF((PyObject *)object);
+            return;
+        }
+    #endif
     #if PY_VERSION_HEX >= 0x030C0000
         PyObject *raised = PyErr_GetRaisedException();
         Py_DECREF((PyObject *)object);
