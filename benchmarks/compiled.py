@@ -117,8 +117,8 @@ def main():
             print(row(goal, options.rounds, "process_time" if options.processor else "perf_counter"), flush=True)
     if not options.only:
         for optimizer in ("SGD", "Adam"):
-            print(f"\nMLP 10-16-4, {optimizer}: steps/s of two Python threads / one: {threads_ratio(5, optimizer):.2f}, "
-                  f"100 steps at a time by `each`: {threads_ratio(5, optimizer, 100):.2f} (≥ 1.8 wanted)")
+            print(f"\nMLP 10-16-4, {optimizer}: steps/s of two Python threads / one: {threads_ratio(5, optimizer):.2f}"
+                  f", 100 steps at a time by `each`: {threads_ratio(5, optimizer, 100):.2f} (≥ 1.8 wanted)")
         print(f"Recording and lowering of a transformer block: {recording_ratio(5):.1f} eager steps (≤ 20 wanted)")
     print(f"\nA busy loop gets {share_of_a_core():.2f} of a core.")
 

@@ -21,7 +21,7 @@ def both(function, *tensors):
 
 @pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64])
 @pytest.mark.parametrize("inner", [1, 3, 16, 128])
-@pytest.mark.parametrize("rows, columns", [(2, 2), (5, 7), (16, 64), (65, 33), (130, 300)])
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (5, 7), (16, 64), (65, 33), (130, 300)])
 def test_bits_of_sums_of_products(rows, columns, inner, dtype):
     cygrad.manual_seed(0)
     a, b = cygrad.randn(rows, inner, dtype=dtype), cygrad.randn(inner, columns, dtype=dtype)

@@ -2,6 +2,7 @@
 
 import array
 import math
+import operator
 import statistics
 import struct
 
@@ -105,8 +106,9 @@ def test_whoever_asks_for_a_number_gets_it():
     x, many, place = leaf(2.0).sum(), leaf(1.0, 2.0), cygrad.tensor(1)
     losses, kept, made = [0.0, 0.0, 0.0], {}, np.zeros(3)
     for _ in range(100):                                    # by then Python has specialized its instructions
-        assert (float(x), int(x), complex(x), math.exp2(x), math.floor(x), f"{float(x):.1f}", "%d" % x, bool(x)) == (
-            2, 2, 2, 4, 2, "2.0", "2", True)
+        assert (float(x), int(x), complex(x), math.exp2(x), math.floor(x), f"{float(x):.1f}", bool(x)) == (
+            2, 2, 2, 4, 2, "2.0", True)
+        assert operator.mod("%d", x) == "2"
         assert list(range(place)) == [0] and losses[place] == losses[place:][0]
         assert struct.unpack("d", struct.pack("d", x)) == (2,)
         losses[0] = x

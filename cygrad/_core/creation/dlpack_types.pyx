@@ -1,7 +1,7 @@
 """
 DLPack capsules of dtypes that NumPy does not have.
 
-NumPy's functions make capsules and read them. They see integers of the same size: before NumPy reads a capsule, or after
+NumPy's functions make capsules and read them. They see integers of one size: before NumPy reads a capsule, or after
 it has made one, its type is written into it.
 """
 
@@ -79,7 +79,7 @@ def from_integers(capsule, dtype not None):
     cdef element_type_t *type = _type_of(capsule)
     cdef int code = dtype_code(dtype, "__dlpack__")
     if type == NULL or type.code != INTEGER_TYPE or type.bits != 8 * itemsize(code):
-        raise BufferError(f"__dlpack__: NumPy made no capsule that is known here (got {capsule!r}, expected one of DLPack "
-                          "1 or before, of integers).")
+        raise BufferError(f"__dlpack__: NumPy made no capsule that is known here (got {capsule!r}, expected one of "
+                          "DLPack 1 or before, of integers).")
     type.code = BFLOAT_TYPE if code == BFLOAT16 else COMPLEX_TYPE
     return capsule

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad
-import cygrad._core.kernels.linalg.products  # noqa: F401
+import cygrad._core.kernels.linalg.products
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads
 
