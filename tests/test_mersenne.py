@@ -27,6 +27,11 @@ def batches(t):
     return t.cat([batch[0] for batch in d.DataLoader(d.TensorDataset(t.arange(20)), batch_size=4, shuffle=True)])
 
 
+def encoder_layer(t):
+    """Its dropout goes over what attention returns, in the order of memory."""
+    return t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
+
+
 WEIGHTS = [[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]]
 EXACT = {
     "rand": lambda t: t.rand(5, 3),
@@ -81,6 +86,7 @@ ROUNDED = {
     "orthogonal_": lambda t: t.nn.init.orthogonal_(t.empty(5, 5)),
     "trunc_normal_": lambda t: t.nn.init.trunc_normal_(t.empty(5, 5)),
     "gumbel_softmax": lambda t: t.nn.functional.gumbel_softmax(t.ones(5, 5)),
+    "attention of batches": lambda t: encoder_layer(t)(t.randn(3, 5, 8)),
     "alpha_dropout": lambda t: t.nn.functional.alpha_dropout(t.ones(50, 20), 0.3, True),
 }
 

@@ -5,6 +5,7 @@ import math
 import cygrad
 from cygrad.nn.functional.layers import dropout, linear
 from cygrad.operators import OPERATORS
+from cygrad.random.generator import current
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
@@ -181,7 +182,11 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         extra += 1
     mask = _merged(mask, key_padding_mask, extra, q.dtype)
     found, weights = _attend(q, k, v, mask, dropout_p if training else 0.0, causal, 1 / math.sqrt(q.shape[-1]))
-    found = linear(heads.join(found), out_proj_weight, out_proj_bias)
+    # Dropout draws in the order of memory: for PyTorch's numbers the result lies as PyTorch's, step after step.
+    by_steps = batch_first and current().algorithm == "mt19937"
+    found = linear(heads.join(found, by_steps), out_proj_weight, out_proj_bias)
+    if by_steps:
+        found = found.transpose(0, 1)
     if not batched:
         found = found.squeeze(0 if batch_first else 1)
     if not need_weights:
@@ -224,9 +229,9 @@ class _Heads:
         tensor = tensor.unflatten(-1, (self.number, tensor.shape[-1] // self.number))
         return tensor.transpose(1, 2) if self.batch_first else tensor.permute(1, 2, 0, 3)
 
-    def join(self, tensor):
-        """The inverse of `split`."""
-        tensor = tensor.transpose(1, 2) if self.batch_first else tensor.permute(2, 0, 1, 3)
+    def join(self, tensor, by_steps):
+        """The inverse of `split`; (L, N, E) in any case if `by_steps`."""
+        tensor = tensor.transpose(1, 2) if self.batch_first and not by_steps else tensor.permute(2, 0, 1, 3)
         return tensor.flatten(-2)
 
     def project(self, query, key, value, weights, bias):
