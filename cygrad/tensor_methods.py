@@ -46,8 +46,8 @@ _data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__,
 
 LATE = {
     "cygrad.compatibility.tensors": (
-        "__rdiv__", "apply_", "as_subclass", "cauchy_", "const_data_ptr", "dense_dim", "dim_order", "geometric_",
-        "is_distributed", "is_shared", "log_normal_", "map2_", "map_", "module_load", "narrow_copy", "new",
+        "__rdiv__", "apply_", "as_subclass", "const_data_ptr", "dense_dim", "dim_order",
+        "is_distributed", "is_shared", "map2_", "map_", "module_load", "narrow_copy", "new",
         "new_empty_strided", "prelu", "record_stream", "reinforce", "resize_", "resize_as_", "share_memory_",
         "sparse_dim", "sparse_mask", "storage", "storage_type", "to_dense", "to_sparse", "to_sparse_coo",
         "to_sparse_csc", "to_sparse_csr", "untyped_storage"),

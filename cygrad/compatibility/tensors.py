@@ -2,15 +2,12 @@
 
 import math
 
-import numpy as np
-
 import cygrad
 from cygrad import Size
 from cygrad._core.creation.creation import constructed
 from cygrad._core.graph.tensor_type import make_subclass
 from cygrad.compatibility.storages import TypedStorage, UntypedStorage
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.random import draws, inplace
 
 __all__ = ["METHODS"]
 
@@ -125,38 +122,6 @@ def dim_order(self, ambiguity_check=False):
 def to_dense(self, dtype=None, *, masked_grad=None):
     """The tensor itself: all are dense."""
     return self if dtype is None else self.to(dtype)
-
-
-def _random(self, generator, operation, values):
-    """Fill with ``values(draw)``, of numbers in double precision that ``draw`` gives."""
-    def draw(source, shape, kind):
-        found = values(lambda function, *args: function(source, shape, np.float64, *args), source)
-        return np.asarray(found).astype(kind)
-    return inplace._drawn(self, generator, operation, draw, self.dtype.numpy_dtype)
-
-
-def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
-    """Fill with numbers of Cauchy's distribution."""
-    if sigma <= 0:
-        raise RuntimeError(f"cauchy_: sigma must be positive (got {sigma}).")
-    return _random(self, generator, "cauchy_",
-                   lambda draw, source: median + sigma * np.tan(np.pi * (draw(draws.uniform) - 0.5)))
-
-
-def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
-    """Fill with numbers whose logarithms are normally distributed."""
-    if std <= 0:
-        raise RuntimeError(f"log_normal_: std must be positive (got {std}).")
-    return _random(self, generator, "log_normal_", lambda draw, source: np.exp(
-        draw(draws.normal, mean, std, *([False] if source.algorithm != "pcg64" else []))))
-
-
-def geometric_(self, p, *, generator=None):
-    """Fill with the numbers of attempts until the first success, which has the probability `p`."""
-    if not 0 < p < 1:
-        raise RuntimeError(f"geometric_: p must be between 0 and 1 (got {p}).")
-    return _random(self, generator, "geometric_",
-                   lambda draw, source: np.ceil(np.log(draw(draws.uniform)) / np.log1p(-p)))
 
 
 def prelu(self, weight):

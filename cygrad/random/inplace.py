@@ -33,7 +33,14 @@ def _drawn(tensor, generator, operation, draw, kind, *arguments):
     return tensor.copy_(from_numpy(np.asarray(array)).permute(*np.argsort(order).tolist()))
 
 
+def _check_tensor(value, operation):
+    """Functions of the class check no `self`."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{operation}: expected a Tensor (got {type(value).__name__}).")
+
+
 def _inexact(tensor, operation):
+    _check_tensor(tensor, operation)
     if not (tensor.is_floating_point() or tensor.is_complex()):
         raise NotImplementedError(f"{operation}: not implemented for {tensor.dtype.name} (expected a floating or "
                                   "complex dtype).")
@@ -124,6 +131,7 @@ def random_(self, *bounds, generator=None, **named):
     >>> cygrad.zeros(2).random_(1)
     tensor([0., 0.])
     """
+    _check_tensor(self, "random_")
     if self.is_complex():
         raise NotImplementedError(f"random_: not implemented for {self.dtype.name} (expected a real dtype).")
     if len(bounds) == 1 and not named:
@@ -155,6 +163,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
     >>> cygrad.zeros(2).bernoulli_(1.)
     tensor([1., 1.])
     """
+    _check_tensor(self, "bernoulli_")
     probabilities = check_probabilities(p, "bernoulli_")
     if isinstance(p, Tensor) and not p.is_floating_point():
         raise RuntimeError(f"bernoulli_: probabilities must be floating (got {p.dtype.name}).")
@@ -185,6 +194,7 @@ def exponential_(self, lambd=1.0, *, generator=None):
     >>> bool((cygrad.zeros(10).exponential_() > 0).all())
     True
     """
+    _check_tensor(self, "exponential_")
     if lambd <= 0:
         raise RuntimeError(f"exponential_: the rate must be positive (got {lambd}).")
     if not self.is_floating_point():
@@ -246,12 +256,15 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
     >>> bool((cygrad.zeros(10).log_normal_() > 0).all())
     True
     """
+    def draw(source, shape, kind):
+        blocks = (False,) if source.algorithm == "mt19937" else ()         # PyTorch draws one after the other
+        return np.exp(draws.normal(source, shape, np.float64, mean, std, *blocks)).astype(kind)
     _check_continuous(self, "log_normal_", "std", std)
-    return _drawn(self, generator, "log_normal_", lambda source, shape, kind: np.exp(
-        draws.normal(source, shape, np.float64, mean, std)).astype(kind), self.dtype.numpy_dtype)
+    return _drawn(self, generator, "log_normal_", draw, self.dtype.numpy_dtype)
 
 
 def _check_continuous(tensor, operation, name, scale):
+    _check_tensor(tensor, operation)
     if not scale > 0:
         raise RuntimeError(f"{operation}: {name} must be positive (got {scale}).")
     if not tensor.is_floating_point():
@@ -281,6 +294,7 @@ def geometric_(self, p, *, generator=None):
     >>> bool((cygrad.zeros(10).geometric_(0.5) >= 1).all())
     True
     """
+    _check_tensor(self, "geometric_")
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_: p must be between 0 and 1 (got {p}).")
     if self.is_complex() or self.dtype is bool_dtype:

@@ -45,6 +45,10 @@ REFUSED = {
     "spdiags": (lambda: t.sparse.spdiags(t.ones(1, 3), [0], (3, 3)), TypeError, "^spdiags: offsets"),
     "spdiags' shape": (lambda: t.sparse.spdiags(t.ones(1, 3), t.zeros(1), 0), ValueError, "^spdiags: shape"),
     "spdiags' offsets": (lambda: t.sparse.spdiags(t.ones(2, 3), t.zeros(1), (3, 3)), ValueError, "^spdiags: .*as many"),
+    **{f"Tensor.{name}": (lambda name=name: getattr(t.Tensor, name)(1.0, *[0.5] * (name == "geometric_")), TypeError,
+                          f"^{name}: expected a Tensor")
+       for name in ("bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "random_",
+                    "uniform_")},
     "gather": (lambda: t.gather(1000, 0, t.zeros(1, dtype=t.int64), sparse_grad=True), TypeError, "^gather: argument"),
     "numpy": (lambda: np.asarray(t.ones(2, device="meta").as_subclass(Plain)), RuntimeError, "^numpy: .*meta"),
     "vmap": (lambda: t.vmap(lambda x: x[endless()])(t.ones(2, 2)), ValueError, "nested more than"),
