@@ -39,6 +39,13 @@ def _check_tensor(value, operation):
         raise TypeError(f"{operation}: expected a Tensor (got {type(value).__name__}).")
 
 
+def _number(value, operation, name):
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{operation}: {name} must be a number (got {type(value).__name__}: {error}).") from error
+
+
 def _inexact(tensor, operation):
     _check_tensor(tensor, operation)
     if not (tensor.is_floating_point() or tensor.is_complex()):
@@ -195,6 +202,7 @@ def exponential_(self, lambd=1.0, *, generator=None):
     True
     """
     _check_tensor(self, "exponential_")
+    lambd = _number(lambd, "exponential_", "lambd")
     if lambd <= 0:
         raise RuntimeError(f"exponential_: the rate must be positive (got {lambd}).")
     if not self.is_floating_point():
@@ -232,6 +240,7 @@ def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
     >>> cygrad.zeros(3).cauchy_().shape
     (3,)
     """
+    median, sigma = _number(median, "cauchy_", "median"), _number(sigma, "cauchy_", "sigma")
     _check_continuous(self, "cauchy_", "sigma", sigma)
     return _transformed(self, generator, "cauchy_", lambda even: median + sigma * np.tan(np.pi * (even - 0.5)))
 
@@ -259,6 +268,7 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
     def draw(source, shape, kind):
         blocks = (False,) if source.algorithm == "mt19937" else ()         # PyTorch draws one after the other
         return np.exp(draws.normal(source, shape, np.float64, mean, std, *blocks)).astype(kind)
+    mean, std = _number(mean, "log_normal_", "mean"), _number(std, "log_normal_", "std")
     _check_continuous(self, "log_normal_", "std", std)
     return _drawn(self, generator, "log_normal_", draw, self.dtype.numpy_dtype)
 
@@ -295,6 +305,7 @@ def geometric_(self, p, *, generator=None):
     True
     """
     _check_tensor(self, "geometric_")
+    p = _number(p, "geometric_", "p")
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_: p must be between 0 and 1 (got {p}).")
     if self.is_complex() or self.dtype is bool_dtype:

@@ -49,6 +49,8 @@ REFUSED = {
                           f"^{name}: expected a Tensor")
        for name in ("bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "random_",
                     "uniform_")},
+    "cauchy_": (lambda: t.zeros(2).cauchy_(t.ones(2)), TypeError, "^cauchy_: median must be a number"),
+    "lp_pool": (lambda: t.nn.LPPool2d(0, 2)(t.ones(1, 2, 2)), ValueError, "^lp_pool2d: norm_type"),
     "gather": (lambda: t.gather(1000, 0, t.zeros(1, dtype=t.int64), sparse_grad=True), TypeError, "^gather: argument"),
     "numpy": (lambda: np.asarray(t.ones(2, device="meta").as_subclass(Plain)), RuntimeError, "^numpy: .*meta"),
     "vmap": (lambda: t.vmap(lambda x: x[endless()])(t.ones(2, 2)), ValueError, "nested more than"),

@@ -35,6 +35,8 @@ def _average(n, input, kernel_size, stride, padding, ceil_mode, count_include_pa
 def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
     """Powers are averaged and multiplied by the size of the window: a sum."""
     kernel_size = spread(kernel_size, n, f"lp_pool{n}d", "kernel_size")
+    if norm_type == 0:
+        raise ValueError(f"lp_pool{n}d: norm_type must not be zero: there is no such root (got {norm_type}).")
     average = _average(n, cygrad.pow(input, norm_type), kernel_size, stride, 0, ceil_mode, True)
     count = 1
     for size in kernel_size:
