@@ -41,6 +41,17 @@ def test_elements_that_python_sees():
     check(lambda x: x * float(x[0]), (x,), (x + 1,), reason="went to Python")
     check(lambda x: x.numpy().tolist(), (x,), (x + 1,), reason="went to Python")
     check(lambda x: x.tolist(), (x,), (x + 1,), reason="went to Python")
+    others = [cygrad.ones(3) for _ in range(4)]                  # in places of their own
+    check(lambda x: x.data_ptr(), *[(other,) for other in others], reason="went to Python")
+
+
+def test_what_leaves_its_graph_in_place():
+    leaf = cygrad.ones(3, requires_grad=True)
+    compiled = cygrad.compile(lambda x: (x + x.detach_()).sum())
+    for _ in range(3):
+        x = leaf * 2
+        assert compiled(x).item() == 12 and x.is_leaf and not x.requires_grad
+    assert explain(compiled).replays == 0
 
 
 def test_shapes_that_depend_on_elements():

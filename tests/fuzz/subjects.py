@@ -28,7 +28,8 @@ TRANSFORMS = words("""
     (lambda *x: t.func.linearize(f, *x)[1](*x)) | t.func.grad_and_value(lambda *x: f(*x).sum(), argnums=K)
 """)
 # Methods that tell where memory lies, or what was there before: no two calls give the same.
-ADDRESSES = words("data_ptr | new | new_empty | new_empty_strided | resize_ | resize_as_ | __hash__ | __sizeof__")
+ADDRESSES = words("data_ptr | const_data_ptr | new | new_empty | new_empty_strided | resize_ | resize_as_ | __hash__ | "
+                  "__sizeof__")
 # What happens to a compiled function between two of its calls.
 BETWEEN = words("""
     x.mul_(2) | setattr(x, 'data', t.ones(x.shape)) | setattr(x, 'data', t.ones(5)) | x.requires_grad_(False) |

@@ -12,6 +12,7 @@ from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport array_meta, array_t, array_view, release, same_shape, shape_text
 from cygrad._core.arrays.dtype cimport dtype_name, dtype_object, is_differentiable
+from cygrad._core.arrays.interop cimport pass_door
 from cygrad._core.arrays.size cimport size_of
 from cygrad._core.graph.accumulate cimport accumulator_of, known_accumulator
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
@@ -350,6 +351,7 @@ cdef class Tensor:
             raise RuntimeError("detach_: cannot detach a view in place, as its base keeps its history. Use detach().")
         cdef array_t *own = self.array
         cdef array_t *view
+        pass_door()
         if self.node is not None:
             # Nodes that have saved it know it by its array, and find that it has left its place in the graph.
             view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
