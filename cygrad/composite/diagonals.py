@@ -280,9 +280,12 @@ def fill_diagonal_(input, fill_value, wrap=False):
     size, step = min(input.shape), sum(input.stride())
     places = [operators.as_strided(input, (size,), (step,), None)]
     rows, columns = input.shape[0], input.shape[1]
-    if wrap and input.ndim == 2 and rows > columns + 1:
-        for start in range(columns + 1, rows, columns + 1):
-            places.append(operators.diagonal(operators.slice(input, 0, start, None, 1), 0, 0, 1))
+    if wrap and input.ndim == 2 and rows > columns + 1 and columns:
+        blocks = (rows + 1) // (columns + 1)                 # that have a whole diagonal
+        places = [operators.as_strided(input, (blocks, columns), ((columns + 1) * input.stride(0), step), None)]
+        if blocks * (columns + 1) < rows:
+            rest = operators.slice(input, 0, blocks * (columns + 1), None, 1)
+            places.append(operators.diagonal(rest, 0, 0, 1))
     for place in places:
         place.fill_(fill_value)
     return input
