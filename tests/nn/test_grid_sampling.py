@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import cygrad
+from cygrad.nn import functional as F
+from cygrad.operators import OPERATORS
 from tests.reference import torch
 
 MODES = ("bilinear", "nearest", "bicubic")
@@ -71,3 +73,42 @@ def test_derivatives_of_any_order(mode, padding):
     assert cygrad.autograd.gradcheck(call, (x, grid), check_forward_ad=True, check_batched_grad=True)
     assert cygrad.autograd.gradgradcheck(call, (x, grid))
     assert cygrad.autograd.gradgradcheck(slope, (grid,))
+
+
+# ---- the operators below, with what grid_sample never gives them
+
+PLACES = cygrad.zeros(1, 2, 3, dtype=cygrad.int32)
+IMAGE, WEIGHTS, GRADS = cygrad.ones(1, 2, 5), cygrad.ones(1, 2, 3), cygrad.ones(1, 2, 3)
+POSITIONS, TAPS = cygrad.zeros(1, 3, 2), cygrad.ones(1, 4, 3)
+OPTIONS = ((4, 4), 1, 0, False, (0, 0, 0))
+
+
+@pytest.mark.parametrize(("name", "arguments", "error", "text"), [
+    ("gather_weighted", (IMAGE, PLACES + 5, WEIGHTS), IndexError, "beyond the plane .got 5, expected less than 5"),
+    ("scatter_weighted", (GRADS, PLACES + 5, WEIGHTS, 5), IndexError, "beyond the plane"),
+    ("gather_products", (GRADS, PLACES + 5, IMAGE), IndexError, "beyond the plane"),
+    ("scatter_weighted", (GRADS, PLACES - 1, WEIGHTS, -1), RuntimeError, "must not be negative"),
+    ("gather_weighted", (IMAGE, PLACES, WEIGHTS.double()), RuntimeError, "the same type"),
+    ("gather_products", (GRADS.double(), PLACES, IMAGE), RuntimeError, "the same type"),
+    ("grid_taps_backward", (TAPS, POSITIONS.double(), *OPTIONS), RuntimeError, "the same type"),
+    ("grid_taps_along", (POSITIONS.double(), POSITIONS, *OPTIONS), RuntimeError, "the same type"),
+    ("gather_weighted", (IMAGE, PLACES.long(), WEIGHTS), RuntimeError, "places must be int32"),
+])
+def test_bad_arguments_of_the_operators(name, arguments, error, text):
+    with pytest.raises(error, match=text):
+        OPERATORS[name](*arguments)
+
+
+def test_saved_places_that_a_hook_exchanges():
+    image = cygrad.ones(1, 1, 4, 4, requires_grad=True)
+    with cygrad.autograd.graph.saved_tensors_hooks(
+            lambda saved: saved, lambda saved: saved + 10**6 if saved.dtype == cygrad.int32 else saved):
+        found = F.grid_sample(image, cygrad.zeros(1, 2, 2, 2), align_corners=False)
+    with pytest.raises(IndexError, match="beyond the plane"):
+        found.sum().backward()
+
+
+def test_derivatives_of_orders_that_are_not_there():
+    zeros = OPERATORS["grid_taps"](POSITIONS, (4, 4), 1, 0, False, (9, 0, 0))[1]
+    plain = OPERATORS["grid_taps"](POSITIONS, (4, 4), 1, 0, False, (-3, 0, 0))[1]
+    assert (zeros == 0).all() and cygrad.equal(plain, OPERATORS["grid_taps"](POSITIONS, *OPTIONS)[1])

@@ -16,7 +16,7 @@ from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integer_argument, integers_argument, new_array, new_zeros,
 )
-from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
+from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/nn/grid.h" nogil:
@@ -84,8 +84,20 @@ cdef int _floats(const char *name, const value_t *value, int ndim, const char *r
     return OK if array[0] != NULL else MEMORY_ERROR
 
 
-cdef int _places(const char *name, const value_t *value, reading_t *reading) noexcept nogil:
+cdef int _check_types(const char *name, const char *role, const array_t *a, const array_t *b) noexcept nogil:
+    if a.dtype == b.dtype:
+        return OK
+    snprintf(message(), MESSAGE, b"%s: input and %s must have the same type (got %s and %s).", name, role,
+             dtype_name(a.dtype), dtype_name(b.dtype))
+    return RUNTIME_ERROR
+
+
+cdef int _places(const char *name, const value_t *value, int64_t size, reading_t *reading) noexcept nogil:
+    """Places in planes of so many elements; below zero: none."""
     cdef array_t *array
+    cdef const int32_t *places
+    cdef int32_t largest = -1
+    cdef int64_t i
     cdef int status = array_argument(name, b"places", value, &array)
     if status == OK and (array.dtype != INT32 or array.ndim != 3):
         snprintf(message(), MESSAGE, b"%s: places must be int32 with 3 dimensions (got %s with %d).", name,
@@ -94,9 +106,18 @@ cdef int _places(const char *name, const value_t *value, reading_t *reading) noe
     if status != OK:
         return status
     reading.places = as_contiguous(array, -1)
-    reading.taps, reading.grid.points = array.shape[1], array.shape[2]
+    if reading.places == NULL:
+        return MEMORY_ERROR
+    places = <const int32_t *>reading.places.data
+    for i in range(array.size):
+        largest = max(largest, places[i])
+    if largest >= size:
+        snprintf(message(), MESSAGE, b"%s: a place is beyond the plane (got %d, expected less than %lld).", name,
+                 <int>largest, <long long>size)
+        return INDEX_ERROR
+    reading.size, reading.taps, reading.grid.points = size, array.shape[1], array.shape[2]
     reading.blocks = (reading.grid.points + GRID_BLOCK - 1) // GRID_BLOCK
-    return OK if reading.places != NULL else MEMORY_ERROR
+    return OK
 
 
 cdef int _close(reading_t *reading, int status, value_t *result) noexcept nogil:
@@ -144,7 +165,7 @@ cdef int _open_grid(const char *name, const value_t *positions, const value_t *o
     grid.points = reading.positions.shape[1]
     for i in range(n):
         grid.sizes[i] = sizes[n - 1 - i]
-        grid.order[i] = <int>min(order[i], <int64_t>MOST_ORDER + 1)
+        grid.order[i] = <int>max(<int64_t>0, min(order[i], <int64_t>MOST_ORDER + 1))
         reading.taps *= grid.taps
         if not 0 < grid.sizes[i] < (<int64_t>1 << 31) or reading.size * grid.sizes[i] >= (<int64_t>1 << 31):
             snprintf(message(), MESSAGE, b"%s: the images must have between 1 and 2147483647 elements in a channel "
@@ -212,6 +233,8 @@ cdef int _slopes(const char *name, const value_t *arguments, int along, value_t 
             expected[1], expected[2], shape[1], shape[2] = shape[1], shape[2], expected[1], expected[2]
         status = check_same_shape(name, b"grad", reading.grad, 3, expected)
     if status == OK:
+        status = _check_types(name, b"grid", reading.grad, reading.positions)
+    if status == OK:
         status = new_array(name, reading.positions.dtype, 3, shape, &reading.out)
     if status == OK:
         _run_taps(&reading)
@@ -262,20 +285,18 @@ cdef void _products_body(void *context, int64_t begin, int64_t end) noexcept nog
                         first, min(<int64_t>GRID_BLOCK, points - first), r.out.data + image * r.taps * points * bytes)
 
 
-cdef int _open_sums(const char *name, const value_t *arguments, bint weighted, array_t **source,
+cdef int _open_sums(const char *name, const value_t *arguments, bint weighted, int64_t size, array_t **source,
                     reading_t *reading) noexcept nogil:
-    """arguments: images or gradients, places, weights (`weighted`)."""
+    """arguments: images or gradients, places, weights (`weighted`); the size of a plane, -1: that of the images."""
     cdef int status = _floats(name, &arguments[0], 3, b"input", source)
     if status == OK:
-        status = _places(name, &arguments[1], reading)
+        status = _places(name, &arguments[1], source[0].shape[2] if size < 0 else size, reading)
     if status == OK and weighted:
         status = _floats(name, &arguments[2], 3, b"weights", &reading.weights)
         if status == OK:
             status = check_same_shape(name, b"weights", reading.weights, 3, reading.places.shape)
-        if status == OK and reading.weights.dtype != source[0].dtype:
-            snprintf(message(), MESSAGE, b"%s: input and weights must have the same type (got %s and %s).", name,
-                     dtype_name(source[0].dtype), dtype_name(reading.weights.dtype))
-            status = RUNTIME_ERROR
+        if status == OK:
+            status = _check_types(name, b"weights", source[0], reading.weights)
     if status == OK and source[0].shape[0] != reading.places.shape[0]:
         snprintf(message(), MESSAGE, b"%s: expected places for each image (got %lld images and %lld)", name,
                  <long long>source[0].shape[0], <long long>reading.places.shape[0])
@@ -296,9 +317,8 @@ cdef int gather_weighted_kernel(const value_t *arguments, value_t *results) noex
     """gather_weighted(self, places, weights)."""
     cdef reading_t reading = nothing
     cdef int64_t[3] shape
-    cdef int status = _open_sums(b"gather_weighted", arguments, True, &reading.images, &reading)
+    cdef int status = _open_sums(b"gather_weighted", arguments, True, -1, &reading.images, &reading)
     if status == OK:
-        reading.size = reading.images.shape[2]
         shape[0], shape[1], shape[2] = reading.images.shape[0], reading.channels, reading.grid.points
         status = new_array(b"gather_weighted", reading.images.dtype, 3, shape, &reading.out)
     if status == OK:
@@ -310,15 +330,19 @@ cdef int scatter_weighted_kernel(const value_t *arguments, value_t *results) noe
     """scatter_weighted(self, places, weights, size)."""
     cdef reading_t reading = nothing
     cdef int64_t[3] shape
-    cdef int status = _open_sums(b"scatter_weighted", arguments, True, &reading.grad, &reading)
+    cdef int64_t size = 0
+    cdef int status = integer_argument(b"scatter_weighted", b"size", &arguments[3], &size)
+    if status == OK and size < 0:
+        snprintf(message(), MESSAGE, b"scatter_weighted: the size must not be negative (got %lld).", <long long>size)
+        status = RUNTIME_ERROR
     if status == OK:
-        status = integer_argument(b"scatter_weighted", b"size", &arguments[3], &reading.size)
+        status = _open_sums(b"scatter_weighted", arguments, True, size, &reading.grad, &reading)
     if status == OK and reading.grad.shape[2] != reading.grid.points:
         snprintf(message(), MESSAGE, b"scatter_weighted: expected a gradient for each position (got %lld and %lld)",
                  <long long>reading.grad.shape[2], <long long>reading.grid.points)
         status = RUNTIME_ERROR
     if status == OK:
-        shape[0], shape[1], shape[2] = reading.grad.shape[0], reading.channels, reading.size
+        shape[0], shape[1], shape[2] = reading.grad.shape[0], reading.channels, size
         status = new_zeros(b"scatter_weighted", reading.grad.dtype, 3, shape, &reading.out)
     if status == OK:
         _run_sums(&reading, reading.grad)
@@ -330,14 +354,15 @@ cdef int gather_products_kernel(const value_t *arguments, value_t *results) noex
     cdef reading_t reading = nothing
     cdef int64_t[3] shape
     cdef int64_t pieces
-    cdef int status = _open_sums(b"gather_products", arguments, False, &reading.grad, &reading)
+    cdef int status = _floats(b"gather_products", &arguments[2], 3, b"images", &reading.images)
     if status == OK:
-        status = _floats(b"gather_products", &arguments[2], 3, b"images", &reading.images)
+        status = _open_sums(b"gather_products", arguments, False, reading.images.shape[2], &reading.grad, &reading)
     if status == OK:
         shape[0], shape[1], shape[2] = reading.images.shape[0], reading.images.shape[1], reading.grid.points
         status = check_same_shape(b"gather_products", b"input", reading.grad, 3, shape)
     if status == OK:
-        reading.size = reading.images.shape[2]
+        status = _check_types(b"gather_products", b"images", reading.grad, reading.images)
+    if status == OK:
         status = new_array(b"gather_products", reading.images.dtype, 3, reading.places.shape, &reading.out)
     if status == OK:
         pieces = reading.images.shape[0] * reading.blocks

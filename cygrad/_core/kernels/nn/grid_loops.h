@@ -60,8 +60,9 @@ static void NAME(grid_axis)(const grid_t *g, int axis, int order, const REAL *gr
             if (g->mode == GRID_CUBIC)
                 NAME(grid_inside)(place, unused, count, size, g->padding, g->align);
             for (int64_t i = 0; i < count; i++) {
-                const REAL here = place[i] >= 0 && place[i] <= last ? place[i] : -1;    /* nan is outside, too */
-                places[tap][i] = (int32_t)here;
+                /* nan is outside, too; `last` may have been rounded up */
+                const int32_t here = (int32_t)(place[i] >= 0 && place[i] <= last ? place[i] : -1);
+                places[tap][i] = here < (int32_t)size ? here : (int32_t)size - 1;
             }
         }
         if (g->mode == GRID_CUBIC)
