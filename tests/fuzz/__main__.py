@@ -32,7 +32,7 @@ def run_chunk(first, count):
                               capture_output=True, text=True, errors="replace", check=False, env=ENVIRONMENT)
         if done.stdout:
             problems.append(done.stdout.rstrip())
-        if done.returncode in (0, 1):
+        if done.returncode == 0 or (done.returncode == 1 and done.stdout):
             break
         reached = [int(line) for line in done.stderr.splitlines() if line.isdigit()]
         if not reached:

@@ -6,6 +6,8 @@ Case n is the same in every run, so its number is all that is needed to see it a
 import random
 import re
 
+import cygrad
+from cygrad.operators import OPERATORS
 from tests.fuzz import attacks, subjects
 from tests.fuzz.words import (
     AFTER,
@@ -39,6 +41,7 @@ def signatures():
 
 
 SIGNATURES = signatures()
+INTERNAL = [name for name in OPERATORS if not hasattr(cygrad, name)]
 
 
 class Case:
@@ -167,6 +170,11 @@ class Case:
         """A function of the package."""
         self.called = self.of(FUNCTIONS)
         return [f"y = t.{self.called}({self.out(self.arguments(self.called))})", *self.after()]
+
+    def row(self):
+        """An operator that only other functions call, and derivatives: with what these never give it."""
+        self.called = self.of(INTERNAL)
+        return [f"y = t.operators.OPERATORS[{self.called!r}]({self.arguments(self.called)})", *self.after()]
 
     def method(self):
         """A method of tensors, the in-place ones and those of Python's protocols among them."""
@@ -425,7 +433,8 @@ KINDS = (
     Case.custom,
     Case.interchange,
     Case.layer,
+    Case.row,
     *attacks.KINDS,
     *subjects.KINDS,
 )
-WEIGHTS = (30, 30, 3, 10, 8, 5, 5, 8, 6, *attacks.WEIGHTS, *subjects.WEIGHTS)
+WEIGHTS = (30, 30, 3, 10, 8, 5, 5, 8, 6, 12, *attacks.WEIGHTS, *subjects.WEIGHTS)
