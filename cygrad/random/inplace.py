@@ -10,6 +10,7 @@ from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.random import draws
 from cygrad.random.generator import chosen
 from cygrad.random.sampling import below, check_bounds, check_probabilities, check_std
@@ -33,12 +34,6 @@ def _drawn(tensor, generator, operation, draw, kind, *arguments):
     return tensor.copy_(from_numpy(np.asarray(array)).permute(*np.argsort(order).tolist()))
 
 
-def _check_tensor(value, operation):
-    """Functions of the class check no `self`."""
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{operation}: expected a Tensor (got {type(value).__name__}).")
-
-
 def _number(value, operation, name):
     try:
         return float(value)
@@ -47,7 +42,7 @@ def _number(value, operation, name):
 
 
 def _inexact(tensor, operation):
-    _check_tensor(tensor, operation)
+    as_tensor_argument(operation, "input", tensor)
     if not (tensor.is_floating_point() or tensor.is_complex()):
         raise NotImplementedError(f"{operation}: not implemented for {tensor.dtype.name} (expected a floating or "
                                   "complex dtype).")
@@ -138,7 +133,7 @@ def random_(self, *bounds, generator=None, **named):
     >>> cygrad.zeros(2).random_(1)
     tensor([0., 0.])
     """
-    _check_tensor(self, "random_")
+    as_tensor_argument("random_", "input", self)
     if self.is_complex():
         raise NotImplementedError(f"random_: not implemented for {self.dtype.name} (expected a real dtype).")
     if len(bounds) == 1 and not named:
@@ -170,7 +165,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
     >>> cygrad.zeros(2).bernoulli_(1.)
     tensor([1., 1.])
     """
-    _check_tensor(self, "bernoulli_")
+    as_tensor_argument("bernoulli_", "input", self)
     probabilities = check_probabilities(p, "bernoulli_")
     if isinstance(p, Tensor) and not p.is_floating_point():
         raise RuntimeError(f"bernoulli_: probabilities must be floating (got {p.dtype.name}).")
@@ -201,7 +196,7 @@ def exponential_(self, lambd=1.0, *, generator=None):
     >>> bool((cygrad.zeros(10).exponential_() > 0).all())
     True
     """
-    _check_tensor(self, "exponential_")
+    as_tensor_argument("exponential_", "input", self)
     lambd = _number(lambd, "exponential_", "lambd")
     if lambd <= 0:
         raise RuntimeError(f"exponential_: the rate must be positive (got {lambd}).")
@@ -274,7 +269,7 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
 
 
 def _check_continuous(tensor, operation, name, scale):
-    _check_tensor(tensor, operation)
+    as_tensor_argument(operation, "input", tensor)
     if not scale > 0:
         raise RuntimeError(f"{operation}: {name} must be positive (got {scale}).")
     if not tensor.is_floating_point():
@@ -304,7 +299,7 @@ def geometric_(self, p, *, generator=None):
     >>> bool((cygrad.zeros(10).geometric_(0.5) >= 1).all())
     True
     """
-    _check_tensor(self, "geometric_")
+    as_tensor_argument("geometric_", "input", self)
     p = _number(p, "geometric_", "p")
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_: p must be between 0 and 1 (got {p}).")

@@ -3,6 +3,7 @@
 import cygrad
 from cygrad import Tensor
 from cygrad.composite.dtypes import on_device
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.sparse.tensor import COO, CSC, CSR, made
 
 __all__ = ["from_dense", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
@@ -193,9 +194,8 @@ def spdiags(diagonals, offsets, shape, layout=None):
     shape : (int, int)
     layout : layout, optional
     """
-    for name, value in (("diagonals", diagonals), ("offsets", offsets)):
-        if not isinstance(value, Tensor):
-            raise TypeError(f"spdiags: {name} must be a Tensor (got {type(value).__name__}).")
+    as_tensor_argument("spdiags", "diagonals", diagonals)
+    as_tensor_argument("spdiags", "offsets", offsets)
     if not isinstance(shape, (tuple, list)) or len(shape) != 2:
         raise ValueError(f"spdiags: shape must be the numbers of rows and columns (got {shape!r}).")
     diagonals, offsets = cygrad.atleast_2d(diagonals), cygrad.atleast_1d(offsets)
