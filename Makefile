@@ -34,9 +34,8 @@ THREAD_TESTS := tests/stress tests/mechanics/test_T*.py tests/mechanics/test_H_t
 test-debug: $(VENV)/.extra-test
 	CYGRAD_DEBUG=1 $(BIN)/python -m build_tools.apart -m pytest -q tests/core $(THREAD_TESTS)
 
-# The fuzz is shorter there, as no limit of memory holds below the sanitizer.
 test-address: $(VENV)/.extra-test
-	CYGRAD_FUZZ=2000 CYGRAD_SANITIZE=address $(BIN)/python -m build_tools.apart -m pytest -q -m "not resident" \
+	CYGRAD_SANITIZE=address $(BIN)/python -m build_tools.apart -m pytest -q -m "not resident" \
 		tests/core tests/mechanics tests/fuzz
 
 # Threads under load, for minutes; `make test` has it in a short form. TIMES says how many times as long this is.

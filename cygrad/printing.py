@@ -8,12 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cygrad._core.arrays.dtype import bfloat16, complex32, get_default_dtype, int64
 from cygrad._core.arrays.dtype import bool as bool_dtype
-from cygrad._core.arrays.dtype import get_default_dtype, int64
 from cygrad._core.creation.access import elements
 from cygrad._core.dispatch import tangents
+from cygrad._core.graph.override import Disabled
+from cygrad.operators import OPERATORS
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
+
+
+_CONVERTED = (bfloat16, complex32)       # which NumPy does not have
 
 
 class PrintOptions(NamedTuple):
@@ -228,8 +233,22 @@ def _nested_text(values: np.ndarray, indent: int, summarize: bool, write) -> str
     return "[" + ("," + "\n" * (values.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _elements_text(values: np.ndarray, indent: int) -> str:
-    summarize = values.size > _options.threshold
+def _shortened(tensor):
+    """
+    The tensor without most of what a summary hides.
+
+    One element is left in each gap. So what has to be converted for NumPy need not be converted as a whole.
+    """
+    edge = _options.edgeitems
+    with Disabled():                     # of subclasses, too, only the elements are wanted
+        for dim in sorted(range(tensor.ndim), key=tensor.size, reverse=True):
+            size = tensor.size(dim)
+            if size > 2 * edge + 1:
+                tensor = OPERATORS["cat"]((tensor.narrow(dim, 0, edge + 1), tensor.narrow(dim, size - edge, edge)), dim)
+    return tensor
+
+
+def _elements_text(values: np.ndarray, indent: int, summarize: bool) -> str:
     shown = _edges(values) if summarize else values
     write = _ComplexFormat(shown) if values.dtype.kind == "c" else _NumberFormat(shown)
     return _nested_text(values, indent, summarize, write)
@@ -285,8 +304,13 @@ def tensor_repr(self) -> str:
     """
     name = type(self).__name__
     prefix = "tensor(" if name in ("Tensor", "Parameter") else f"{name}("
-    values = None if self.is_meta else elements(self.detach())
-    text = prefix + ("..." if values is None else _elements_text(values, len(prefix)) if values.size else "[]")
+    summarize = self.numel() > _options.threshold
+    shown = self.detach()
+    if summarize and self.dtype in _CONVERTED and not self.is_meta:
+        shown = _shortened(shown)
+    values = None if self.is_meta else elements(shown)
+    text = prefix + ("..." if values is None else _elements_text(values, len(prefix), summarize) if values.size
+                     else "[]")
     # The length of the last line, with the closing bracket and a space to spare.
     used = len(text) - text.rfind("\n") + 1
     for remark in _remarks(self):
