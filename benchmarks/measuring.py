@@ -128,16 +128,10 @@ def paired(functions, rounds):
     return {name: median(found) for name, found in samples.items()}
 
 
-def concurrent_steps(steps, seconds=1.0):
-    """Training steps per second, each of `steps` in a thread of its own."""
-    counts, stop = [0] * len(steps), threading.Event()
-
-    def work(number):
-        while not stop.is_set():
-            steps[number]()
-            counts[number] += 1
-
-    workers = [threading.Thread(target=work, args=(number,)) for number in range(len(steps))]
+def _run_threads(work, arguments, seconds):
+    """``work(stop, *arguments[i])`` in a thread for each i, until `stop` is set; -> the seconds that they took."""
+    stop = threading.Event()
+    workers = [threading.Thread(target=work, args=(stop, *given)) for given in arguments]
     begin = time.perf_counter()
     for worker in workers:
         worker.start()
@@ -145,7 +139,20 @@ def concurrent_steps(steps, seconds=1.0):
     stop.set()
     for worker in workers:
         worker.join()
-    return sum(counts) / (time.perf_counter() - begin)
+    return time.perf_counter() - begin
+
+
+def concurrent_steps(steps, seconds=1.0):
+    """Training steps per second, each of `steps` in a thread of its own."""
+    counts = [0] * len(steps)
+
+    def work(stop, number):
+        while not stop.is_set():
+            steps[number]()
+            counts[number] += 1
+
+    took = _run_threads(work, [(number,) for number in range(len(steps))], seconds)
+    return sum(counts) / took
 
 
 def undisturbed_steps(steps, seconds=1.0, calls=100):
@@ -161,9 +168,9 @@ def undisturbed_steps(steps, seconds=1.0, calls=100):
     """
     if not Path("/proc/thread-self/schedstat").exists():
         return concurrent_steps([lambda step=step: [step() for _ in range(calls)] for step in steps], seconds) * calls
-    stop, logs = threading.Event(), [[] for _ in steps]
+    logs = [[] for _ in steps]
 
-    def work(step, log):
+    def work(stop, step, log):
         with open("/proc/thread-self/schedstat", buffering=1) as waited:
             while not stop.is_set():
                 for _ in range(calls):
@@ -171,13 +178,7 @@ def undisturbed_steps(steps, seconds=1.0, calls=100):
                 waited.seek(0)
                 log.append((time.perf_counter(), int(waited.read().split()[1]) * 1e-9))
 
-    workers = [threading.Thread(target=work, args=given) for given in zip(steps, logs, strict=True)]
-    for worker in workers:
-        worker.start()
-    time.sleep(seconds)
-    stop.set()
-    for worker in workers:
-        worker.join()
+    _run_threads(work, zip(steps, logs, strict=True), seconds)
     spans = [[(begin, end, waited - before > 0.01 * (end - begin))
               for (begin, before), (end, waited) in pairwise(log)] for log in logs]
     disturbed = sorted((begin, end) for own in spans for begin, end, disturbs in own if disturbs)
