@@ -15,7 +15,7 @@ from cygrad._core.dispatch.autocast cimport AUTOCASTING, AUTOCASTS, call_autocas
 from cygrad._core.dispatch.execution cimport (
     LARGE, call_boxed, keep, keep_results, needed_by, program_of, record, run, run_kernel, wants_gradient, wrap_results)
 from cygrad._core.dispatch.standard_operands cimport (
-    is_standard_operand, of_two_dtypes, promoted, standard_exponent, standard_operator)
+    is_standard_operand, of_two_dtypes, promoted, standard_operator)
 from cygrad._core.dispatch.tangents cimport InplaceStep, inplace_step
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
@@ -29,14 +29,11 @@ from cygrad._core.graph.override cimport override
 from cygrad._core.graph.profiling cimport (
     GIVEN, PROFILED, begin_event, end_event, intercept, profiled, take_given,
 )
-from cygrad._core.graph.standard_arrays cimport mark_standard
+from cygrad._core.graph.standard_arrays cimport follow
 from cygrad._core.graph.tensor cimport DIFFERENTIABLE_VIEW, Tensor, gradient_edge, is_plain, wrap
 from cygrad._core.memory.atomic cimport atomic_load
-from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check, unlikely
 from cygrad._core.table.operator cimport ELEMENTWISE, MAX_RESULTS, NO_GRADIENT, Operator, operator_t
-
-cdef extern from *:
-    bint unlikely(bint) noexcept
 
 cdef enum:
     SMALL = 2048                # elements up to which an element-wise call keeps the GIL
@@ -321,42 +318,16 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
     return tensor
 
 
-cdef object _unusual(Operator operator, object input, object other, bint single, object out):
-    """`unary` and `binary` where tensors may have no elements, or be arrays by the array API standard."""
-    cdef PyObject *arguments[2]
-    cdef thread_state_t *state = thread_state()
-    cdef array_t *result
-    cdef bint standard = is_standard_operand(input) or not single and is_standard_operand(other)
-    if standard and not single:
-        operator = standard_operator(operator, input, other)
-        other = standard_exponent(operator, input, other)
-        if of_two_dtypes(input, other):
-            input, other = promoted(<Tensor>input, <Tensor>other, False)
-    if (out is None and is_plain(input) and (single or is_plain(other))
-            and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
-            and not is_meta((<Tensor>input).array) and (single or not is_meta((<Tensor>other).array))):
-        if single:
-            result = _small_unary(program_of(operator), (<Tensor>input).array)
-        else:
-            result = _small_binary(program_of(operator), (<Tensor>input).array, (<Tensor>other).array)
-        if result != NULL:
-            if standard:
-                mark_standard(result)
-            return _short_result(operator, result, <Tensor>input, None if single else <Tensor>other)
-    arguments[0] = <PyObject *>input
-    arguments[1] = <PyObject *>other
-    return call(operator, arguments, out)
-
-
 cdef object unary(Operator operator, object input, object out):
     cdef PyObject *argument = <PyObject *>input
     cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if any_unusual:
-        return _unusual(operator, input, None, True, out)
-    if out is None and is_plain(input) and not (state.dual_level | state.anomaly & (PROFILED | GIVEN)):
+    if (out is None and is_plain(input) and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
+            and not (any_meta and is_meta((<Tensor>input).array))):
         result = _small_unary(program_of(operator), (<Tensor>input).array)
         if result != NULL:
+            if any_unusual:
+                follow(result, (<Tensor>input).array)
             return _short_result(operator, result, <Tensor>input, None)
     return call(operator, &argument, out)
 
@@ -365,12 +336,18 @@ cdef object binary(Operator operator, object input, object other, object out):
     cdef PyObject *arguments[2]
     cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if any_unusual:
-        return _unusual(operator, input, other, False, out)
+    if any_unusual and (is_standard_operand(input) or is_standard_operand(other)):
+        operator = standard_operator(operator, input, other)
+        if of_two_dtypes(input, other):
+            input, other = promoted(<Tensor>input, <Tensor>other, False)
     if (out is None and is_plain(input) and is_plain(other)
-            and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))):
+            and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
+            and not (any_meta and (is_meta((<Tensor>input).array) or is_meta((<Tensor>other).array)))):
         result = _small_binary(program_of(operator), (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:
+            if any_unusual:
+                follow(result, (<Tensor>input).array)
+                follow(result, (<Tensor>other).array)
             return _short_result(operator, result, <Tensor>input, <Tensor>other)
     arguments[0] = <PyObject *>input
     arguments[1] = <PyObject *>other

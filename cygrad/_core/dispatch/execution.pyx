@@ -2,7 +2,6 @@
 What an operation does once its arguments are boxed: the kernel or the element-wise program, the node, the results.
 """
 
-from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_meta, array_t, release
 from cygrad._core.arrays.dtype cimport is_differentiable
@@ -13,7 +12,7 @@ from cygrad._core.dispatch.out_argument cimport check_out, result_type, write_ou
 from cygrad._core.dispatch.tangents cimport push_forward
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport evaluate, program_t
-from cygrad._core.graph.boxing cimport frame_t, plain_object, unbox
+from cygrad._core.graph.boxing cimport begin_frame, frame_t, plain_object, unbox
 from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
@@ -24,15 +23,12 @@ from cygrad._core.graph.profiling cimport (
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.standard_arrays cimport WITHOUT_ELEMENTS, adapt, unusual_among
 from cygrad._core.graph.tensor cimport MULTI_OUTPUT_VIEW, Tensor, gradient_edge, requires_grad, wrap, wrap_view
-from cygrad._core.graph.tensor_identity cimport held_array, known_tensor
-from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
+from cygrad._core.graph.tensor_identity cimport known_tensor
+from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check, unlikely
 from cygrad._core.table.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_ARGUMENTS, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, first_edge, operator_t,
     saved_t)
 from cygrad._core.table.stored cimport run_computed, run_computed_into
-
-cdef extern from *:
-    bint unlikely(bint) noexcept
 
 
 # --------------------------------------------------------------------------------------------------------- recording
@@ -306,14 +302,10 @@ cdef object call_with_integers(Operator operator, Tensor self, int n, const int6
         if thread_state().anomaly & PROFILED:
             return _watched_with_integers(operator, self, n, integers)
         given = take_given(operator.name)
-    frame.n = n + 1
-    frame.stored = frame.overridden = False
-    set_array(&frame.values[0], held_array(self))
-    frame.objects[0] = <PyObject *>self
+    begin_frame(&frame, self, n)
     for i in range(n):
         frame.values[i + 1].kind = INTEGER
         frame.values[i + 1].of.integer = integers[i]
-        frame.objects[i + 1] = NULL
     return call_boxed(operator, &frame, None, given, made)
 
 

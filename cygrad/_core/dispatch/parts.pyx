@@ -3,37 +3,14 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.dtype cimport FLOAT16
-from cygrad._core.arrays.value cimport ARRAY, INTEGER, INTEGERS
-from cygrad._core.dispatch.autocast cimport AUTOCASTING
+from cygrad._core.arrays.value cimport INTEGER, INTEGERS
 from cygrad._core.dispatch.execution cimport call_boxed
-from cygrad._core.graph.boxing cimport ROOM, frame_t
-from cygrad._core.graph.modes cimport thread_state
-from cygrad._core.graph.profiling cimport GIVEN, PROFILED
-from cygrad._core.graph.tensor cimport Tensor, is_plain
-from cygrad._core.graph.tensor_identity cimport held_array
+from cygrad._core.dispatch.size_calls cimport is_usual
+from cygrad._core.graph.boxing cimport ROOM, begin_frame, frame_t
+from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.table.operator cimport Operator, table
 
 cdef Operator _split, _transpose_all
-
-
-cdef bint _is_usual(object tensor) noexcept:
-    """Nobody wants to know of its operations, and kernels take its elements as they are."""
-    return (is_plain(tensor) and (<Tensor>tensor).array.dtype < FLOAT16
-            and not thread_state().anomaly & (PROFILED | AUTOCASTING | GIVEN))
-
-
-cdef void _begin(frame_t *frame, Tensor tensor, int n) noexcept:
-    """The arguments of an operator of a tensor and more that are no tensors."""
-    cdef int i
-    frame.n = n
-    frame.used = 0
-    frame.stored = frame.overridden = False
-    frame.values[0].kind = ARRAY
-    frame.values[0].of.array = held_array(tensor)
-    for i in range(n):
-        frame.objects[i] = NULL
-    frame.objects[0] = <PyObject *>tensor
 
 
 def equal_parts(input, number, dim, bint parts):
@@ -49,7 +26,7 @@ def equal_parts(input, number, dim, bint parts):
     cdef frame_t frame
     cdef array_t *array
     cdef int64_t size, piece, place
-    if type(number) is not int or type(dim) is not int or not _is_usual(input):
+    if type(number) is not int or type(dim) is not int or not is_usual(<PyObject *>input):
         return None
     array = (<Tensor>input).array
     if not 0 < number <= 1 << 60 or not -array.ndim <= dim < array.ndim:
@@ -63,7 +40,7 @@ def equal_parts(input, number, dim, bint parts):
         return None
     if _split is None:
         _split = table["split"]
-    _begin(&frame, <Tensor>input, 3)
+    begin_frame(&frame, <Tensor>input, 2)
     while size > 0:
         frame.room[frame.used] = min(size, piece)
         frame.used += 1
@@ -82,10 +59,10 @@ def transposing(otherwise):
         """The dimensions in reverse order; for a matrix its transpose."""
         global _transpose_all
         cdef frame_t frame
-        if not _is_usual(self) or (<Tensor>self).array.ndim != 2:
+        if not is_usual(<PyObject *>self) or (<Tensor>self).array.ndim != 2:
             return otherwise(self)
         if _transpose_all is None:
             _transpose_all = table["transpose_all"]
-        _begin(&frame, <Tensor>self, 1)
+        begin_frame(&frame, <Tensor>self, 0)
         return call_boxed(_transpose_all, &frame, None, None, NULL)
     return transposed

@@ -1,7 +1,17 @@
 """Calls of a tensor and integers, such as ``x.view(2, 3)``, without a tuple of them."""
 
 from cpython.object cimport PyObject
+from cygrad._core.arrays.dtype cimport FLOAT16
+from cygrad._core.dispatch.autocast cimport AUTOCASTING
+from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.profiling cimport GIVEN, PROFILED
+from cygrad._core.graph.tensor cimport Tensor, is_plain_object
 from cygrad._core.table.operator cimport Operator
+
+cdef inline bint is_usual(PyObject *value) noexcept:
+    """A Tensor of whose operations nobody wants to know, and whose elements kernels take as they are."""
+    return (is_plain_object(value) and (<Tensor>value).array.dtype < FLOAT16
+            and not thread_state().anomaly & (PROFILED | AUTOCASTING | GIVEN))
 
 # What Python calls functions by: it gets the function, the arguments, how many there are, and names of the last ones.
 ctypedef object (*vectorcall_t)(PyObject *function, PyObject **given, size_t count, PyObject *names)

@@ -7,29 +7,22 @@ both together take longer than the view itself. So such functions look at their 
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.dtype cimport FLOAT16
-from cygrad._core.arrays.value cimport ARRAY, INTEGERS
-from cygrad._core.dispatch.autocast cimport AUTOCASTING
+from cygrad._core.arrays.value cimport INTEGERS
 from cygrad._core.dispatch.execution cimport call_boxed
-from cygrad._core.graph.boxing cimport ROOM, frame_t
-from cygrad._core.graph.modes cimport thread_state
-from cygrad._core.graph.profiling cimport GIVEN, PROFILED
-from cygrad._core.graph.tensor cimport Tensor, protocol
-from cygrad._core.graph.tensor_identity cimport held_array
+from cygrad._core.graph.boxing cimport ROOM, begin_frame, frame_t
+from cygrad._core.graph.tensor cimport Tensor, type_of
+from cygrad._core.memory.errors cimport unlikely
 from cygrad._core.table.operator cimport Operator
 
 cdef extern from *:
     """
-    #define type_of(object) ((PyObject *)Py_TYPE(object))
     #define argument_count(count) ((int)PyVectorcall_NARGS(count))
     #define call_of(function) (*(vectorcallfunc *)&((PyCFunctionObject *)(function))->vectorcall)
     #define set_call(function, own) (((PyCFunctionObject *)(function))->vectorcall = (vectorcallfunc)(own))
     """
-    PyObject *type_of(PyObject *object)
     int argument_count(size_t count)
     void *call_of(object function)
     void set_call(object function, void *own)
-    bint unlikely(bint) noexcept
     int64_t PyLong_AsLongLongAndOverflow(PyObject *given, int *overflow)
 
 
@@ -37,10 +30,7 @@ cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject 
                             size_t count, PyObject *names):
     cdef frame_t frame
     cdef int i, overflow = 0, n = argument_count(count) - 1
-    if unlikely(names != NULL or n < 1 or n > <int>ROOM
-                or type_of(given[0]) != <PyObject *>Tensor and type_of(given[0]) != protocol.plain_subclass
-                or (<Tensor>given[0]).array.dtype >= FLOAT16
-                or thread_state().anomaly & (PROFILED | AUTOCASTING | GIVEN)):
+    if unlikely(names != NULL or n < 1 or n > <int>ROOM or not is_usual(given[0])):
         return otherwise(function, given, count, names)
     for i in range(n):
         if type_of(given[i + 1]) != <PyObject *>int:
@@ -48,16 +38,11 @@ cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject 
         frame.room[i] = PyLong_AsLongLongAndOverflow(given[i + 1], &overflow)
         if unlikely(overflow):
             return otherwise(function, given, count, names)
-    frame.n = 2
+    begin_frame(&frame, <Tensor>given[0], 1)
     frame.used = n
-    frame.stored = frame.overridden = False
-    frame.values[0].kind = ARRAY
-    frame.values[0].of.array = held_array(<Tensor>given[0])
-    frame.objects[0] = given[0]
     frame.values[1].kind = INTEGERS
     frame.values[1].count = n
     frame.values[1].of.integers = frame.room
-    frame.objects[1] = NULL
     return call_boxed(operator, &frame, None, None, NULL)
 
 

@@ -13,7 +13,5 @@ cdef inline bint of_two_dtypes(object a, object b) noexcept:
 # Two operands of_two_dtypes, of which one is such an array, in the dtype that the standard promotes them to. Those of
 # several dimensions meet there by themselves, except for products of matrices (`always`).
 cdef tuple promoted(Tensor a, Tensor b, bint always)
-# The exponent of a power, spread over all elements where one for many would make the power a square root.
-cdef object standard_exponent(Operator operator, object a, object b)
 # The operator, or what the standard means by it for such operands.
 cdef Operator standard_operator(Operator operator, object a, object b)

@@ -1,19 +1,16 @@
 """
 Operands that are arrays by the array API standard: what differs from the rules for all other tensors.
 
-The dtype of an array without dimensions counts as much as that of others, so it is cast before the operation. Quotients
-rounded down have limits where an operand is infinite, and powers of -inf and -0.0 with the exponent 1/2 no sign.
+The dtype of an array without dimensions counts as much as that of others, so it is cast before the operation; and
+quotients rounded down have limits where an operand is infinite.
 """
 
-from numpy import broadcast_shapes
-
-from cygrad._core.arrays.array cimport same_shape
 from cygrad._core.arrays.dtype cimport FLOAT32, category, dtype_object, promotable, promote
 from cygrad._core.graph.standard_arrays cimport mark_standard
 from cygrad._core.table.operator cimport table
 from cygrad._core.table.operator import functions
 
-cdef Operator _floor_divide = None, _floored_quotient = None, _power = None
+cdef Operator _floor_divide = None, _floored_quotient = None
 
 
 cdef tuple promoted(Tensor a, Tensor b, bint always):
@@ -29,26 +26,12 @@ cdef Tensor _cast(Tensor tensor, int dtype):
 
 
 cdef Operator standard_operator(Operator operator, object a, object b):
-    global _floor_divide, _floored_quotient, _power
+    global _floor_divide, _floored_quotient
     if _floor_divide is None:               # the table is complete only after this module has been imported
         _floored_quotient, _floor_divide = table["floored_quotient"], table["floor_divide"]
-        _power = table["pow_tensor"]
-    if operator is _floor_divide and (_is_floating(a) or _is_floating(b)) and (
-            is_standard_operand(a) or is_standard_operand(b)):
+    if operator is _floor_divide and (_is_floating(a) or _is_floating(b)):
         return _floored_quotient
     return operator
-
-
-cdef object standard_exponent(Operator operator, object a, object b):
-    if operator is not _power or not (is_plain(a) and _is_floating(b)) or (
-            (<Tensor>b).array.contiguous and same_shape((<Tensor>a).array, (<Tensor>b).array)):
-        return b
-    if not (b.detach().abs() == 0.5).any().item():
-        return b
-    try:
-        return b.expand(broadcast_shapes(tuple(a.shape), tuple(b.shape))).contiguous()
-    except ValueError:
-        return b                            # the operation says that the shapes do not fit
 
 
 cdef inline bint _is_floating(object value) noexcept:

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport release
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, INTEGERS, clear, value_t
 from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.tensor_identity cimport held_array
 from cygrad._core.table.operator cimport MAX_ARGUMENTS, Operator, operator_t
 
 cdef enum:
@@ -20,6 +21,18 @@ ctypedef struct frame_t:
     bint stored                           # any_stored(): kernels do not compute in the dtypes of all arguments
     bint overridden                       # an argument's class has a __torch_function__: the call is handed to it
     int64_t[ROOM] room                    # where the integers of short lists are, so that these need no memory
+
+# The frame of a call of a tensor, whose class has been asked, and of n other arguments, no tensors, still to be set.
+cdef inline void begin_frame(frame_t *frame, Tensor tensor, int n) noexcept:
+    cdef int i
+    frame.n = n + 1
+    frame.used = 0
+    frame.stored = frame.overridden = False
+    frame.values[0].kind = ARRAY
+    frame.values[0].of.array = held_array(tensor)
+    frame.objects[0] = <PyObject *>tensor
+    for i in range(n):
+        frame.objects[i + 1] = NULL
 
 # Box `arguments`; tensors made on the way (from ndarrays) are kept alive by the list that is returned (or None).
 cdef list box(Operator operator, PyObject **arguments, frame_t *frame)

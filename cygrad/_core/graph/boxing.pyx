@@ -11,9 +11,9 @@ from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, set_arrays, set_integers,
     value_t)
 from cygrad._core.graph.override cimport overrides
-from cygrad._core.graph.tensor cimport Tensor, as_tensor, is_plain, protocol
+from cygrad._core.graph.tensor cimport Tensor, as_tensor, is_plain, is_plain_object, type_of
 from cygrad._core.graph.tensor_identity cimport held_array
-from cygrad._core.memory.errors cimport check
+from cygrad._core.memory.errors cimport check, unlikely
 from cygrad._core.table.operator cimport (
     BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, REFUSES_BOOL, REFUSES_COMPLEX, REFUSES_INTEGERS, REFUSES_REALS,
     STRING, TENSOR, TENSORS, Operator, argument_t, operator_t)
@@ -27,19 +27,7 @@ cdef extern from "Python.h":
     PyObject *Py_False
     PyObject *Py_True
 
-cdef extern from *:
-    """
-    #define type_of(object) ((PyObject *)Py_TYPE(object))
-    """
-    PyObject *type_of(PyObject *object)
-    bint unlikely(bint) noexcept
-
 cdef object _index = _python_operator.index
-
-
-cdef inline bint _is_plain(PyObject *given) noexcept:
-    """As `is_plain`, for a borrowed argument."""
-    return type_of(given) == <PyObject *>Tensor or type_of(given) == protocol.plain_subclass
 
 
 cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
@@ -61,7 +49,7 @@ cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
             frame.objects[i] = NULL
             frame.n = i + 1
             given = arguments[i]
-            if kind <= OPERAND and kind != TENSORS and _is_plain(given):
+            if kind <= OPERAND and kind != TENSORS and is_plain_object(given):
                 value.of.array = held_array(<Tensor>given)
                 value.kind = ARRAY
                 frame.objects[i] = given

@@ -18,6 +18,7 @@ from cygrad._core.arrays.value cimport NOTHING, clear, is_number
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED, Py_REFCNT, count_down, count_up
 from cygrad._core.graph.modes cimport ANOMALY_ON, thread_state, thread_state_t
 from cygrad._core.memory.atomic cimport atomic_add, lock, unlock
+from cygrad._core.memory.errors cimport unlikely
 from cygrad._core.memory.storage cimport allocate, deallocate
 
 import threading
@@ -46,7 +47,6 @@ cdef extern from "Python.h":
     void PyObject_GC_Track(PyObject *)
     bint PyObject_GC_IsTracked(PyObject *)
     void PyObject_GC_UnTrack(PyObject *)
-    bint unlikely(bint) noexcept             # a macro of Cython's
 
 cdef int64_t _sequence = 0
 cdef int64_t _handles = 0

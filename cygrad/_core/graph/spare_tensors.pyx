@@ -10,7 +10,8 @@ from cpython.object cimport PyObject
 from cygrad._core.arrays.array cimport array_t, release
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED
 from cygrad._core.graph.node cimport gradient_release, gradient_t, has_weak_references
-from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.tensor cimport Tensor, type_of
+from cygrad._core.memory.errors cimport unlikely
 
 cdef extern from "Python.h":
     ctypedef struct _Type "PyTypeObject":
@@ -18,13 +19,6 @@ cdef extern from "Python.h":
         void (*tp_dealloc)(PyObject *) noexcept
     void PyObject_GC_Track(PyObject *)
     void PyObject_GC_UnTrack(PyObject *)
-
-cdef extern from *:
-    """
-    #define type_of(object) ((PyObject *)Py_TYPE(object))
-    """
-    PyObject *type_of(PyObject *object)
-    bint unlikely(bint) noexcept
 
 cdef enum:
     SPARE_TENSORS = 512

@@ -95,12 +95,18 @@ cdef protocol_t protocol
 cdef extern from *:
     """
     #define borrowed_type(value) ((PyObject *)Py_TYPE(value))
+    #define type_of(value) ((PyObject *)Py_TYPE(value))
     """
     PyObject *borrowed_type(object value)
+    PyObject *type_of(PyObject *value)                  # the same without a reference of ours
 
 cdef inline bint is_plain(object value) noexcept:
     """Is it a Tensor whose class need not even be looked up?"""
     return type(value) is Tensor or borrowed_type(value) == protocol.plain_subclass
+
+cdef inline bint is_plain_object(PyObject *value) noexcept:
+    """`is_plain` without a reference of ours."""
+    return type_of(value) == <PyObject *>Tensor or type_of(value) == protocol.plain_subclass
 
 cdef inline bint _is_bare(Tensor tensor) noexcept:
     return (tensor.attributes == NULL and tensor.leaf_hooks is None and tensor.base is None and is_plain(tensor))

@@ -10,6 +10,9 @@ ctypedef enum status_t:
     NOT_IMPLEMENTED
     ZERO_DIVISION
 
+cdef extern from * nogil:
+    bint unlikely(bint)            # a macro of Cython's
+
 # Size of the buffers of `message()` and of each text of `shape_text`.
 cdef enum:
     MESSAGE = 1024

@@ -13,7 +13,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from cygrad._core.memory.atomic cimport atomic_is_last
-from cygrad._core.memory.errors cimport MESSAGE, message
+from cygrad._core.memory.errors cimport MESSAGE, message, unlikely
 from cygrad._core.memory.large_blocks cimport (
     give_exact, give_large, large_stats, large_stats_t, set_large_limit, take_exact, take_large, trim_large)
 from cygrad._core.memory.references cimport drop_reference, has_waiting, release_waiting, take_reference
@@ -58,7 +58,6 @@ cdef extern from * nogil:
     void *thread_cache
     int generation
     bint EACH_APART
-    bint unlikely(bint)
     long long until_failure
     bint fails_now()
     void *block_apart(size_t nbytes)

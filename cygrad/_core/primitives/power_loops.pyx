@@ -3,14 +3,19 @@ Powers of real numbers: what is quicker, and as exact, than the general loop tha
 
 One integral or half-integral exponent for all elements, which is what programs mostly have, becomes products, a root
 and a reciprocal. The general loop leaves vector code at each negative number: it gets absolute values, and the sign
-is put right afterwards. Importing this module puts its loops into the table of `loops`.
+is put right afterwards. A number 1/2 as exponent means the square root, which has nan at -inf and -0.0 at -0.0; as an
+element of a tensor ("pow_tensor") it means the power: inf and 0. Importing this module puts its loops into the table of
+primitives.
 """
 
-from libc.math cimport fabs
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memmove
-from cygrad._core.arrays.dtype cimport COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
-from cygrad._core.primitives.primitive_table cimport entries, entry_t, loop_t, primitive, set_entry
+from cygrad._core.arrays.dtype cimport COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64
+from cygrad._core.primitives.primitive_table cimport (
+    SAME, define, entries, entry_t, loop_t, primitive, primitives, set_entry)
+
+import cygrad._core.primitives.integer_loops  # noqa: F401  # no-cython-lint  # whose powers are those of tensors, too
 
 cdef extern from "primitives/power_table.h" nogil:
     ctypedef int (*power_loop_t)(const void *x, double exponent, void *out, int64_t n) noexcept nogil
@@ -79,17 +84,18 @@ cdef inline void _general(const powers_t *powers, real_t *x, real_t *exponent, i
 
 
 cdef void pow_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """x, exponent -> x ** exponent."""
+    """x, exponent -> x ** exponent; with anything behind `tag`, that of "pow_tensor"."""
     cdef const powers_t *powers = &_powers[real_t is double]
     cdef real_t[BLOCK] x
     cdef real_t[BLOCK] exponent
     cdef real_t[BLOCK] out
     cdef int64_t i, count, done = 0, size = sizeof(real_t)
     cdef char *base
-    cdef bint one = steps[1] == 0
+    cdef bint one = steps[1] == 0, edges = False
     if one:
         exponent[0] = (<real_t *>arguments[1])[0]
-        if steps[0] == size and steps[2] == size and _single[real_t](
+        edges = tag != NULL and fabs(exponent[0]) == 0.5
+        if not edges and steps[0] == size and steps[2] == size and _single[real_t](
                 powers, <real_t *>arguments[0], exponent[0], <real_t *>arguments[2], n[0]):
             return
     while done < n[0]:
@@ -103,6 +109,10 @@ cdef void pow_loop(char **arguments, const int64_t *n, const int64_t *steps, rea
                 exponent[i] = (<real_t *>(base + i * steps[1]))[0]
         if not (one and _single[real_t](powers, x, exponent[0], out, count)):
             _general[real_t](powers, x, exponent, 0 if one else 1, out, count)
+        elif edges:                               # where a root is no power
+            for i in range(count):
+                if x[i] == 0 or x[i] == -INFINITY:
+                    out[i] = 0 if (x[i] == 0) == (exponent[0] > 0) else <real_t>INFINITY
         base = arguments[2] + done * steps[2]
         for i in range(count):
             (<real_t *>(base + i * steps[2]))[0] = out[i]
@@ -161,8 +171,9 @@ cdef void complex_pow_loop(char **arguments, const int64_t *n, const int64_t *st
         done += count
 
 
-def _initialise():
+def _initialize():
     cdef int index = primitive("pow"), k, code
+    cdef int of_tensors = define("pow_tensor", 2, SAME, primitives[index].cost, primitives[index].exact, -1)
     cdef powers_t *powers
     cdef complex_powers_t *complex_powers
     for k in range(2):
@@ -183,6 +194,9 @@ def _initialise():
         powers.signed = signed_power_of(k)
     set_entry(index, FLOAT32, <loop_t>pow_loop[float], NULL, FLOAT32)
     set_entry(index, FLOAT64, <loop_t>pow_loop[double], NULL, FLOAT64)
+    for code in range(DTYPES):
+        entries[of_tensors][code] = entries[index][code]
+    entries[of_tensors][<int>FLOAT32].data = entries[of_tensors][<int>FLOAT64].data = &_powers
 
 
-_initialise()
+_initialize()

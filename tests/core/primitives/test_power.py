@@ -99,6 +99,20 @@ def test_layout_and_place_make_no_difference(name, exponent):
     np.testing.assert_array_equal((x ** cygrad.tensor(exponent, dtype=x.dtype)).numpy(), expected)
 
 
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("exponent", [0.5, -0.5])
+def test_a_root_for_a_number_and_a_power_for_a_tensor(name, exponent):
+    x = cygrad.tensor(np.array([-np.inf, -0.0, 0.0, np.inf, np.nan, -4.0, 4.0] * 40, DTYPES[name]))
+    with np.errstate(all="ignore"):
+        powers = np.power(x.numpy(), np.full(x.shape, exponent, DTYPES[name]))
+        roots = np.sqrt(x.numpy()) if exponent > 0 else 1 / np.sqrt(x.numpy())
+    for given, expected in ((exponent, roots), (cygrad.tensor(exponent, dtype=x.dtype), powers),
+                            (cygrad.full(x.shape, exponent, dtype=x.dtype), powers)):
+        found = (x ** given).numpy()
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found[expected == 0]), np.signbit(expected[expected == 0]))
+
+
 @pytest.mark.parametrize("name", ["complex64", "complex128"])
 @pytest.mark.parametrize("exponent", [-1, 0.5, 2, 3, 4, 5, 1 + 2j])
 def test_complex(name, exponent):
