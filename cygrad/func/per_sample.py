@@ -52,6 +52,12 @@ def per_sample_grad(losses, parameters):
     RuntimeError
         If a parameter is used by something else, or it cannot be told which dimension counts the samples.
 
+    Notes
+    -----
+    That samples meet cannot be noticed. Where they do, as in batch normalization or in differences from a mean of the
+    batch, the gradient of a sample is the part of the gradient of ``losses.sum()`` that came through this sample's rows
+    of the layer; use `func.vmap` of `func.grad`, or an evaluating module, there.
+
     Examples
     --------
     >>> import cygrad
