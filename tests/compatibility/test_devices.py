@@ -8,6 +8,7 @@ import pytest
 
 import cygrad
 from cygrad import nn
+from tests.tools import run_program
 
 
 def test_device_is_a_value():
@@ -62,6 +63,16 @@ def test_meta_tensors_have_shapes_and_no_memory():
                  lambda: cygrad.ones(2, 3).copy_(small)):
         with pytest.raises(NotImplementedError, match="has no elements"):
             read()
+
+
+def test_views_of_meta_tensors_stay_on_the_one_zero():
+    """Bytes of a view by dtype lie side by side otherwise, far beyond it."""
+    assert run_program("""
+import cygrad
+x = cygrad.empty(2, 2**22, device="meta", dtype=cygrad.float64)
+for view in (x.view(cygrad.uint8), x[1:].view(cygrad.int32), x.view(cygrad.complex128)[:, 7:], x.t().flatten()):
+    print(view.roll(1).shape == view.shape and view.roll(1).is_meta)
+""") == ["True"] * 4
 
 
 def test_default_device():

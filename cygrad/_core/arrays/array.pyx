@@ -6,12 +6,13 @@ bytes and an array costs one allocation (two with its storage).
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdio cimport snprintf
+from libc.string cimport memset
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.memory.atomic cimport atomic_increment, atomic_is_last
 from cygrad._core.memory.errors cimport MESSAGE, message, sizes_text
 from cygrad._core.memory.sizes cimport MOST_ELEMENTS, elements_of_huge, product_overflows
 from cygrad._core.memory.storage cimport (
-    allocate, deallocate, storage_new, storage_release, storage_t, version_release)
+    NO_ELEMENTS, allocate, deallocate, storage_new, storage_release, storage_t, version_release)
 
 
 cdef inline int64_t _block_bytes(int ndim) noexcept nogil:
@@ -147,6 +148,9 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
     array.data = base.data + offset * itemsize(dtype)     # without storage: an offset, see array_meta
     if base.storage != NULL:
         atomic_increment(&base.storage.count)
+        if base.storage.size_class == NO_ELEMENTS:        # whatever is viewed how, there is one zero behind it
+            memset(array.strides, 0, ndim * sizeof(int64_t))
+            array.data = base.storage.data
     array.version = base.version
     array.external = base.external
     if base.external and base.version != NULL:
