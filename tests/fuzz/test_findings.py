@@ -37,6 +37,8 @@ REFUSED = {
     "array_api.linalg": (lambda: t.array_api.linalg.det([[1.0]]), TypeError, "^det: argument 'x'"),
     "array_api.fft": (lambda: t.array_api.fft.fftshift([1.0]), TypeError, "^fftshift: argument 'x'"),
     "vander": (lambda: t.linalg.vander([1, 2]), TypeError, "^linalg.vander: argument 'x'"),
+    **{f"sizes by {kind}": (lambda sizes=sizes: t.ones(3).repeat(sizes), TypeError, f"^repeat: .*got {kind}")
+       for kind, sizes in (("Tensor", t.zeros(1, dtype=t.int32).expand(2**16, 2**16)), ("ndarray", np.ones((2, 2))))},
     "multi_dot": (lambda: t.linalg.multi_dot([t.ones(2, 2), [1]]), TypeError, r"^linalg.multi_dot.*tensors\[1\]"),
     "tensorsolve": (lambda: t.linalg.tensorsolve(t.eye(2), [1, 2]), TypeError, "^linalg.tensorsolve: argument 'B'"),
     "tensorinv": (lambda: t.linalg.tensorinv(t.float32, 1), TypeError, "^linalg.tensorinv: argument 'A'"),

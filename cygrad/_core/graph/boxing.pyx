@@ -264,7 +264,9 @@ cdef int _box_integers(Operator operator, const argument_t *argument, object giv
             item = entries[i]
             value.of.integers[i] = item if PyLong_CheckExact(item) else _integer(operator, argument, item)
         return 0
-    if isinstance(given, np.ndarray) or (isinstance(given, Tensor) and (<Tensor>given).array.ndim):
+    if isinstance(given, (np.ndarray, Tensor)) and given.ndim:
+        if given.ndim > 1:
+            raise _type_error(operator, argument, given)
         return _box_integers(operator, argument, given.tolist(), frame, value)
     single = _integer(operator, argument, given)
     _new_integers(frame, value, 1)
