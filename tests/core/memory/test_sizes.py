@@ -157,3 +157,11 @@ def test_numbers_that_are_added_up_or_counted(call):
 def test_combinations_ask_for_memory_first():
     with pytest.raises(MemoryError):
         cygrad.combinations(cygrad.ones(1).expand(2**28), 2)
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+def test_batches_of_nothing_are_not_gone_through(mode):
+    for columns in (0, 1):
+        Q, R = cygrad.linalg.qr(cygrad.ones(1).expand(2**40, 0, columns), mode)
+        assert R.shape == (2**40, 0, columns)
+        assert Q.shape == ((0,) if mode == "r" else (2**40, 0, 0))
