@@ -129,6 +129,15 @@ class Joining:
         """Is there an array of all of them without a copy?"""
         return self.run(rows) is not None or self.within(rows) is not None
 
+    def copied(self, rows):
+        """Elements of them that a stack would have to copy, because they are not made for it."""
+        if self.lie_ready(rows):
+            return 0
+        firsts = [self.lowering.buffers[part.buffer].first for part in rows]
+        return sum(part.rows * part.columns for part, first in zip(rows, firsts, strict=True)
+                   if part in self.home or part.column_step != 1 or not self.lowering.private(first)
+                   or self.arrays[first].numel != part.rows * part.columns)
+
     def within(self, rows):
         """The Rows that all of them are in a stack that there is, and the stack; None if they are not."""
         serial, first = self.home.get(rows[0], (0, 0))
@@ -213,14 +222,16 @@ class Joining:
             depths.append(max((depths[need] + (need in own) for need in needs), default=0))
             if place in own:
                 layers.setdefault(depths[place], []).append(own[place])
-        for layer in layers.values():
+        for depth, layer in layers.items():
             for piece in self.ordered(layer, layer[0][2].columns * width):
                 rows = [member[2] for member in piece]
                 if len(piece) < FEWEST or not (self.lie_ready(rows) or width >= WORTH_COPYING):
                     continue
                 own_places = [places[id(member[0])] for member in piece]
-                whole, stack = self.stacked(rows, self.arrays[piece[0][0].results[0]],
-                                            usable=lambda stack: id(stack) in places)
+                # A stack of more than these rows may need what these products make.
+                whole, stack = self.stacked(
+                    rows, self.arrays[piece[0][0].results[0]], usable=lambda stack, depth=depth: (
+                        id(stack) in places and depths[places[id(stack)]] <= depth))
                 if id(stack) in places:
                     before[own_places[0]].add(places[id(stack)])
                 bias, additions = self.common_bias(piece, own_places, before, depths)
@@ -300,7 +311,7 @@ class Joining:
         lowering = self.lowering
         uses, maker, inside, gone, behind = lowering.uses(), {}, set(), set(), {}
         self.places = {id(operation): place for place, operation in enumerate(lowering.operations)}
-        self.makers = {}              # buffer -> the operation that makes it
+        self.makers, self.early = {}, {}         # buffer -> the operation that makes it; operation -> stacks behind it
         for place, operation in enumerate(lowering.operations):
             maker.update(dict.fromkeys(operation.results, place))
             self.makers.update({self.arrays[number].buffer: place for number in operation.results if number >= 0})
@@ -351,6 +362,9 @@ class Joining:
         rows = [member[2] for member in members]
         if len(members) < FEWEST or (kind == "sum" and not self.lie_ready(rows)):
             return None
+        if kind == "product" and self.copied(rows) + self.copied([member[1] for member in members]) > (
+                len(members) * left.columns * right.columns):
+            return None               # it takes longer than to add up as many matrices
         whole = self.stack_behind(rows, model, place, behind)
         arguments, total = (whole, *operation.arguments[1:]), self.arrays[whole].shape[0]
         if kind == "product":
@@ -367,15 +381,15 @@ class Joining:
         """`stacked`, the stack put where its parts are there, so that all who read them can read it too."""
         lowering = self.lowering
         number, stack = self.stacked(rows, model, turned,
-                                     lambda stack: self.places.get(id(stack), -1) < place)
-        if stack is not None and id(stack) not in self.places:
-            early = all(map(lowering.unchanging, stack.arguments))
-            if early:
-                place = max(self.makers.get(self.arrays[part].buffer, -1) for part in stack.arguments)
+                                     lambda stack: self.places[id(stack)] < place)
+        if stack is not None and id(stack) not in self.places:      # it is new
+            if all(map(lowering.unchanging, stack.arguments)):
+                place, behind = max(self.makers.get(self.arrays[part].buffer, -1)
+                                    for part in stack.arguments), self.early
             else:
                 self.home = {part: home for part, home in self.home.items() if self.stacks[home[0]] is not stack}
-            if stack not in behind.setdefault(place, []):
-                behind[place].append(stack)
+            self.places[id(stack)] = place
+            behind.setdefault(place, []).append(stack)
         return number
 
     def add_up(self, made, others, place, behind):
@@ -386,8 +400,8 @@ class Joining:
             made[0][1].results = root.results
             return
         total = addends[0][1]
-        for there, addend in addends[1:]:
-            last = addend == addends[-1][1]
+        for number, (there, addend) in enumerate(addends[1:], 2):
+            last = number == len(addends)
             results = root.results if last else (self.lowering.fresh(self.arrays[root.results[0]],
                                                                      self.arrays[root.results[0]].shape),)
             region = root.region.renamed(dict(zip(root.region.inputs, (total, addend), strict=True)))
@@ -397,11 +411,12 @@ class Joining:
 
     def rebuild(self, gone, behind):
         """Leave out operations, and put others behind some."""
-        found = [] if -1 not in behind else list(behind[-1])
+        found = [*self.early.get(-1, ())]
         for place, operation in enumerate(self.lowering.operations):
             if place not in gone:
                 found.append(operation)
-            found += behind.get(place, ())
+            found += behind.get(place, [])
+            found += self.early.get(place, [])        # of what was made here
         self.lowering.operations = found
 
     def lay_out_matrices(self):
@@ -472,6 +487,8 @@ def reorder(lowering, before, units):
             needs[other].discard(unit)
             if not needs[other]:
                 heappush(ready, other)
+    if any(needs.values()):
+        raise RuntimeError("compile: operations that need each other were joined. Use another mode than 'fast'.")
     lowering.operations = found
 
 

@@ -8,6 +8,7 @@ lie where that lies.
 
 from cygrad._core.compiler.operations import Operation
 from cygrad._core.compiler.regions import layout_of
+from cygrad._core.table.operator import find_operator
 
 # Which argument is the dimension.
 DIMENSION = {"cat": 1, "stack": 1, "split_backward": 3, "unbind_backward": 2}
@@ -98,9 +99,12 @@ class Placing:
         lowering, target = self.lowering, operation.results[0] if len(operation.results) == 1 else -1
         if operation.kind == "accumulate":
             addend = operation.arguments[0]
-            if self.arrays[addend].buffer in lowering.places:
+            if self.arrays[addend].buffer in lowering.places and lowering.private(target):
                 lowering.places[self.arrays[target].buffer] = addend, 0
                 return Operation("accumulate_into", operation.arguments, (), addend)
+            if self.arrays[addend].buffer in lowering.places:          # it cannot take that memory over
+                return Operation("kernel", (*operation.arguments, None, None), operation.results,
+                                 operator=find_operator("addmm"))
         elif target >= 0 and self.arrays[target].buffer in lowering.places:
             return Operation(operation.kind, operation.arguments, (), target, operation.region, operation.operator)
         return operation
