@@ -1,9 +1,11 @@
 """mode="fast": products and sums that are joined give what eager gives, but for rounding, and only where they may."""
 
 import threading
+from functools import reduce
+from operator import add
 
 import pytest
-from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
 import cygrad
@@ -260,14 +262,33 @@ def test_three_products_for_one_gradient():
     assert compared(make, numbers(3, 8), numbers(8, 8), numbers(8, 8, seed=1), numbers(8, 8, seed=2)) == []
 
 
-def test_bias_that_depends_on_a_product():
+def test_bias_that_depends_on_products_by_the_same_matrix(monkeypatch):
+    """It is added later: the products on which it depends may be one with others that need it."""
+    monkeypatch.setattr("cygrad._core.compiler.joining.MOST_WORK", 3 * 3 * 8 * 8)      # three at a time
+
+    def make():
+        def step(x, w):
+            parts = [(x[t] @ w).sin() for t in range(3)]
+            first = (parts[0] @ w).tanh()
+            bias = first.sum(0)
+            shifted = [(x[t] @ w + bias).sin() for t in range(3, 6)]
+            found = [shifted[0] @ w, parts[1] @ w, parts[2] @ w, shifted[1] @ w, shifted[2] @ w]
+            return [first, *[product.tanh() for product in found]]
+        return step
+    compared(make, numbers(6, 3, 8), numbers(8, 8))
+
+
+@pytest.mark.parametrize("changed", ["rows", "bias"])
+def test_changes_of_what_the_program_made(changed):
     def make():
         def step(x, w, b):
-            parts = [x[t] @ w for t in range(4)]
-            bias = parts[0].sum(0)
-            return [(part + bias).sin() for part in parts[1:]]
+            x, b, results = x.clone(), b.clone(), []
+            for t in range(4):
+                results.append((x[t] @ w + b).sin())
+                (x if changed == "rows" else b).mul_(1.5)
+            return results
         return step
-    compared(make, numbers(4, 3, 8), numbers(8, 8), numbers(8))
+    assert len(compared(make, numbers(4, 3, 8), numbers(8, 8), numbers(8))) == (changed == "bias")
 
 
 @pytest.mark.parametrize("function", [
@@ -308,6 +329,17 @@ def test_terms_whose_factors_are_changed_before_they_are_added():
             return [total]
         return step
     assert not any("5 products" in line for line in compared(make, numbers(5, 3, 8), numbers(5, 3, 8, seed=1)))
+
+
+def test_sums_of_products_by_sums_of_products():
+    """What is put together is there only after the sum that made it."""
+    def make():
+        def step(x, g, s):
+            inner = [reduce(add, [x[t].t() @ g[3 * k + t] for t in range(3)]) + s * k for k in range(3)]
+            return [reduce(add, [(s * (k + 1)) @ inner[k] for k in range(3)])]
+        return step
+    found = compared(make, numbers(3, 3, 8), numbers(9, 3, 8, seed=1), numbers(8, 8, seed=2))
+    assert len(found) == 4 and all("3 products that are added up" in line for line in found)
 
 
 def test_sum_that_is_read_on_the_way():
@@ -369,8 +401,9 @@ def test_threads_replay_at_a_time():
     assert not wrong and explain(step).replays >= 90
 
 
+THREE = "v[a] @ w + v[c] @ u + v[-1] @ s"
 LINES = ("x[t] @ w", "v[a] @ w", "v[a] @ u.t()", "F.linear(v[a], u, b)", "v[a] @ s", "(v[a] + v[c]).tanh()", "v[a] + b",
-         "v[a] * v[c]", "v[a] + v[c]", "v[a] @ w + v[c] @ u + v[-1] @ s", "(v[a] @ (v[c].t() @ x[t])).tanh()",
+         "v[a] * v[c]", "v[a] + v[c]", THREE, "(v[a] @ (v[c].t() @ x[t])).tanh()",
          "cat([v[a], v[c]], 1)[:, 3:11]", "cat([v[a], v[c]])[1:4]", "stack([v[a], v[c]]).sum(0)",
          "cat(v[a].sin().chunk(2, 1), 1)", "v[a].clone().mul_(0.5)", "v[a].add_(v[c])", "v[a].sin()[1]", "s.mul_(0.9)",
          "x[t].mul_(0.9)")
@@ -398,7 +431,9 @@ def random_step(body, inside):
 
 @pytest.mark.parametrize(("fewest", "work"), [(2, 10 ** 6), (2, 500), (3, 10 ** 6)])
 @settings(max_examples=80, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck),
-          phases=(Phase.generate, Phase.shrink))
+          phases=(Phase.explicit, Phase.generate, Phase.shrink))
+@example(body=[(THREE, 2, 3), (THREE, 3, 4)], inside=True)       # sums of products that others of them read
+@example(body=[(THREE, 1, 1), ("v[a] @ u.t()", 1, 1)], inside=True)
 @given(body=BODIES, inside=st.booleans())
 def test_random_loops(monkeypatch, fewest, work, body, inside):
     for name, value in (("FEWEST", fewest), ("MOST_WORK", work), ("LAID_OUT_ROWS", 8)):

@@ -234,7 +234,7 @@ class Joining:
                         id(stack) in places and depths[places[id(stack)]] <= depth))
                 if id(stack) in places:
                     before[own_places[0]].add(places[id(stack)])
-                bias, additions = self.common_bias(piece, own_places, before, depths)
+                bias, additions = self.common_bias(piece, own_places, before)
                 units += [([place], []) for place in additions]
                 units.append((own_places, ([] if stack is None or id(stack) in places else [stack])
                               + self.one_product(piece, whole, bias)))
@@ -242,7 +242,7 @@ class Joining:
             reorder(lowering, before, units)
             self.before = None
 
-    def common_bias(self, members, places, before, depths):
+    def common_bias(self, members, places, before):
         """
         What is added to the results of all products, to each row alike, and the places of these additions.
 
@@ -269,14 +269,13 @@ class Joining:
             bias = next(other for other in outer.region.inputs if other != number)
             common.add(self.layout(bias))
             found.append((inner, outer, readers[0]))
-        own = [need for need in before[found[0][2]] if self.arrays[bias].buffer in {
-            self.arrays[made].buffer for made in operations[need].results if made >= 0}]
         additions = [place for _, _, place in found]
-        if len(common) > 1 or len(set(additions)) < len(additions) or any(
-                depths[need] > depths[places[0]] for need in own) or not all(
+        if len(common) > 1 or len(set(additions)) < len(additions) or not all(
                 lowering.unchanged_between(bias, min(places), place) for place in additions):
             return None, ()
-        before[places[0]].update(own)
+        # What makes it needs none of these products, or the additions would need themselves.
+        before[places[0]].update(need for need in before[additions[0]] if self.arrays[bias].buffer in {
+            self.arrays[made].buffer for made in operations[need].results if made >= 0})
         for inner, outer, _ in found:
             inner.results = outer.results
         lowering.rewrites.append(f"a row that is added to the results of {len(members)} products: added in one of them")
