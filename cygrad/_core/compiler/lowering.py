@@ -3,7 +3,8 @@ From a recording to the operations of a program.
 
 Results that nobody reads are left out, equal ones are computed once, copies that nobody could tell from what they copy
 are none, and element-wise operations whose result only one other reads become part of that: intermediate values stay in
-registers. Each value goes through the operations that it went through before, so every bit is the same.
+registers. Each value goes through the operations that it went through before, so every bit is the same, unless `joining`
+is asked to join products and sums.
 """
 
 from cygrad._core.compiler.joining import joined
@@ -57,7 +58,7 @@ class Lowering:
         self.sources = {}             # array of a constant -> where its elements are kept
         self.leaving = {self.arrays[number].buffer for number in self.outgoing}
         self.folded = set()           # buffers that are the same each time
-        self.fast, self.rewrites = fast, []
+        self.fast, self.rewrites = fast, []        # ... what is added up in another order, for people
         self.places = {}              # buffer that lies in another one -> (an array of that, bytes from it)
         self.copy_constants()
         self.remove_dead()
