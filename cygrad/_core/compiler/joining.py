@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cygrad._core.compiler.operations import Operation
-from cygrad._core.compiler.regions import primitive_name
 from cygrad._core.table.operator import find_operator
 
 FEWEST = 3                        # of which to make one
@@ -99,16 +98,6 @@ class Joining:
                                 or (held.shape, held.strides) != (other.shape[::-1], other.strides[::-1])):
             return None
         return number != first
-
-    def is_sum_of_two(self, operation):
-        """Is it the sum of two arrays that look as it does?"""
-        region = operation.region
-        if operation.kind != "evaluate" or len(region.code) != 1 or len(region.inputs) != 2 or region.constants or (
-                primitive_name(region.code[0][0]) != "add"):
-            return False
-        result = self.arrays[operation.results[0]]
-        return all((held.shape, held.dtype, held.contiguous) == (result.shape, result.dtype, result.contiguous)
-                   for held in map(self.arrays.__getitem__, region.inputs))
 
     # ---- rows behind each other
 
@@ -261,7 +250,7 @@ class Joining:
                 if not lowering.alone(number) or len(readers) != 1:
                     return None, ()
                 outer = operations[readers[0]]
-                if not self.is_sum_of_two(outer):
+                if not self.lowering.is_sum_of_two(outer):
                     break
                 inner = outer
             if not self.adds_to(outer, number):
@@ -283,11 +272,10 @@ class Joining:
 
     def adds_to(self, operation, number):
         """Does it add one row to each of a matrix, which looks as the result?"""
-        region, held = operation.region, self.arrays[number]
-        if operation.kind != "evaluate" or len(region.code) != 1 or len(region.inputs) != 2 or region.constants or (
-                primitive_name(region.code[0][0]) != "add"):
+        held = self.arrays[number]
+        if not self.lowering.adds_two(operation):
             return False
-        bias = self.arrays[next(other for other in region.inputs if other != number)]
+        bias = self.arrays[next(other for other in operation.region.inputs if other != number)]
         result = self.arrays[operation.results[0]]
         return (bias.shape in (held.shape[-1:], (1, *held.shape[-1:])) and bias.dtype is held.dtype is result.dtype
                 and result.shape == held.shape and result.contiguous and self.lowering.private(operation.results[0]))
@@ -315,7 +303,7 @@ class Joining:
             maker.update(dict.fromkeys(operation.results, place))
             self.makers.update({self.arrays[number].buffer: place for number in operation.results if number >= 0})
         for root in range(len(lowering.operations) - 1, -1, -1):
-            if root in inside or not self.is_sum_of_two(lowering.operations[root]):
+            if root in inside or not self.lowering.is_sum_of_two(lowering.operations[root]):
                 continue
             additions, terms, others, stack = [root], {}, [], [root]
             while stack:
@@ -325,7 +313,7 @@ class Joining:
                     if place is None or not lowering.private(first) or turned is None or len(
                             uses[self.arrays[number].buffer]) != 1:
                         others.append(number)
-                    elif not turned and self.is_sum_of_two(lowering.operations[place]):
+                    elif not turned and self.lowering.is_sum_of_two(lowering.operations[place]):
                         additions.append(place)
                         stack.append(place)
                     else:

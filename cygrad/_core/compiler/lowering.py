@@ -3,8 +3,8 @@ From a recording to the operations of a program.
 
 Results that nobody reads are left out, equal ones are computed once, copies that nobody could tell from what they copy
 are none, and element-wise operations whose result only one other reads become part of that: intermediate values stay in
-registers. Each value goes through the operations that it went through before, so every bit is the same, unless `joining`
-is asked to join products and sums.
+registers. Each value goes through the operations that it went through before, so every bit is the same, unless
+`joining` is asked to join products and sums.
 """
 
 from cygrad._core.compiler.joining import joined
@@ -268,7 +268,7 @@ class Lowering:
         for place, operation in enumerate(self.operations):
             for number in operation.results:
                 maker[number] = place
-            if operation.kind != "evaluate" or not self.is_sum_of_two(operation):
+            if not self.is_sum_of_two(operation) or len(self.arrays[operation.results[0]].shape) != 2:
                 continue
             inputs = operation.region.inputs
             if not all(number in maker and self.alone(number) and len(uses[self.arrays[number].buffer]) == 1
@@ -285,12 +285,17 @@ class Lowering:
         self.operations = [operation for place, operation in enumerate(self.operations) if place not in gone]
 
     def is_sum_of_two(self, operation):
-        """Is it the sum of two matrices that lie as it does?"""
-        region, result = operation.region, self.arrays[operation.results[0]]
-        return (len(region.code) == 1 and len(region.inputs) == 2 and not region.constants
-                and primitive_name(region.code[0][0]) == "add" and len(result.shape) == 2 and all(
-                    (self.arrays[number].shape, self.arrays[number].dtype, self.arrays[number].contiguous)
-                    == (result.shape, result.dtype, result.contiguous) for number in region.inputs))
+        """Is it the sum of two arrays that look as it does?"""
+        return self.adds_two(operation) and all(
+            (held.shape, held.dtype, held.contiguous) == (result.shape, result.dtype, result.contiguous)
+            for result in [self.arrays[operation.results[0]]]
+            for held in map(self.arrays.__getitem__, operation.region.inputs))
+
+    def adds_two(self, operation):
+        """Is it the sum of two arrays, which may be broadcast?"""
+        region = operation.region
+        return (operation.kind == "evaluate" and len(region.code) == 1 and len(region.inputs) == 2
+                and not region.constants and primitive_name(region.code[0][0]) == "add")
 
     def is_plain_product(self, operation):
         """Is it one of two matrices, and short sums of products?"""
