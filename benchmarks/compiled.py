@@ -2,7 +2,8 @@
 What `cygrad.compile` gains, and what is wanted of it: ``python -m benchmarks.compiled``.
 
 Steps of the comparison's scenarios, eager, compiled, and under ``jax.jit``, in turns; then what has no peer. With
-``--processor`` it is processor time that counts, that of all threads: on a machine with other work it says more.
+``--processor`` it is processor time that counts, that of all threads: on a machine with other work it says more. With
+``--fast`` all steps are compiled with ``mode="fast"`` too, in the same turns.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import cygrad
 from .compare import installed
 from .measuring import circumstances, share_of_a_core, undisturbed_steps
 from .networks import training_step, transformer_block
-from .scenarios import COMPILED, EVERY
+from .scenarios import COMPILED, EVERY, FAST
 from .turns import rounds_of
 
 TINY = (10, 16, 4)
@@ -56,18 +57,18 @@ GOALS = [
 ]
 
 
-def row(goal, rounds, clock):
-    """The line of a goal: times of a compiled step, and how many times as long others take."""
-    scenario = EVERY[goal.key]
-    samples = rounds_of(["cygrad", COMPILED, *installed(["jax.jit"] if "jax.jit" in scenario.peers else [])], scenario,
+def rows(goal, rounds, clock, fast):
+    """The lines of a goal, one for each mode: times of a compiled step, and how many times as long others take."""
+    scenario, modes = EVERY[goal.key], [COMPILED, FAST] if fast else [COMPILED]
+    samples = rounds_of(["cygrad", *modes, *installed(["jax.jit"] if "jax.jit" in scenario.peers else [])], scenario,
                         1, rounds, clock)
-    ours = samples.pop(COMPILED)
-    ratios = {name: median(theirs / own for theirs, own in zip(found, ours, strict=True))
-              for name, found in samples.items()}
-    eager, jax = ratios["cygrad"], ratios.get("jax.jit")
-    said = {None: "", True: "yes", False: "no"}[goal.reached(median(ours), eager, jax)]
-    return (f"| {scenario.title} | {median(ours) * 1e6:,.4g} | {eager:.2f} | {'' if jax is None else f'{jax:.2f}'} "
-            f"| {goal} | {said} |")
+    for ours in map(samples.get, modes):
+        eager, jax = (median(theirs / own for theirs, own in zip(samples[name], ours, strict=True))
+                      if name in samples else None for name in ("cygrad", "jax.jit"))
+        said = {None: "", True: "yes", False: "no"}[goal.reached(median(ours), eager, jax)]
+        title = scenario.title if ours is samples[COMPILED] else '... with mode="fast"'
+        yield (f"| {title} | {median(ours) * 1e6:,.4g} | {eager:.2f} | {'' if jax is None else f'{jax:.2f}'} "
+               f"| {goal} | {said} |")
 
 
 def threads_ratio(rounds, optimizer="SGD", each=0):
@@ -108,13 +109,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="turns that each takes (default: 5)")
     parser.add_argument("--only", default="", help="scenarios whose key contains this")
     parser.add_argument("--processor", action="store_true", help="measure processor time")
+    parser.add_argument("--fast", action="store_true", help='measure mode="fast" too')
     options = parser.parse_args()
     print(*circumstances(["cygrad", "jax"], 1), "", sep="\n")
     print("| one thread each | compiled, µs | eager / it | jax.jit / it | wanted | reached |")
     print("|---|---:|---:|---:|---|---|")
     for goal in GOALS:
         if options.only in goal.key:
-            print(row(goal, options.rounds, "process_time" if options.processor else "perf_counter"), flush=True)
+            for line in rows(goal, options.rounds, "process_time" if options.processor else "perf_counter",
+                             options.fast):
+                print(line, flush=True)
     if not options.only:
         for optimizer in ("SGD", "Adam"):
             print(f"\nMLP 10-16-4, {optimizer}: steps/s of two Python threads / one: {threads_ratio(5, optimizer):.2f}"

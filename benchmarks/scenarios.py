@@ -151,6 +151,7 @@ def compiled():
     yield Scenario("mixture", "gradient of a Gaussian mixture, K = 25, D = 32, 1,000 points", mixture_gradient)
 
 
-COMPILED = "cygrad.compile"            # a library that is ours, with steps that are compiled
+# Libraries that are ours, with steps that are compiled: bits as in eager, or sums in any order.
+COMPILED, FAST = "cygrad.compile", "cygrad.compile, fast"
 SCENARIOS = {scenario.key: scenario for group in (operations, graphs, programs, processes) for scenario in group()}
 EVERY = {**SCENARIOS, **{scenario.key: scenario for scenario in compiled()}}

@@ -33,10 +33,10 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     """
     Record what a function does at its first call, and replay it at the next ones without Python.
 
-    A replay gives what the function would give, bit for bit: results, ``.grad``, changes in place, versions. What the
-    function may call besides operations are ``backward()``, ``autograd.grad``, ``zero_grad()`` and ``step()`` of SGD,
-    Adam and AdamW. A call with other shapes, dtypes or Python values is recorded anew. Where a replay could not know
-    what to do, the function is called as ever; `explain` tells why.
+    A replay gives what the function would give: results, ``.grad``, changes in place, versions; bit for bit, unless
+    `mode` is "fast". What the function may call besides operations are ``backward()``, ``autograd.grad``,
+    ``zero_grad()`` and ``step()`` of SGD, Adam and AdamW. A call with other shapes, dtypes or Python values is recorded
+    anew. Where a replay could not know what to do, the function is called as ever; `explain` tells why.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     backend, options : optional
         Have no effect; other libraries choose among compilers by them.
     mode : str, optional
-        "default", or a name that other libraries have for a goal of their compilers: bits are those of eager in any
-        case, so there is nothing to choose.
+        "fast": products and sums may be joined, and so be added up in another order; `explain` tells which were.
+        "default", or another name that other libraries have for a goal of their compilers: bits are those of eager.
     disable : bool, default False
         Return the function itself.
 
@@ -81,23 +81,24 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
                                  options=options, disable=disable)
     if not callable(model):
         raise TypeError(f"compile: expected a function or a Module (got {type(model).__name__}).")
-    if mode not in (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
-        raise ValueError(f"compile: unknown mode (got {mode!r}, expected 'default'). No mode adds up in another order: "
-                         "bits are those of eager.")
+    if mode not in (None, "default", "fast", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
+        raise ValueError(f"compile: unknown mode (got {mode!r}, expected 'default' for the bits of eager, or 'fast' "
+                         "for sums in any order).")
     if disable:
         return model
     if isinstance(model, cygrad.nn.Module):
-        return CompiledModule(model, fullgraph)
-    return Compiled(model, fullgraph)
+        return CompiledModule(model, fullgraph, mode == "fast")
+    return Compiled(model, fullgraph, mode == "fast")
 
 
 class Compiled(Replayer):
     """A function that is replayed where it can be; see `compile`."""
 
-    def __init__(self, function, fullgraph=False):
+    def __init__(self, function, fullgraph=False, fast=False):
         functools.update_wrapper(self, function)
-        self.function, self.fullgraph = function, fullgraph
+        self.function, self.fullgraph, self.fast = function, fullgraph, fast
         self.reasons = []             # why calls were not replayed, in order
+        self.rewrites = []            # of each recording what is added up in another order, the latest first
         self.failures = 0
         self.calls = 0                # that were not replays
         self.lock = threading.Lock()
@@ -134,7 +135,7 @@ class Compiled(Replayer):
 
     def _record(self, args, kwargs):
         try:
-            recording = Recording(self.function, args, kwargs)
+            recording = Recording(self.function, args, kwargs, self.fast)
         except Lost as lost:
             self.failures += 1
             return self._eager(str(lost), args, kwargs)
@@ -151,16 +152,17 @@ class Compiled(Replayer):
         self.failures = 0
         self.nested = self.nested or recording.structure is not None
         self.variants.insert(0, variant)
+        self.rewrites.insert(0, recording.rewrites)
         return result
 
 
 class CompiledModule(cygrad.nn.Module):
     """A module whose calls are replayed where they can be; parameters and all else are the module's own."""
 
-    def __init__(self, module, fullgraph=False):
+    def __init__(self, module, fullgraph=False, fast=False):
         super().__init__()
         self._orig_mod = module
-        self.__dict__["compiled"] = Compiled(module.__call__, fullgraph)
+        self.__dict__["compiled"] = Compiled(module.__call__, fullgraph, fast)
 
     def __call__(self, *args, **kwargs):
         return self.__dict__["compiled"](*args, **kwargs)
@@ -174,8 +176,8 @@ class CompiledModule(cygrad.nn.Module):
 class Recording:
     """One run of a function, noted, and what is made of it."""
 
-    def __init__(self, function, args, kwargs):
-        self.function = function
+    def __init__(self, function, args, kwargs, fast=False):
+        self.function, self.fast = function, fast
         self.leaves, self.structure = flatten(args, kwargs)
         others = [leaf for leaf in self.leaves if not isinstance(leaf, (Tensor, *IMMUTABLE))]
         self.surroundings = Surroundings([function, *others])
@@ -272,7 +274,8 @@ class Recording:
         for leaf in recorder.leaves:
             if id(leaf) in recorder.gradients:
                 places.setdefault(recorder.gradients[id(leaf)], self.place_of(leaf))
-        lowering = Lowering(recorder, numbers, 0, None if graph is None else graph.start)
+        lowering = Lowering(recorder, numbers, 0, None if graph is None else graph.start, self.fast)
+        self.rewrites = lowering.rewrites + ([] if graph is None else graph.rewrites)
         program, slots = lowering.program(places, constant)
         given = [(1, slots[entry[1]], *entry[2:]) if entry[0] == 1 else entry for entry in given]
         commits = [(place, slots[number] if number >= 0 else -1) for place, number in commits]

@@ -49,7 +49,8 @@ class Graph:
     def lower(self, recording, make_constant):
         """The program of the backward; -> numbers of the arrays that the forward has to give it."""
         recorder = recording.recorder
-        lowering = Lowering(recorder, {number for number in self.numbers if number is not None}, self.start)
+        lowering = Lowering(recorder, {number for number in self.numbers if number is not None}, self.start,
+                            fast=recording.fast)
         known = {recorder.number_of(tensor): place for place, tensor in reversed(list(enumerate(recording.tensors)))}
         own = {recorder.number_of(one): place for place, one in enumerate(self.ones)}
         outer = [number for number in lowering.outer() if number not in own]
@@ -59,6 +60,7 @@ class Graph:
         places = {number: place for place, number in enumerate(order)}
         places |= {number: len(order) + place for number, place in own.items()}
         self.n_saved = len(order)
+        self.rewrites = lowering.rewrites
         self.backward, slots = lowering.program(places, make_constant)
         self.slots = [None if number is None else slots[number] for number in self.numbers]
         self.changes = any(buffer.writes and buffer.kind in ("tensor", "gradient") for buffer in recorder.buffers)

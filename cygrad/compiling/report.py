@@ -21,18 +21,22 @@ class Explanation:
         Why it was not replayed, in the order in which that happened.
     programs : list of list of str
         The operations of each recording, the latest first.
+    rewrites : list of list of str
+        What each recording adds up in another order than the function does: nothing unless ``mode="fast"``.
     """
 
     replays: int
     calls: int
     reasons: list = field(default_factory=list)
     programs: list = field(default_factory=list)
+    rewrites: list = field(default_factory=list)
 
     def __str__(self):
         lines = [f"{self.replays} replays, {self.calls} calls in Python, {len(self.programs)} recordings"]
         lines += [f"not replayed: {reason}" for reason in self.reasons]
         for number, program in enumerate(self.programs):
             lines += [f"recording {number}: {len(program)} operations", *(f"    {line}" for line in program)]
+            lines += [f"  in another order: {line}" for line in self.rewrites[number]]
         return "\n".join(lines)
 
 
@@ -129,7 +133,8 @@ def explain(compiled):
     compiled = compiled_function(compiled)
     variants = compiled.variants
     return Explanation(sum(variant.runs for variant in variants), compiled.calls, list(compiled.reasons),
-                       [[shown(operation) for operation in variant.program.description] for variant in variants])
+                       [[shown(operation) for operation in variant.program.description] for variant in variants],
+                       [[*lines] for lines in compiled.rewrites])
 
 
 def shown(operation):

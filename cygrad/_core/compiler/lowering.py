@@ -3,17 +3,18 @@ From a recording to the operations of a program.
 
 Results that nobody reads are left out, equal ones are computed once, copies that nobody could tell from what they copy
 are none, and element-wise operations whose result only one other reads become part of that: intermediate values stay in
-registers. Each value goes through the operations that it went through before, so every bit is the same.
+registers. Each value goes through the operations that it went through before, so every bit is the same, unless
+`joining` is asked to join products and sums.
 """
 
+from cygrad._core.compiler.joining import joined
+from cygrad._core.compiler.operations import Operation, Region
+from cygrad._core.compiler.placing import placed
 from cygrad._core.compiler.program import Program
-from cygrad._core.compiler.regions import forward_program, number_everywhere, primitive_name
+from cygrad._core.compiler.regions import forward_program, layout_of, number_everywhere, primitive_name
 from cygrad._core.compiler.sums import summed_layout
 from cygrad._core.compiler.sweeps import swept
 
-# What an element-wise program has room for.
-MOST_INPUTS = 12
-MOST_REGISTERS = 48
 # What a processor does as fast as it reads memory, and from how many elements on that matters.
 CHEAP = frozenset(("add", "sub", "mul", "neg", "square"))
 LARGE = 4096
@@ -23,152 +24,13 @@ MOST_ADDED = 128
 __all__ = ["Lowering"]
 
 
-class Region:
-    """An element-wise program under construction: arrays it reads, numbers, and instructions on (space, index)."""
+class Made:
+    """Memory that the recording has not met."""
 
-    def __init__(self, inputs, constants, code, result):
-        self.inputs, self.constants, self.code, self.result = inputs, constants, code, result
+    kind, tensor, writes = "result", None, ()
 
-    @classmethod
-    def of(cls, operator, arguments):
-        """The forward of an element-wise operator; None if it has a form that is not element-wise."""
-        n_inputs, numbers, code, result = forward_program(operator)
-        inputs, constants, places = [], [], []
-        for argument in arguments[:n_inputs]:
-            if isinstance(argument, int):
-                if argument not in inputs:
-                    inputs.append(argument)
-                places.append(("in", inputs.index(argument)))
-            elif argument is None:
-                return None
-            else:
-                constants.append(argument)
-                places.append(("number", len(constants) - 1))
-        for number in numbers:
-            constants.append(number)
-            places.append(("number", len(constants) - 1))
-        made = []
-        for primitive, out, operands in code:
-            made.append((primitive, [places[operand] for operand in operands]))
-            places.extend([None] * (out + 1 - len(places)))
-            places[out] = ("made", len(made) - 1)
-        return cls(inputs, constants, made, places[result])
-
-    def with_input(self, number, other):
-        """This program with another one in the place of an array that it reads; None if there is no room."""
-        place = self.inputs.index(number)
-        inputs = list(other.inputs)
-        places = {}
-        for i, own in enumerate(self.inputs):
-            if i != place:
-                if own not in inputs:
-                    inputs.append(own)
-                places["in", i] = ("in", inputs.index(own))
-        places["in", place] = other.result
-        offset = len(other.code)
-        constants = other.constants + self.constants
-
-        def moved(operand):
-            space, index = operand
-            if space == "in":
-                return places[operand]
-            return space, index + (offset if space == "made" else len(other.constants))
-
-        code = other.code + [(primitive, [moved(operand) for operand in operands]) for primitive, operands in self.code]
-        code, result = without_repetition(code, moved(self.result))
-        if len(inputs) > MOST_INPUTS or len(inputs) + len(constants) + len(code) > MOST_REGISTERS:
-            return None
-        return Region(inputs, constants, code, result)
-
-    def renamed(self, names):
-        """The same on other arrays, of which some may be one."""
-        inputs = [names.get(number, number) for number in self.inputs]
-        unique = list(dict.fromkeys(inputs))
-        places = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
-        code = [(primitive, [places.get(operand, operand) for operand in operands])
-                for primitive, operands in self.code]
-        return Region(unique, self.constants, code, places.get(self.result, self.result))
-
-    def assembled(self, make_constant):
-        """As `Program` takes it: number of inputs, constants, instructions, number of registers, the result."""
-        first = {"in": 0, "number": len(self.inputs), "made": len(self.inputs) + len(self.constants)}
-        code = [(primitive, first["made"] + i, [first[space] + index for space, index in operands])
-                for i, (primitive, operands) in enumerate(self.code)]
-        return (len(self.inputs), [make_constant(number) for number in self.constants], code,
-                first["made"] + len(code), first[self.result[0]] + self.result[1])
-
-    def text(self, name):
-        """The program as an expression; `name` gives what an input is called."""
-        shown = []
-
-        def operand(place):
-            space, index = place
-            if space == "in":
-                return name(self.inputs[index])
-            if space == "number":
-                number = self.constants[index]
-                return repr(number.plain if hasattr(number, "plain") else number)
-            return shown[index]
-
-        for primitive, operands in self.code:
-            shown.append(f"{primitive_name(primitive)}({', '.join(map(operand, operands))})")
-        return operand(self.result)
-
-
-def without_repetition(code, result):
-    """The same instructions, each of them once."""
-    known, places, made = {}, {}, []
-    for place, (primitive, operands) in enumerate(code):
-        operands = [places.get(operand, operand) for operand in operands]
-        first = known.setdefault((primitive, tuple(operands)), len(made))
-        places["made", place] = ("made", first)
-        if first == len(made):
-            made.append((primitive, operands))
-    return made, places.get(result, result)
-
-
-def renamed(value, names):
-    """An argument with other arrays in the place of some."""
-    if isinstance(value, list):
-        return [renamed(item, names) for item in value]
-    return names.get(value, value) if isinstance(value, int) else value
-
-
-class Operation:
-    """One operation while the list of them is worked on; arrays by their numbers in the recording."""
-
-    def __init__(self, kind, arguments=(), results=(), target=None, region=None, operator=None, step=None, meta=None,
-                 listed=False):
-        self.kind, self.arguments, self.results, self.target = kind, arguments, results, target
-        self.region, self.operator, self.step, self.meta, self.listed = region, operator, step, meta, listed
-
-    def reads(self):
-        """Numbers of the arrays that it reads, the target apart."""
-        if self.region is not None:
-            yield from self.region.inputs
-            return
-        for argument in self.arguments:
-            if isinstance(argument, list):
-                yield from (entry for entry in argument if entry is not None)
-            elif isinstance(argument, int):
-                yield argument
-
-    def rename(self, names):
-        """Read other arrays in the place of these."""
-        if not any(number in names for number in self.reads()):
-            return
-        if self.region is not None:
-            self.region = self.region.renamed(names)
-        else:
-            self.arguments = tuple(renamed(argument, names) for argument in self.arguments)
-
-    def writes(self):
-        """Numbers of the arrays that it changes in place."""
-        if self.kind == "optimize":
-            for own in self.arguments:
-                yield from (own[0], *own[2:])
-        elif self.target is not None:
-            yield self.target
+    def __init__(self, first, maker):
+        self.first, self.maker = first, maker
 
 
 class Lowering:
@@ -182,10 +44,12 @@ class Lowering:
         Numbers of the arrays that leave the program.
     start, stop : int
         Which steps it runs; what earlier ones made comes from outside.
+    fast : bool
+        Sums may be added up in another order.
     """
 
-    def __init__(self, recorder, outgoing, start=0, stop=None):
-        self.recorder, self.arrays, self.buffers = recorder, recorder.arrays, recorder.buffers
+    def __init__(self, recorder, outgoing, start=0, stop=None, fast=False):
+        self.recorder, self.arrays, self.buffers = recorder, [*recorder.arrays], [*recorder.buffers]
         self.outgoing, self.start = set(outgoing), start
         self.operations = [self.operation(step) for step in recorder.steps[start:stop]]
         self.of_buffer = {}
@@ -194,6 +58,8 @@ class Lowering:
         self.sources = {}             # array of a constant -> where its elements are kept
         self.leaving = {self.arrays[number].buffer for number in self.outgoing}
         self.folded = set()           # buffers that are the same each time
+        self.fast, self.rewrites = fast, []        # ... what is added up in another order, for people
+        self.places = {}              # buffer that lies in another one -> (an array of that, bytes from it)
         self.copy_constants()
         self.remove_dead()
         self.fold_constants()
@@ -201,9 +67,11 @@ class Lowering:
         self.merge_equal()
         self.remove_copies()
         self.remove_dead()
+        if fast:
+            joined(self)
         self.accumulate_products()
         self.fuse()
-        self.operations = swept(self)
+        self.operations = placed(self, swept(self))
 
     def operation(self, step):
         """What a step becomes if nothing is done about it."""
@@ -297,15 +165,36 @@ class Lowering:
         """Is this memory made by the program?"""
         return buffer.kind == "result" and buffer.maker >= self.start
 
+    def private(self, number):
+        """Is it the first array of a result that never changes and does not leave?"""
+        buffer = self.arrays[number].buffer
+        return (self.is_own(self.buffers[buffer]) and not self.buffers[buffer].writes and buffer not in self.leaving
+                and self.buffers[buffer].first == number)
+
     def alone(self, number):
         """Is the array all there is of a result that never changes and does not leave?"""
-        held = self.arrays[number]
-        buffer = self.buffers[held.buffer]
-        return (self.is_own(buffer) and not buffer.writes and held.buffer not in self.leaving
-                and self.of_buffer[held.buffer] == [number])
+        return self.private(number) and len(self.of_buffer[self.arrays[number].buffer]) == 1
 
     def unchanging(self, number):
         return not self.buffers[self.arrays[number].buffer].writes
+
+    def fresh(self, model, shape):
+        """The number of a result of its own, row-major."""
+        number, buffer = len(self.arrays), len(self.buffers)
+        self.arrays.append(layout_of(model, shape, None, buffer))
+        self.buffers.append(Made(number, self.start))
+        self.of_buffer[buffer] = [number]
+        return number
+
+    def view(self, buffer, offset, shape, strides, model):
+        """The number of an array of a buffer, which need not be there yet."""
+        for number in self.of_buffer[buffer]:
+            held = self.arrays[number]
+            if (held.offset, held.shape, held.strides, held.dtype) == (offset, shape, strides, model.dtype):
+                return number
+        self.arrays.append(layout_of(model, shape, strides, buffer, offset))
+        self.of_buffer[buffer].append(len(self.arrays) - 1)
+        return len(self.arrays) - 1
 
     def merge_equal(self):
         """Compute equal subexpressions once."""
@@ -379,7 +268,7 @@ class Lowering:
         for place, operation in enumerate(self.operations):
             for number in operation.results:
                 maker[number] = place
-            if operation.kind != "evaluate" or not self.is_sum_of_two(operation):
+            if not self.is_sum_of_two(operation) or len(self.arrays[operation.results[0]].shape) != 2:
                 continue
             inputs = operation.region.inputs
             if not all(number in maker and self.alone(number) and len(uses[self.arrays[number].buffer]) == 1
@@ -396,12 +285,17 @@ class Lowering:
         self.operations = [operation for place, operation in enumerate(self.operations) if place not in gone]
 
     def is_sum_of_two(self, operation):
-        """Is it the sum of two matrices that lie as it does?"""
-        region, result = operation.region, self.arrays[operation.results[0]]
-        return (len(region.code) == 1 and len(region.inputs) == 2 and not region.constants
-                and primitive_name(region.code[0][0]) == "add" and len(result.shape) == 2 and all(
-                    (self.arrays[number].shape, self.arrays[number].dtype, self.arrays[number].contiguous)
-                    == (result.shape, result.dtype, result.contiguous) for number in region.inputs))
+        """Is it the sum of two arrays that look as it does?"""
+        return self.adds_two(operation) and all(
+            (held.shape, held.dtype, held.contiguous) == (result.shape, result.dtype, result.contiguous)
+            for result in [self.arrays[operation.results[0]]]
+            for held in map(self.arrays.__getitem__, operation.region.inputs))
+
+    def adds_two(self, operation):
+        """Is it the sum of two arrays, which may be broadcast?"""
+        region = operation.region
+        return (operation.kind == "evaluate" and len(region.code) == 1 and len(region.inputs) == 2
+                and not region.constants and primitive_name(region.code[0][0]) == "add")
 
     def is_plain_product(self, operation):
         """Is it one of two matrices, and short sums of products?"""
@@ -409,7 +303,8 @@ class Lowering:
             return False
         left, right = (self.arrays[number] for number in operation.arguments)
         return (len(left.shape) == len(right.shape) == 2 and left.dtype.is_floating_point and left.dtype.itemsize >= 4
-                and left.shape[0] > 1 and right.shape[1] > 1 and 0 < left.shape[1] <= MOST_ADDED)
+                and left.shape[0] > 1 and right.shape[1] > 1 and left.shape[1] > 0
+                and (self.fast or left.shape[1] <= MOST_ADDED))
 
     def fuse(self):
         """Compute element-wise what only one element-wise operation or sum reads where it is read."""
@@ -473,7 +368,7 @@ class Lowering:
         places : dict
             Number of a buffer from outside -> (kind, number of its tensor).
         """
-        slots, held, inputs, views, last = {}, [], [], [], {}
+        slots, held, inputs, views, last = {}, [], [], [], {}       # last: the first array of memory -> its last reader
         operations = []
 
         def fresh(layout):
@@ -481,11 +376,11 @@ class Lowering:
             return len(held) - 1
 
         def base(number):
-            first = self.buffers[self.arrays[number].buffer].first
+            first = self.home(number)[0]
             if first not in slots:
-                buffer = self.buffers[self.arrays[number].buffer]
+                buffer = self.buffers[self.arrays[first].buffer]
                 slots[first] = fresh(self.arrays[first])
-                constant = buffer.kind == "constant" or self.arrays[number].buffer in self.folded
+                constant = buffer.kind == "constant" or self.arrays[first].buffer in self.folded
                 if constant and first not in self.sources:
                     inputs.append((slots[first], 2, 0))
                 elif not constant and not self.is_own(buffer):
@@ -498,7 +393,7 @@ class Lowering:
             first = base(number)
             if number not in slots:
                 slots[number] = fresh(self.arrays[number])
-                views.append((slots[number], slots[first], self.arrays[number].offset))
+                views.append((slots[number], slots[first], self.home(number)[1]))
             return slots[number]
 
         def argument(value):
@@ -537,17 +432,26 @@ class Lowering:
             made["results"] = [-1 if number < 0 else slot(number) for number in operation.results]
             touched += [number for number in operation.results if number >= 0]
             for number in touched:
-                last[self.arrays[number].buffer] = place
+                last[self.home(number)[0]] = place
             operations.append(made)
         outgoing = {number: slot(number) for number in sorted(self.outgoing)}
-        for buffer, place in last.items():
-            if (self.is_own(self.buffers[buffer]) or self.buffers[buffer].first in self.sources) and (
-                    buffer not in self.leaving):
-                operations[place]["dead"].append(slots[self.buffers[buffer].first])
+        for first, place in last.items():
+            buffer = self.arrays[first].buffer
+            if (self.is_own(self.buffers[buffer]) or first in self.sources) and buffer not in self.leaving:
+                operations[place]["dead"].append(slots[first])
         self.note_reuse(operations, slots)
         n_outer = self.arrange_views(operations, views, inputs)
         return Program(held, inputs, n_outer[0], n_outer[1], operations), {
             number: outgoing.get(self.names.get(number, number)) for number in {*self.names, *outgoing}}
+
+    def home(self, number):
+        """The first array of the memory where it lies, and how many bytes behind that."""
+        held = self.arrays[number]
+        if held.buffer not in self.places:
+            return self.buffers[held.buffer].first, held.offset
+        number, offset = self.places[held.buffer]
+        first, before = self.home(number)
+        return first, before + offset + held.offset
 
     def update(self, step, own, slot):
         """The slot of the number of steps, and those of parameter, gradient and state."""
@@ -558,12 +462,12 @@ class Lowering:
         return counter, slots + [-1] * (5 - len(slots))
 
     def note_reuse(self, operations, slots):
-        """A result may be computed in the memory of what is read for the last time."""
+        """A result may be computed in the memory of what is read for the last time, unless changes of that count."""
         for operation, own in zip(self.operations, operations, strict=True):
             if operation.kind in ("evaluate", "sum"):
                 buffers = [self.arrays[number].buffer for number in operation.region.inputs]
                 for i, number in enumerate(operation.region.inputs):
-                    if slots[number] in own["dead"] and buffers.count(buffers[i]) == 1:
+                    if slots[number] in own["dead"] and buffers.count(buffers[i]) == 1 and self.unchanging(number):
                         own["reuse"] |= 1 << i
 
     def arrange_views(self, operations, views, inputs):

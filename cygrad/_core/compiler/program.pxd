@@ -21,6 +21,9 @@ ctypedef enum operation_kind_t:
     DRAW                  # random numbers that were drawn before the run
     SWEEP                 # several element-wise programs in one pass
     ACCUMULATE            # a product on top of a result
+    ACCUMULATE_INTO       # ... of which others have the memory around it: `target`
+    ROOM                  # memory that later operations write, piece by piece
+    FILL                  # a copy into a piece of it: `target`
 
 # Where a view lies once its base is there.
 ctypedef struct patch_t:
@@ -30,7 +33,7 @@ ctypedef struct patch_t:
 
 ctypedef struct operation_t:
     int32_t kind
-    int32_t target
+    int32_t target                        # written in place of a result, if there is one
     int32_t arguments, n_arguments        # in replay_frame_t.arguments, and the same places of `slots`
     int32_t results, n_results            # in program.result_slots
     int32_t listed                        # the results are one list; of a draw: its number

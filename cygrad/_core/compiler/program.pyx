@@ -33,9 +33,10 @@ from cygrad._core.table.operator cimport MAX_RESULTS, Operator
 
 cdef kernel_t _sum_to = find_kernel("sum_to")
 cdef kernel_t _add_product = find_kernel("add_product")
+cdef kernel_t _add_product_into = find_kernel("add_product_into")
 
 KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize", "draw",
-         "sweep", "accumulate")
+         "sweep", "accumulate", "accumulate_into", "room", "fill")
 
 
 cdef int32_t *_numbers(list numbers) except NULL:
@@ -127,8 +128,9 @@ cdef class Program:
                 operation.name = operator.descriptor.name
                 operation.kernel = (operator.descriptor.into if operation.kind == KERNEL_INTO
                                     else operator.descriptor.kernel)
-            if operation.kind == ACCUMULATE:
-                operation.name, operation.kernel = b"matmul", _add_product
+            if operation.kind == ACCUMULATE or operation.kind == ACCUMULATE_INTO:
+                operation.name = b"matmul"
+                operation.kernel = _add_product if operation.kind == ACCUMULATE else _add_product_into
             if given.get("region") is not None:
                 region = _region(regions, given["region"])
                 self.keep.append(region)
@@ -383,6 +385,8 @@ cdef class Program:
         cdef array_t *array = NULL
         cdef array_t *target = NULL if operation.target < 0 else frame.table[operation.target]
         cdef int k, slot, status
+        if operation.kind == EVALUATE and target != NULL:
+            return evaluate(operation.program, arguments, 0, target, NULL)
         if operation.kind == EVALUATE:
             slot = self.result_slots[operation.results]
             status = evaluate(operation.program, arguments, operation.reuse, NULL, &frame.table[slot])
@@ -401,12 +405,15 @@ cdef class Program:
             slot = self.result_slots[operation.results]
             frame.table[slot], frame.drawn[operation.listed] = frame.drawn[operation.listed], NULL
             return OK
-        if operation.kind == COPY:
-            array = array_empty_like(arguments.of.array, -1)
+        if operation.kind == COPY or operation.kind == ROOM:
+            slot = self.result_slots[operation.results]
+            array = array_empty_like(self.layouts[slot], -1)
             if array == NULL:
                 return MEMORY_ERROR
-            frame.table[self.result_slots[operation.results]] = array
-            return copy_into(array, arguments.of.array)
+            frame.table[slot] = array
+            return OK if operation.kind == ROOM else copy_into(array, arguments.of.array)
+        if operation.kind == FILL:
+            return copy_into(target, arguments.of.array)
         for k in range(MAX_RESULTS):
             results[k].kind = NOTHING
         if operation.kind == SUM:
@@ -427,6 +434,12 @@ cdef class Program:
         else:
             status = operation.kernel(arguments, results)
         if status != OK:
+            return status
+        if operation.kind == ACCUMULATE_INTO:
+            return OK
+        if operation.kind == KERNEL and target != NULL:
+            status = copy_into(target, results[0].of.array)
+            clear(&results[0])
             return status
         if operation.kind == KERNEL_INTO or operation.kind == KERNEL_COPY:
             if operation.kind == KERNEL_COPY:

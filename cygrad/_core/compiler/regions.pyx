@@ -12,7 +12,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
-from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_empty_like, array_meta, array_t, release
+from cygrad._core.arrays.array cimport (
+    MAX_DIMS, array_empty, array_empty_like, array_meta, array_t, array_view, release)
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, itemsize
 from cygrad._core.arrays.value cimport set_array, value_t
 from cygrad._core.compiler.recorder cimport Constant, Held, lent
@@ -72,20 +73,26 @@ def number_everywhere(Held held not None):
     return (<double *>held.array.data)[0] if held.array.dtype == FLOAT64 else None
 
 
-def layout_of(Held model not None, tuple shape not None):
-    """The layout of an array of another shape, row-major, that is otherwise like this one."""
+def layout_of(Held model not None, tuple shape not None, tuple strides=None, int buffer=0, int64_t offset=0):
+    """The layout of an array of another shape that is otherwise like this one: row-major, or with these strides."""
     cdef Held made = Held.__new__(Held)
     cdef int64_t[MAX_DIMS] sizes
+    cdef int64_t[MAX_DIMS] steps
     cdef array_t *array
     cdef int i
     for i in range(len(shape)):
         sizes[i] = shape[i]
-    array = array_empty(lent(model).dtype, len(shape), sizes)
+        steps[i] = 0 if strides is None else strides[i]
+    if strides is None:
+        array = array_empty(lent(model).dtype, len(shape), sizes)
+    else:
+        array = array_view(lent(model), lent(model).dtype, len(shape), sizes, steps, 0)
     if array != NULL:
         made.array = array_meta(array)
         release(array)
     if made.array == NULL:
         raise MemoryError("compile: no memory for a layout")
+    made.buffer, made.offset = buffer, offset
     return made
 
 

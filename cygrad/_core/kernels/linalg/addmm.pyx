@@ -104,17 +104,33 @@ cdef int addmm_kernel(const value_t *arguments, value_t *results) noexcept nogil
 cdef int add_product_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """add_product(addend, a, b): addend + a @ b for matrices, in the memory of addend if nobody else holds it."""
     cdef array_t *addend = arguments[0].of.array
+    cdef int status
+    if exclusive(addend):
+        status = add_product_into_kernel(arguments, results)
+        if status == OK:
+            set_array(results, retain(addend))
+        return status
+    return _add_product(arguments, NULL, results)
+
+
+cdef int add_product_into_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """add_product_into(addend, a, b): the same in the memory of addend, which is row-major, in any case; no result."""
+    return _add_product(arguments, arguments[0].of.array.data, results)
+
+
+cdef int _add_product(const value_t *arguments, char *c, value_t *results) noexcept nogil:
+    """addend + a @ b at `c`, or in an array of its own."""
+    cdef array_t *addend = arguments[0].of.array
     cdef product_t product
     cdef matrix_t left = matrix_of(arguments[1].of.array), right = matrix_of(arguments[2].of.array)
     cdef int status = prepare(b"matmul", &product, addend, &left, &right)
     product.beta.real = 1
     if status == OK:
         status = _set_addend(b"matmul", &product, addend, 2, addend.shape)
-    if status != OK or not exclusive(addend):
+    if status != OK or c == NULL:
         return finish(&product, status, 2, addend.shape, results)
-    product.c = addend.data
+    product.c = c
     multiply(&product)
-    set_array(results, retain(addend))
     release_matrix(&product.a)
     release_matrix(&product.b)
     return OK
@@ -179,4 +195,5 @@ cdef int linear_kernel(const value_t *arguments, value_t *results) noexcept nogi
 
 register_kernel("addmm", addmm_kernel)
 register_kernel("add_product", add_product_kernel)
+register_kernel("add_product_into", add_product_into_kernel)
 register_kernel("linear", linear_kernel)
