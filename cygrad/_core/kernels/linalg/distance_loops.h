@@ -96,12 +96,15 @@ static void NAME(count_farthest)(const REAL *x, const REAL *turned, const REAL *
 /* out[c] = the sum over j of weights[j] times the derivative of distance j by x[c], 0 where vectors coincide. */
 static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REAL *weights, const REAL *distances,
                                     REAL *out, int64_t k, int64_t m, int order) {
-    REAL shares[AT_ONCE], terms[AT_ONCE];
+    REAL shares[AT_ONCE], terms[AT_ONCE], highest[AT_ONCE];
     memset(out, 0, m * sizeof(REAL));
     for (int64_t start = 0; start < k; start += AT_ONCE) {
         const int64_t n = k - start < AT_ONCE ? k - start : AT_ONCE;
         const REAL *w = weights + start, *whole = distances + start;
-        if (order == HIGHEST) {
+        if (order == HIGHEST) {                        /* those that were handed on may have been rounded */
+            memset(highest, 0, sizeof highest);
+            NAME(enlarge_parts)(x, turned + start, highest, n, k, 0, m, HIGHEST);
+            whole = highest;
             NAME(count_farthest)(x, turned + start, whole, shares, n, k, m);
             for (int64_t j = 0; j < n; j++)
                 shares[j] = w[j] / shares[j];
