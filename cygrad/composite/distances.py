@@ -8,7 +8,7 @@ from cygrad.composite.shapes import broadcast_shapes
 __all__ = ["cdist", "dist", "pdist", "renorm"]
 
 # Norms for which an operator forms differences and adds them up in one go.
-FUSED = (1, 2)
+FUSED = (1, 2, float("inf"))
 # Bytes of differences that are held at a time, roughly: what a second-level cache has room for.
 AT_ONCE = 1 << 20
 

@@ -57,7 +57,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if as_tensor_argument("nansum", "input", input).is_complex():
         raise RuntimeError(f"nansum: not for complex numbers (got {input.dtype}).")
     if input.is_floating_point():
-        input = operators.masked_fill(input, operators.isnan(input.detach()), 0)
+        input = operators.without_nan(input)
     return into("nansum", operators.sum(input, dim, keepdim, dtype=dtype), out)
 
 

@@ -347,7 +347,8 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 def check_probabilities(p, operation):
     """A number or an ndarray, all in [0, 1]."""
     values = values_of(p) if isinstance(p, Tensor) else p
-    if not np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1)):
+    number = type(values) in (float, int)
+    if not (0 <= values <= 1 if number else np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1))):
         raise RuntimeError(f"{operation}: probabilities must be in [0, 1]"
                            + (f" (got {p})." if isinstance(p, Number) else "."))
     return values

@@ -69,6 +69,37 @@ def test_derivatives():
     assert gradgradcheck(function, (log_probs,))
 
 
+@pytest.mark.parametrize("labels", [15, 16, 40])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_more_states_than_a_block(labels, dtype):
+    scores = RANDOM.standard_normal((100, 3, 7)).astype(dtype)
+    targets = RANDOM.integers(1, 7, (3, labels))
+    found = []
+    for library in cygrad, torch:
+        leaf = library.from_numpy(scores.copy()).requires_grad_()
+        loss = library.nn.functional.ctc_loss(
+            leaf.log_softmax(2), library.from_numpy(targets), library.tensor([100, 95, 1]),
+            library.tensor([labels, labels - 1, 1]), reduction="sum")
+        loss.backward()
+        found.append([loss.detach().numpy(), leaf.grad.numpy()])
+    tolerance = 1e-4 if dtype == "float32" else 1e-11
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def test_impossible_classes_and_nan():
+    log_probs = probabilities(4, 2, 3)
+    log_probs[1, 0, :2] = -math.inf
+    log_probs[2, 1, 1] = math.nan
+    leaf = cygrad.from_numpy(log_probs).requires_grad_()
+    losses = F.ctc_loss(leaf, cygrad.tensor([[2, 1], [1, 2]]), [4, 4], [2, 2], reduction="none")
+    np.testing.assert_allclose(losses[0].item(), by_enumeration(log_probs[:, 0], [2, 1]), rtol=1e-12)
+    assert math.isnan(losses[1].item())
+    losses[0].backward()
+    assert leaf.grad[:, 0].isfinite().all().item()
+    assert F.ctc_loss(cygrad.zeros(0, 1, 3), cygrad.zeros(1, 0, dtype=cygrad.int64), [0], [0]).item() == 0
+
+
 def test_no_alignment():
     log_probs = cygrad.from_numpy(probabilities(2, 2, 3)).requires_grad_()
     targets = cygrad.tensor([[1, 1], [1, 2]])

@@ -1,5 +1,7 @@
 """Embeddings and bags of them: as PyTorch's with the same table."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,54 @@ def test_derivatives(mode):
 
     assert gradcheck(function, (table,))
     assert gradgradcheck(function, (table,))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("features", [1, 70, 300])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_long_bags_of_wide_rows(mode, features, dtype):
+    table = RANDOM.standard_normal((40, features)).astype(dtype)
+    index, offsets = RANDOM.integers(0, 40, 400), np.array([0, 0, 150, 151, 390])
+    tables = both(table), both(np.asfortranarray(table))
+    grad = RANDOM.standard_normal((5, features)).astype(dtype)
+    for ours, theirs in tables:
+        found = F.embedding_bag(cygrad.from_numpy(index).int(), ours, cygrad.from_numpy(offsets).int(), mode=mode,
+                                padding_idx=7)
+        expected = torch.nn.functional.embedding_bag(torch.from_numpy(index), theirs, torch.from_numpy(offsets),
+                                                     mode=mode, padding_idx=7)
+        tolerance = 1e-5 if dtype == "float32" else 1e-12
+        np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=tolerance, atol=tolerance)
+        found.backward(cygrad.from_numpy(grad))
+        expected.backward(torch.from_numpy(grad))
+        np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), rtol=tolerance, atol=10 * tolerance)
+
+
+def test_second_derivatives_of_weights():
+    table, factors = (cygrad.randn(*shape, dtype=cygrad.float64, requires_grad=True) for shape in ((5, 3), (7,)))
+
+    def function(table, factors):
+        return F.embedding_bag(cygrad.from_numpy(INDEX), table, cygrad.from_numpy(OFFSETS), mode="sum",
+                               per_sample_weights=factors, padding_idx=1)
+
+    assert gradcheck(function, (table, factors))
+    assert gradgradcheck(function, (table, factors))
+
+
+def test_maxima_hand_on_nan():
+    table = cygrad.tensor([[1.0], [math.nan], [-math.inf]])
+    index = cygrad.tensor([[0, 1], [1, 0], [2, 2]])
+    np.testing.assert_array_equal(F.embedding_bag(index, table, mode="max"), [[math.nan], [math.nan], [-math.inf]])
+
+
+def test_short_floats_of_bags():
+    table = RANDOM.standard_normal((5, 3))
+    for mode in ("sum", "mean", "max"):
+        short = F.embedding_bag(cygrad.from_numpy(INDEX), cygrad.from_numpy(table).half(),
+                                cygrad.from_numpy(OFFSETS), mode=mode)
+        assert short.dtype == cygrad.float16
+        long = F.embedding_bag(cygrad.from_numpy(INDEX), cygrad.from_numpy(table), cygrad.from_numpy(OFFSETS),
+                               mode=mode)
+        np.testing.assert_allclose(short.double().numpy(), long.numpy(), atol=1e-2)
 
 
 def test_empty_bags():

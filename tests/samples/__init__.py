@@ -57,7 +57,7 @@ FAMILIES = (
 )
 
 # Functions of the functional interface that have another signature than the operator of their name.
-FUNCTIONAL = {"linear", "pad", "one_hot", "embedding"}
+FUNCTIONAL = {"linear", "pad", "one_hot", "embedding", "embedding_bag"}
 
 # What is not differentiable in PyTorch, or wrongly.
 BEYOND = set()

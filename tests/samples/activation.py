@@ -48,6 +48,8 @@ SAMPLES = {
         lambda make, dtype: Sample((make((2, 3)), cygrad.ones(3, dtype=cygrad.int64)), error=RuntimeError,
                                    match="must have one type"),
     ],
+    "glu": [call((2, 4)), call((4, 3), 0), lambda make, dtype: Sample((make((4, 2)).t(), 1)), call((2, 0)),
+            call((2,), low=90, high=100), fails(RuntimeError, "must be even", (2, 3))],
     "softplus": [*unary(), call((4,), 2.0, 1.0), call((3,), low=800, high=1000)],
 }
 COMPLEX = {"sigmoid", "silu"}
@@ -57,6 +59,6 @@ HELPERS = {
     "leaky_relu_backward": "leaky_relu", "log1p_exp": "softplus", "logsigmoid_backward": "logsigmoid",
     "mish_backward": "mish", "prelu_elementwise": "prelu", "relu_backward": "relu", "selu_backward": "selu",
     "shrink_backward": "softshrink", "sigmoid_backward": "sigmoid", "silu_backward": "silu",
-    "softplus_backward": "softplus",
+    "softplus_backward": "softplus", "threshold_backward": "threshold",
 }
 BEYOND = {"hardsigmoid"}                 # PyTorch's 1/6 has single precision

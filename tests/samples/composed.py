@@ -182,11 +182,14 @@ SAMPLES = {
     ],
     "dist": only_floating([call((2, 3), (3,)), call((3,), (3,), 1), call((3,), (3,), 3)]),
     "cdist": [
-        *only_real(only_floating([call((3, 2), (4, 2)), call((2, 3, 2), (1, 2), 1.0), call((3, 2), (2, 2), 3.0)])),
+        *only_real(only_floating([call((3, 2), (4, 2)), call((2, 3, 2), (1, 2), 1.0), call((3, 2), (2, 2), 3.0),
+                                   call((3, 4), (5, 4), cygrad.inf), call((2, 3, 2), (1, 2), cygrad.inf),
+                                   call((3, 0), (2, 0), cygrad.inf)])),
         fails(RuntimeError, "negative", (2, 2), (2, 2), -1.0),
         fails(RuntimeError, "size", (2, 2), (2, 3)),
     ],
-    "pdist": [*only_real(only_floating([call((4, 2)), call((3, 2), 1.0)])), fails(RuntimeError, "matrix", (3,))],
+    "pdist": [*only_real(only_floating([call((4, 2)), call((3, 2), 1.0), call((4, 3), cygrad.inf)])),
+              fails(RuntimeError, "matrix", (3,))],
     "renorm": [
         *only_floating([call((3, 2), 2, 0, 1), call((2, 3), 1, 1, 0.5), call((3, 2), 2, 0, 100)]),
         fails(RuntimeError, "positive", (2, 2), 0, 0, 1),

@@ -2,7 +2,7 @@
 
 import cygrad
 
-from .sample import Sample, integers
+from .sample import Sample, integers, only_floating, only_real
 
 
 def with_index(shape, *arguments, **kwargs):
@@ -42,6 +42,17 @@ def transposed_gather(make, dtype):
 def table(*arguments, **kwargs):
     """Indices first, then a table of four rows."""
     return lambda make, dtype: Sample((cygrad.tensor(arguments[0]), make((4, 3)), *arguments[1:]), kwargs)
+
+
+def bag(index, offsets=None, factors=False, **kwargs):
+    """Bags of rows of a table of four rows, with a factor for each row or without."""
+
+    def build(make, dtype):
+        given = {"per_sample_weights": make((len(index),))} if factors else {}
+        starts = [] if offsets is None else [integers(offsets)]
+        return Sample((cygrad.tensor(index, dtype=cygrad.int64), make((4, 3)), *starts), {**kwargs, **given})
+
+    return build
 
 
 def padding(make, dtype):
@@ -120,6 +131,17 @@ SAMPLES = {
             (cygrad.tensor([4]), make((4, 3))), error=(IndexError, RuntimeError), match="index|range|bounds"
         ),
     ],
+    "embedding_bag": only_real(only_floating([
+        bag([[0, 3], [1, 1], [2, 0]], mode="sum"),
+        bag([[0, 3], [1, 1]], padding_idx=1),
+        bag([0, 3, 1, 2, 2], [0, 2, 2], factors=True, mode="sum"),
+        bag([0, 3, 1, 2, 2], [0, 2, 5], include_last_offset=True),
+        bag([0, 3, 1, 2, 2], [0, 2, 2], mode="max", padding_idx=3),
+        bag([], [0, 0], mode="sum"),
+        lambda make, dtype: Sample((integers([[4]]), make((4, 3))), error=RuntimeError, match="bounds"),
+        lambda make, dtype: Sample((integers([1, 2]), make((4, 3)), integers([1])), error=RuntimeError,
+                                   match="has to be 0|range"),
+    ])),
     "one_hot": [
         plain([0, 2, 1]),
         plain([[0, 1]], 4),
@@ -135,10 +157,13 @@ SAMPLES = {
         lambda make, dtype: Sample((make((4, 3)), (integers([0, 4]),)), error=IndexError, match="index"),
     ],
 }
-COMPLEX = set(SAMPLES) - {"one_hot", "nonzero"}
+COMPLEX = set(SAMPLES) - {"embedding_bag", "one_hot", "nonzero"}
 HELPERS = {
     "index": "__getitem__",
     "index_backward": "__getitem__",
     "index_put_into": "__setitem__",
     "embedding_backward": "embedding",
+    "embedding_bag_backward": "embedding_bag",
+    "embedding_bag_maximum": "embedding_bag",
+    "embedding_bag_products": "embedding_bag",
 }

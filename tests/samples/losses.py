@@ -1,7 +1,7 @@
 """Samples: losses."""
 
 
-from .sample import Sample, at, call, integers
+from .sample import Sample, at, call, integers, only_floating, only_real
 
 
 def reduced(*shapes, **kwargs):
@@ -32,6 +32,11 @@ def probabilities(**kwargs):
         return Sample((make((2, 3)), make((2, 3), 0.1, 0.9)), kwargs)
 
     return build
+
+
+def alignments(targets, steps, lengths, **kwargs):
+    """Log-probabilities of four classes at five steps."""
+    return lambda make, dtype: Sample((make((5, len(steps), 4), -3, 0), integers(targets), steps, lengths), kwargs)
 
 
 CLASS_CASES = [
@@ -74,9 +79,16 @@ SAMPLES = {
         probabilities(label_smoothing=0.1),
         bad_class,
     ],
+    "ctc_loss": only_real(only_floating([
+        alignments([[1, 1], [2, 3]], [5, 3], [2, 1]), alignments([2, 3, 1], [4, 5], [1, 2], reduction="none"),
+        alignments([[1], [2]], [5, 1], [0, 1], reduction="sum"), alignments([[0]], [2], [1], blank=3),
+    ])),
 }
 COMPLEX = set()
 HELPERS = {
+    "alignment_states": "ctc_loss",
+    "alignment_scores": "ctc_loss",
+    "alignment_recurrence": "ctc_loss",
     "mse_elementwise": "mse_loss",
     "l1_elementwise": "l1_loss",
     "smooth_l1_elementwise": "smooth_l1_loss",
@@ -90,3 +102,4 @@ HELPERS = {
     "nll_loss_backward": "nll_loss",
     "cross_entropy_backward": "cross_entropy",
 }
+BEYOND = {"ctc_loss"}                    # PyTorch's gradient is that of probabilities that add up to one

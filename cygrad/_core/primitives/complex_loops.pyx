@@ -16,6 +16,9 @@ cdef extern from "<complex.h>" nogil:
     double carg(double complex)
     float cargf(float complex)
 
+cdef extern from "<math.h>" nogil:
+    double hypot(double, double)
+
 ctypedef fused real_t:
     float
     double
@@ -94,6 +97,18 @@ cdef void real_loop(char **arguments, const int64_t *n, const int64_t *steps, re
         (<real_t *>(arguments[1] + i * steps[1]))[0] = (<real_t *>(arguments[0] + i * steps[0]))[0]
 
 
+cdef void lerp_complex_loop(char **arguments, const int64_t *n, const int64_t *steps, complex_t *tag) noexcept nogil:
+    """Between two numbers, from the nearer end."""
+    cdef int64_t i
+    cdef complex_t x, y, weight
+    for i in range(n[0]):
+        x = (<complex_t *>(arguments[0] + i * steps[0]))[0]
+        y = (<complex_t *>(arguments[1] + i * steps[1]))[0]
+        weight = (<complex_t *>(arguments[2] + i * steps[2]))[0]
+        (<complex_t *>(arguments[3] + i * steps[3]))[0] = (
+            x + weight * (y - x) if hypot(weight.real, weight.imag) < 0.5 else y - (y - x) * (1 - weight))
+
+
 cdef void imag_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
     cdef int64_t i
     for i in range(n[0]):
@@ -128,6 +143,7 @@ def _initialize():
                    &entries)
     _enter_complex("silu_backward", <loop_t>silu_backward_complex_loop[floatcomplex],
                    <loop_t>silu_backward_complex_loop[doublecomplex], NULL)
+    _enter_complex("lerp", <loop_t>lerp_complex_loop[floatcomplex], <loop_t>lerp_complex_loop[doublecomplex], NULL)
     _enter_complex("sigmoid_backward", <loop_t>slope_complex_loop[floatcomplex],
                    <loop_t>slope_complex_loop[doublecomplex], NULL)
     _enter_complex("tanh_backward", <loop_t>slope_complex_loop[floatcomplex], <loop_t>slope_complex_loop[doublecomplex],

@@ -5,8 +5,9 @@ Importing this module enters its loops in the table of `loops`. The last paramet
 of loop_t; where a loop has no use for it, its pointer type tells the compiler which element type is meant.
 """
 
-from libc.math cimport M_PI, trunc
+from libc.math cimport trunc
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memmove
 from cygrad._core.arrays.dtype cimport BOOL, DTYPES, FLOAT32, FLOAT64, INT64, itemsize
 from cygrad._core.primitives.cast cimport cast_loops
 from cygrad._core.primitives.integer_loops cimport enter_integers
@@ -72,6 +73,9 @@ cdef void where_loop(char **arguments, const int64_t *n, const int64_t *steps, w
     cdef char *x = arguments[1]
     cdef char *y = arguments[2]
     cdef char *out = arguments[3]
+    if steps[0] == 0 and n[0] and steps[3] == size and steps[1 if condition[0] else 2] == size:    # one for all
+        memmove(out, x if condition[0] else y, n[0] * size)
+        return
     if word_t is not doublecomplex:
         if steps[0] == 1 and steps[3] == size and (steps[1] == size or steps[1] == 0) and (
                 steps[2] == size or steps[2] == 0):
@@ -227,16 +231,6 @@ cdef void lgamma_loop(char **arguments, const int64_t *n, const int64_t *steps, 
             lgammaf_r(x, &sign) if real_t is float else lgamma_r(x, &sign))
 
 
-cdef void angle_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """Of real numbers: pi where negative, 0 elsewhere, nan stays."""
-    cdef int64_t i
-    cdef real_t x
-    for i in range(n[0]):
-        x = (<real_t *>(arguments[0] + i * steps[0]))[0]
-        (<real_t *>(arguments[1] + i * steps[1]))[0] = (
-            <real_t>M_PI if x < 0 else <real_t>0 if x >= 0 else x)
-
-
 # The table
 
 cdef int _enter_reals(str name, int arity, type_rule_t rule, int cost, bint exact, loop_t f32,
@@ -294,8 +288,6 @@ def _initialize():
     set_entry(define("sin", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, NULL, FLOAT64)
     set_entry(define("cos", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, &entries, FLOAT64)
     _enter_reals("lgamma", 1, FLOAT, 60, True, <loop_t>lgamma_loop[float], <loop_t>lgamma_loop[double])
-
-    _enter_reals("angle", 1, FLOAT, 4, True, <loop_t>angle_loop[float], <loop_t>angle_loop[double])
 
 
 _initialize()

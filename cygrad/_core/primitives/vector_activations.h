@@ -164,3 +164,47 @@ INLINE REAL NAME(huber_slope)(REAL grad, REAL difference, REAL delta) {
     const REAL inside = grad * difference, steep = grad * delta, outside = difference < 0 ? -steep : steep;
     return ABSOLUTE(difference) >= delta ? outside : inside;
 }
+
+/* x with the sign of y */
+INLINE REAL NAME(signed_as)(REAL x, REAL y) {
+    const UNSIGNED sign = (UNSIGNED)1 << (8 * sizeof(REAL) - 1);
+    return NAME(of_bits)((NAME(bits_of)(x) & ~sign) | (NAME(bits_of)(y) & sign));
+}
+
+INLINE REAL NAME(angle)(REAL x) {
+    const REAL value = x < 0 ? (REAL)3.141592653589793 : 0;
+    return x != x ? x : value;
+}
+
+/* From the nearer end, so that both ends are met. */
+INLINE REAL NAME(between)(REAL x, REAL y, REAL weight) {
+    const REAL low = x + weight * (y - x), high = y - (y - x) * (1 - weight);
+    return ABSOLUTE(weight) < (REAL)0.5 ? low : high;
+}
+
+/* Squares of float32 neither overflow nor vanish in double precision. */
+INLINE REAL NAME(hypotenuse)(REAL x, REAL y) {
+    const double value = sqrt((double)x * x + (double)y * y);
+    return (ABSOLUTE(x) == INFINITY) | (ABSOLUTE(y) == INFINITY) ? (REAL)INFINITY : (REAL)value;
+}
+
+/* log(exp(x) + exp(y)), to base 2 if `unit` is log(2) */
+INLINE REAL NAME(added_logarithms)(REAL x, REAL y, REAL unit) {
+    const REAL larger = x > y ? x : y, more = NAME(softplus)(-ABSOLUTE(x - y) * unit) / unit;
+    return x == y ? x + (REAL)0.6931471805599453 / unit : larger + more;    /* two infinities have no difference */
+}
+
+/* x - trunc(x / y) * y without rounding, where `known` says that the quotient is small enough: one too large or too
+   small, at most, which the rest tells. */
+INLINE REAL NAME(rest_of_division)(REAL x, REAL y, int *known) {
+#if DOUBLE
+    const double q = trunc(x / y), rest = MULTIPLY_ADD(-q, y, x), size = fabs(y);
+    *known = FUSED & (fabs(q) < 0x1p52) & (size < INFINITY);
+#else
+    const double q = trunc((double)x / y), rest = x - q * y, size = fabs((double)y);
+    *known = (fabs(q) < 0x1p28) & (size < INFINITY);
+#endif
+    const double positive = x < 0 ? -rest : rest;
+    const double low = positive < 0 ? positive + size : positive, right = low >= size ? low - size : low;
+    return NAME(signed_as)((REAL)right, x);
+}

@@ -32,6 +32,8 @@ EACH(relu, ONE, x[i] <= 0 ? 0 : x[i])                       /* nan stays, -0 bec
 EACH(relu_backward, TWO, y[i] <= 0 ? 0 : x[i])
 EACH(leaky_relu, TWO, NAME(leaky_relu)(x[i], y[i]))
 EACH(leaky_relu_backward, THREE, NAME(leaky_relu_slope)(x[i], y[i], z[i]))
+EACH(threshold, THREE, x[i] <= y[i] ? z[i] : x[i])
+EACH(threshold_backward, THREE, y[i] <= z[i] ? 0 : x[i])
 EACH(elu, TWO, NAME(elu)(x[i], y[i]))
 EACH(elu_backward, THREE, NAME(elu_slope)(x[i], y[i], z[i]))
 EACH(selu, ONE, NAME(selu)(x[i]))
@@ -61,6 +63,12 @@ EACH(smooth_l1_elementwise, THREE, NAME(smooth_l1)(x[i], y[i], z[i]))
 EACH(smooth_l1_backward, THREE, NAME(smooth_l1_slope)(x[i], y[i], z[i]))
 EACH(huber_elementwise, THREE, NAME(huber)(x[i], y[i], z[i]))
 EACH(huber_backward, THREE, NAME(huber_slope)(x[i], y[i], z[i]))
+EACH(copysign, TWO, NAME(signed_as)(x[i], y[i]))
+EACH(angle, ONE, NAME(angle)(x[i]))
+EACH(lerp, THREE, NAME(between)(x[i], y[i], z[i]))
+EACH(hypot, TWO, NAME(hypotenuse)(x[i], y[i]))
+EACH(logaddexp, TWO, NAME(added_logarithms)(x[i], y[i], 1))
+EACH(logaddexp2, TWO, NAME(added_logarithms)(x[i], y[i], (REAL)0.6931471805599453))
 EACH(near_erfinv, ONE, NAME(inverse_error_function)(x[i], 0))
 EACH(far_erfinv, ONE, NAME(inverse_error_function)(x[i], 1))
 
@@ -73,6 +81,41 @@ static void NAME(erfinv_loop)(const REAL *const *operand, REAL *out, int64_t n) 
         for (int64_t i = 0; i < count; i++)
             far |= !(ABSOLUTE(x[i]) < (REAL)0.995);
         (far ? NAME(far_erfinv_loop) : NAME(near_erfinv_loop))(&x, out + done, count);
+    }
+}
+
+/* Blocks with quotients that are too large, or none, are left to fmod(). */
+static void NAME(fmod_loop)(const REAL *const *operand, REAL *out, int64_t n) {
+    REAL block[256];
+    for (int64_t done = 0; done < n; done += 256) {
+        const int64_t count = n - done < 256 ? n - done : 256;
+        const REAL *x = operand[0] + done, *y = operand[1] + done;
+        int all_known = 1;
+        for (int64_t i = 0; i < count; i++) {
+            int known;
+            block[i] = NAME(rest_of_division)(x[i], y[i], &known);
+            all_known &= known;
+        }
+        if (!all_known)
+            for (int64_t i = 0; i < count; i++)
+                block[i] = DOUBLE ? (REAL)fmod(x[i], y[i]) : (REAL)fmodf((float)x[i], (float)y[i]);
+        memcpy(out + done, block, count * sizeof(REAL));
+    }
+}
+
+/* The same with the sign of the divisor. */
+static void NAME(remainder_loop)(const REAL *const *operand, REAL *out, int64_t n) {
+    REAL block[256];
+    for (int64_t done = 0; done < n; done += 256) {
+        const int64_t count = n - done < 256 ? n - done : 256;
+        const REAL *const part[2] = {operand[0] + done, operand[1] + done};
+        const REAL *y = part[1];
+        NAME(fmod_loop)(part, block, count);
+        for (int64_t i = 0; i < count; i++) {
+            const REAL rest = block[i], moved = (y[i] < 0) != (rest < 0) ? rest + y[i] : rest;
+            block[i] = rest == 0 ? NAME(signed_as)(0, y[i]) : moved;
+        }
+        memcpy(out + done, block, count * sizeof(REAL));
     }
 }
 #undef EACH

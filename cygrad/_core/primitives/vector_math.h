@@ -25,7 +25,8 @@ static const vector_entry_t vector_entries[] = {
     VECTOR(log1p, 1, 10), VECTOR(log1p_exp, 1, 10), VECTOR(erf, 1, 20), VECTOR(erfc, 1, 20), VECTOR(ndtr, 1, 20),
     VECTOR(erfinv, 1, 25), VECTOR(sigmoid, 1, 10), VECTOR(sigmoid_backward, 2, 2),
     VECTOR(tanh_backward, 2, 2), VECTOR(relu, 1, 1), VECTOR(relu_backward, 2, 1), VECTOR(leaky_relu, 2, 1),
-    VECTOR(leaky_relu_backward, 3, 1), VECTOR(elu, 2, 10), VECTOR(elu_backward, 3, 10), VECTOR(selu, 1, 10),
+    VECTOR(leaky_relu_backward, 3, 1), VECTOR(threshold, 3, 1),
+    VECTOR(threshold_backward, 3, 1), VECTOR(elu, 2, 10), VECTOR(elu_backward, 3, 10), VECTOR(selu, 1, 10),
     VECTOR(selu_backward, 2, 10), VECTOR(celu, 2, 10), VECTOR(celu_backward, 3, 10), VECTOR(silu, 1, 10),
     VECTOR(silu_backward, 2, 12), VECTOR(mish, 1, 12), VECTOR(mish_backward, 2, 14), VECTOR(gelu, 1, 20),
     VECTOR(gelu_backward, 2, 20), VECTOR(gelu_tanh, 1, 12), VECTOR(gelu_tanh_backward, 2, 14),
@@ -34,7 +35,9 @@ static const vector_entry_t vector_entries[] = {
     VECTOR(hardswish_backward, 2, 2), VECTOR(hardsigmoid, 1, 2), VECTOR(hardsigmoid_backward, 2, 2),
     VECTOR(hardshrink, 2, 1), VECTOR(softshrink, 2, 1), VECTOR(shrink_backward, 3, 1),
     VECTOR(smooth_l1_elementwise, 3, 2), VECTOR(smooth_l1_backward, 3, 2), VECTOR(huber_elementwise, 3, 2),
-    VECTOR(huber_backward, 3, 2),
+    VECTOR(huber_backward, 3, 2), VECTOR(copysign, 2, 1), VECTOR(angle, 1, 1), SINGLE_VECTOR(hypot, 2, 4),
+    VECTOR(logaddexp, 2, 12), VECTOR(logaddexp2, 2, 12), VECTOR(fmod, 2, 6), VECTOR(remainder, 2, 8),
+    VECTOR(lerp, 3, 2),
 };
 #undef VECTOR
 #undef SINGLE_VECTOR

@@ -292,7 +292,8 @@ class Reader(ast.NodeVisitor):
         if kind == FLOAT and value.op == "constant" and isinstance(value.payload, int):
             return self.constant(node, float(value.payload))
         expected = TYPES[kind]
-        if value.type == expected or (value.type == "number" and (kind == OPERAND or elementwise)):
+        if value.type == expected or (value.type == "number" and kind == OPERAND) or (
+                elementwise and {value.type, expected} <= {"number", "tensor"}):      # operands of a primitive
             return value
         if kind == INTS and value.type == "number":
             if value.op == "constant":

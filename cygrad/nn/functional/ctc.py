@@ -3,8 +3,8 @@ Connectionist temporal classification: the probability of a sequence of labels, 
 
 Labels stand with a blank before, between and after them. An alignment goes through these states from the first or
 second one to the last or last but one; at each step it stays, goes on to the next state, or leaves out a blank between
-two different labels (Graves et al., 2006). The recursion over steps is made of ordinary operations on logarithms, for
-all samples and states at once, so derivatives of any order are right.
+two different labels (Graves et al., 2006). The recursion over steps is an operator, whose derivative is a linear
+recurrence over the same steps, so derivatives of any order are right.
 """
 
 import math
@@ -13,8 +13,11 @@ import cygrad
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.loss import reduced
+from cygrad.operators import OPERATORS
 
 __all__ = ["ctc_loss"]
+
+_states, _scores = OPERATORS["alignment_states"], OPERATORS["alignment_scores"]
 
 # Stands for log(0): of it, unlike of -inf, differences have derivatives. Far below any sum of logarithms.
 _LOG_ZERO = -1e30
@@ -32,22 +35,6 @@ def _lengths(operation, name, lengths, count, longest):
         if not 0 <= length <= longest:
             raise RuntimeError(f"{operation}: Expected {name} to have values from 0 to {longest} (got {length}).")
     return [int(length) for length in lengths]
-
-
-def _targets(targets, lengths, classes, blank):
-    """Labels as a list for each sample, from rows with padding or from one after the other."""
-    values = targets.tolist()
-    if targets.ndim == 2:
-        rows = [row[:length] for row, length in zip(values, lengths, strict=True)]
-    else:
-        starts = [sum(lengths[:number]) for number in range(len(lengths))]
-        rows = [values[start:start + length] for start, length in zip(starts, lengths, strict=True)]
-    for row in rows:
-        for label in row:
-            if not 0 <= label < classes or label == blank:
-                raise RuntimeError(f"ctc_loss: labels must be classes other than the blank (got {label}, expected 0 to "
-                                   f"{classes - 1}, but not {blank}).")
-    return rows
 
 
 @computes_in("float32")
@@ -115,8 +102,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     if targets.ndim == 1 and sum(target_lengths) != room:
         raise RuntimeError(f"ctc_loss: Expected as many targets as target_lengths add up to (got {room} and "
                            f"{sum(target_lengths)}).")
-    labels = _targets(targets, target_lengths, classes, blank)
-    losses = -_log_likelihood(log_probs, labels, input_lengths, blank)
+    losses = -_log_likelihood(log_probs, targets, input_lengths, target_lengths, blank)
     losses = cygrad.where(losses > -_LOG_ZERO / 2, 0.0 if zero_infinity else math.inf, losses)
     if reduction == "mean":
         losses = losses / cygrad.tensor([max(length, 1) for length in target_lengths], dtype=losses.dtype)
@@ -125,41 +111,24 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     return reduced(losses, reduction, "ctc_loss")
 
 
-def _log_likelihood(log_probs, labels, lengths, blank):
+def _log_likelihood(log_probs, targets, steps, labels, blank):
     """For each sample the logarithm of the sum over alignments; _LOG_ZERO or less if there is none."""
-    dtype, count = log_probs.dtype, len(labels)
-    longest = max(map(len, labels), default=0)
-    states = [[part for label in row for part in (blank, label)] + [blank] * (2 * (longest - len(row)) + 1)
-              for row in labels]
-    at = cygrad.tensor(states, dtype=cygrad.int64).reshape(count, 2 * longest + 1)
-    shares = cygrad.gather(log_probs, 2, at.unsqueeze(0).expand(log_probs.shape[0], -1, -1))
-    # Two states may follow each other but one, if they are different labels.
-    may_skip = [[k >= 2 and row[k] != blank and row[k] != row[k - 2] for k in range(len(row))] for row in states]
-    skip = cygrad.where(cygrad.tensor(may_skip, dtype=cygrad.bool).reshape(at.shape), 0.0, _LOG_ZERO).to(dtype)
-    final = [[k in (2 * len(row), 2 * len(row) - 1) for k in range(2 * longest + 1)] for row in labels]
-    final = cygrad.where(cygrad.tensor(final, dtype=cygrad.bool).reshape(at.shape), 0.0, _LOG_ZERO).to(dtype)
-    # Two columns before the first state, so that all states have predecessors.
-    wall = cygrad.full((count, 2), _LOG_ZERO, dtype=dtype)
-    running = cygrad.tensor(lengths, dtype=cygrad.int64).unsqueeze(1)
-    enter = cygrad.full_like(skip, _LOG_ZERO)
-    enter[:, :2] = 0                          # an alignment starts with the blank or with the first label
-    padded = cygrad.cat((wall, _without_steps(labels, enter)), 1)
-    for step, share in enumerate(shares.unbind(0)):
-        if step == 0:
-            alpha = enter + share
-        else:
-            alpha = cygrad.logsumexp(cygrad.stack((padded[:, 2:], padded[:, 1:-1], padded[:, :-2] + skip)), 0) + share
-        if step >= min(lengths):
-            # Of samples that have ended, nothing changes; of those without any step, only the empty one is likely.
-            alpha = cygrad.where(running > step, alpha, padded[:, 2:])
-        padded = cygrad.cat((wall, alpha), 1)
-    return cygrad.logsumexp(padded[:, 2:] + final, 1)
-
-
-def _without_steps(labels, like):
-    """What there is before the first step: certainty for samples without labels."""
-    known = cygrad.full_like(like, _LOG_ZERO)
-    for number, row in enumerate(labels):
-        if not row:
-            known[number, 0] = 0
-    return known
+    longest, count, classes = log_probs.shape
+    states, skip = _states(targets, labels, classes, blank)
+    size = states.shape[1]
+    shares = cygrad.gather(log_probs, 2, states.unsqueeze(0).expand(longest, -1, -1))
+    scores = _scores(shares.float() if shares.dtype.itemsize < 4 else shares, skip, steps)
+    if longest == 0:
+        scores = cygrad.full((1, count, size), _LOG_ZERO, dtype=scores.dtype)
+    # An alignment ends at the last step, in the blank behind the last label or in that label; where there are no steps,
+    # only no labels are possible.
+    places, counts, certain = [], [], []
+    for number, (step, label) in enumerate(zip(steps, labels, strict=True)):
+        place = (max(step - 1, 0) * count + number) * size + 2 * label
+        places.append((place, place - (label > 0)))
+        counts.append((step > 0, step > 0 and label > 0))
+        certain.append((0.0 if label == 0 and step == 0 else _LOG_ZERO, _LOG_ZERO))
+    ends = cygrad.take(scores, cygrad.tensor(places, dtype=cygrad.int64).reshape(count, 2))
+    ends = cygrad.where(cygrad.tensor(counts, dtype=cygrad.bool).reshape(count, 2), ends,
+                        cygrad.tensor(certain, dtype=scores.dtype).reshape(count, 2))
+    return cygrad.logsumexp(ends, 1).to(log_probs.dtype)

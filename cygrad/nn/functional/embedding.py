@@ -9,7 +9,7 @@ from cygrad.operators import OPERATORS
 
 __all__ = ["embedding", "embedding_bag"]
 
-_embedding = OPERATORS["embedding"]
+_embedding, _bag, _bag_maximum = (OPERATORS[name] for name in ("embedding", "embedding_bag", "embedding_bag_maximum"))
 
 
 def _check_padding(operation, padding_idx, rows):
@@ -159,9 +159,17 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
             raise NotImplementedError("embedding_bag: per_sample_weights is only supported for mode='sum' (got "
                                       f"mode={mode!r}).")
     padding = _check_padding("embedding_bag", padding_idx, weight.size(0))
-    starts = _starts(input, offsets, include_last_offset)
+    _check_bags(input, offsets, include_last_offset)
+    sparse = sparse and weight.requires_grad and cygrad.is_grad_enabled()
+    in_place = (weight.dtype in (cygrad.float32, cygrad.float64) and weight.numel() and not (
+        sparse or scale_grad_by_freq))
+    starts = None if in_place and max_norm is None else _starts(input, offsets, include_last_offset)
     if max_norm is not None:
         _limit_norms("embedding_bag", weight, input, max_norm, norm_type)
+    if in_place:
+        if mode == "max":
+            return _bag_maximum(weight, input, offsets, include_last_offset, padding)[0]
+        return _bag(weight, input, offsets, per_sample_weights, mode == "mean", include_last_offset, padding)
     index = input.flatten()
     try:
         rows = _looked_up(weight, index, padding, sparse)
@@ -175,20 +183,25 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     return _bags(rows, starts, kept, mode)
 
 
-def _starts(input, offsets, include_last_offset):
-    """Where bags begin, and where the last one ends."""
+def _check_bags(input, offsets, include_last_offset):
+    """Refuse what tells no bags."""
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError("embedding_bag: the rows of a matrix are the bags, so there are no offsets (got some).")
-        return [row * input.shape[1] for row in range(input.shape[0] + 1)]
-    if input.ndim != 1:
+    elif input.ndim != 1:
         raise ValueError(f"embedding_bag: input must be a vector or a matrix (got {input.ndim} dimensions).")
-    if not isinstance(offsets, cygrad.Tensor) or offsets.ndim != 1 or offsets.is_floating_point():
+    elif not isinstance(offsets, cygrad.Tensor) or offsets.ndim != 1 or offsets.is_floating_point():
         raise ValueError("embedding_bag: offsets must be a vector of integers (got "
                          f"{'None' if offsets is None else tuple(getattr(offsets, 'shape', ()))}).")
-    starts = offsets.tolist()
-    if include_last_offset and not starts:
+    elif include_last_offset and not offsets.numel():
         raise ValueError("embedding_bag: with include_last_offset there must be an offset (got none).")
+
+
+def _starts(input, offsets, include_last_offset):
+    """Where bags begin, and where the last one ends."""
+    if offsets is None:
+        return [row * input.shape[1] for row in range(input.shape[0] + 1)]
+    starts = offsets.tolist()
     if (starts and starts[0] != 0) or starts != sorted(starts) or (starts and starts[-1] > input.shape[0]):
         raise RuntimeError(f"embedding_bag: offsets[0] has to be 0, and the others in order up to {input.shape[0]}, "
                            f"the length of the input (got {starts}).")

@@ -175,9 +175,11 @@ def _as_rows(operation, input, target, one_class):
     if target.dtype != cygrad.int64:
         raise RuntimeError(f"{operation}: target must have dtype int64 (got {target.dtype}). Convert it with .long().")
     lowest = 0 if one_class else -1
-    if target.numel() and not (lowest <= target.min().item() and target.max().item() < rows.shape[1]):
-        raise RuntimeError(f"{operation}: target out of range (got {target.min().item()} to {target.max().item()}, "
-                           f"expected {lowest} to {rows.shape[1] - 1}).")
+    if target.numel():
+        least, most = (bound.item() for bound in cygrad.aminmax(target))
+        if not lowest <= least <= most < rows.shape[1]:
+            raise RuntimeError(f"{operation}: target out of range (got {least} to {most}, expected {lowest} to "
+                               f"{rows.shape[1] - 1}).")
     return rows, target, single
 
 

@@ -55,6 +55,10 @@ def once_each(input):
     return input.as_strided(sizes, input.stride(), input.storage_offset())
 
 
+def _threshold_of_integers(input, threshold, value):
+    return cygrad.where(input <= threshold, value, input)
+
+
 def threshold(input, threshold, value, inplace=False):
     """
     Each element, or `value` if it does not exceed the threshold.
@@ -72,11 +76,12 @@ def threshold(input, threshold, value, inplace=False):
     Tensor
         Derivative 0 at the threshold.
     """
+    function = _threshold
     if not as_tensor_argument("threshold", "input", input).is_floating_point():
-        value = int(value)
+        function, value = _threshold_of_integers, int(value)
     if not inplace:
-        return _threshold(input, threshold, value)
-    write_into(once_each(input), _threshold, threshold, value)
+        return function(input, threshold, value)
+    write_into(once_each(input), function, threshold, value)
     return input
 
 

@@ -150,6 +150,41 @@ def test_bounds_of_zeros_infinities_and_nan_are_those_of_numpy(dtype):
         np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(expected[number]))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["fmod", "remainder", "copysign", "hypot"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rests_of_divisions_and_signs_are_those_of_numpy(name, dtype):
+    ends = np.array([0.0, -0.0, 1, -3, 0.1, np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max, 16777217, np.inf,
+                     -np.inf, np.nan], dtype)
+    x, y = (grid.ravel() for grid in np.meshgrid(ends, ends))
+    divisors = (RNG.standard_normal(3000) * 10.0 ** RNG.integers(-6, 6, 3000)).astype(dtype)
+    multiples = divisors * RNG.integers(-10**6, 10**6, 3000).astype(dtype)           # quotients close to integers
+    others = (RNG.standard_normal(3000) * 10.0 ** RNG.integers(-6, 9, 3000)).astype(dtype)
+    for first, second in [(x, y), (multiples, divisors), (others, divisors)]:
+        found, expected = apply(name, first, second), getattr(np, name)(first, second)
+        np.testing.assert_array_equal(found, expected)
+        number = ~np.isnan(found)
+        np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(expected[number]))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_below_logarithms(name, dtype):
+    ends = np.array([0.0, 1, -1, 500, -np.finfo(dtype).max, np.inf, -np.inf, np.nan], dtype)
+    x, y = (grid.ravel() for grid in np.meshgrid(ends, ends))
+    x, y = np.concatenate([x, RNG.uniform(-20, 20, 2000).astype(dtype)]), np.concatenate([y, RNG.uniform(
+        -20, 20, 2000).astype(dtype)])
+    expected = getattr(np, name)(x.astype(np.longdouble), y.astype(np.longdouble))
+    # Of the larger operand: what is left of it may be small.
+    room = 4 * np.finfo(dtype).eps * np.maximum(1, np.maximum(np.abs(x), np.abs(y)))
+    found = apply(name, x, y)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected.astype(dtype)))
+    finite = np.isfinite(found)
+    assert (np.abs(found - expected)[finite] <= room[finite]).all()
+    np.testing.assert_array_equal(found[~finite], expected[~finite].astype(dtype))
+
+
 # Operands with one number for all of them, or for one: the other operand is x.
 OF_SEVERAL = {
     "maximum": 1, "minimum": 1, "clamp_between": 2, "leaky_relu": 1, "elu": 1, "celu": 1, "softplus": 2,
@@ -157,7 +192,9 @@ OF_SEVERAL = {
     "softplus_backward": 2, "shrink_backward": 2, "sigmoid_backward": 1, "tanh_backward": 1, "relu_backward": 1,
     "selu_backward": 1, "silu_backward": 1, "mish_backward": 1, "gelu_backward": 1, "gelu_tanh_backward": 1,
     "logsigmoid_backward": 1, "hardswish_backward": 1, "hardsigmoid_backward": 1, "smooth_l1_elementwise": 2,
-    "smooth_l1_backward": 2, "huber_elementwise": 2, "huber_backward": 2,
+    "smooth_l1_backward": 2, "huber_elementwise": 2, "huber_backward": 2, "threshold": 2,
+    "threshold_backward": 2, "lerp": 2, "copysign": 1, "hypot": 1, "logaddexp": 1, "logaddexp2": 1, "fmod": 1,
+    "remainder": 1,
 }
 
 

@@ -1,10 +1,11 @@
-/* Distances of one vector from several, and their gradient; see distances.pyx. `sum_of_sizes`: p = 1 instead of p = 2.
+/* Distances of one vector from several, and their gradient; see distances.pyx. `order` is that of the norm.
 
    Sums are taken in short parts that are added up then, which keeps rounding small. `turned` has row c of m for
    component c of all k other vectors. */
 #ifndef CYGRAD_DISTANCE_PARTS
 #define CYGRAD_DISTANCE_PARTS
 enum { AT_ONCE = 256, PART = 64, MIRRORED = 32 };
+enum { FIRST = 1, SECOND, HIGHEST };              /* order: p = 1, p = 2 and p = inf */
 #endif
 
 #include "simd/vector_functions.h"
@@ -17,36 +18,43 @@ enum { AT_ONCE = 256, PART = 64, MIRRORED = 32 };
 #define ROOT(x) sqrtf(x)
 #endif
 
-/* `sum` and the size of a - b, or its square */
-INLINE REAL NAME(enlarged)(REAL sum, REAL a, REAL b, int sum_of_sizes) {
+/* The larger; nan if one of them is. */
+INLINE REAL NAME(larger)(REAL x, REAL y) {
+    return (y > x) | (y != y) ? y : x;
+}
+
+/* `sum` and the size of a - b, or its square; or the larger of `sum` and the size */
+INLINE REAL NAME(enlarged)(REAL sum, REAL a, REAL b, int order) {
     const REAL difference = a - b;
-    return sum_of_sizes ? sum + ABSOLUTE(difference) : MULTIPLY_ADD(difference, difference, sum);
+    if (order == SECOND)
+        return MULTIPLY_ADD(difference, difference, sum);
+    return order == FIRST ? sum + ABSOLUTE(difference) : NAME(larger)(sum, ABSOLUTE(difference));
 }
 
 /* Components first to last of n vectors: several at a time, so that sums stay in registers for a while. */
 INLINE void NAME(enlarge_parts)(const REAL *x, const REAL *y, REAL *part, int64_t n, int64_t k, int64_t first,
-                                int64_t last, int sum_of_sizes) {
+                                int64_t last, int order) {
     int64_t c = first;
     for (; c + 4 <= last; c += 4) {
         const REAL *row = y + c * k, x0 = x[c], x1 = x[c + 1], x2 = x[c + 2], x3 = x[c + 3];
         INDEPENDENT
         for (int64_t j = 0; j < n; j++) {
-            REAL sum = NAME(enlarged)(part[j], x0, row[j], sum_of_sizes);
-            sum = NAME(enlarged)(sum, x1, row[j + k], sum_of_sizes);
-            sum = NAME(enlarged)(sum, x2, row[j + 2 * k], sum_of_sizes);
-            part[j] = NAME(enlarged)(sum, x3, row[j + 3 * k], sum_of_sizes);
+            REAL sum = NAME(enlarged)(part[j], x0, row[j], order);
+            sum = NAME(enlarged)(sum, x1, row[j + k], order);
+            sum = NAME(enlarged)(sum, x2, row[j + 2 * k], order);
+            part[j] = NAME(enlarged)(sum, x3, row[j + 3 * k], order);
         }
     }
     for (; c < last; c++) {
         INDEPENDENT
         for (int64_t j = 0; j < n; j++)
-            part[j] = NAME(enlarged)(part[j], x[c], y[c * k + j], sum_of_sizes);
+            part[j] = NAME(enlarged)(part[j], x[c], y[c * k + j], order);
     }
 }
 
 /* out[j] = the distance of x from vector j, for j from `from` on. */
 static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int64_t from, int64_t k, int64_t m,
-                               int sum_of_sizes) {
+                               int order) {
     REAL sums[AT_ONCE], part[AT_ONCE];
     for (int64_t start = from; start < k; start += AT_ONCE) {
         const int64_t n = k - start < AT_ONCE ? k - start : AT_ONCE;
@@ -54,15 +62,17 @@ static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int
         for (int64_t first = 0; first < m; first += PART) {
             const int64_t last = m - first < PART ? m : first + PART;
             memset(part, 0, sizeof part);
-            if (sum_of_sizes)
-                NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, 1);
+            if (order == FIRST)
+                NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, FIRST);
+            else if (order == SECOND)
+                NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, SECOND);
             else
-                NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, 0);
+                NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, HIGHEST);
             for (int64_t j = 0; j < n; j++)
-                sums[j] += part[j];
+                sums[j] = order == HIGHEST ? NAME(larger)(sums[j], part[j]) : sums[j] + part[j];
         }
         for (int64_t j = 0; j < n; j++)
-            out[start + j] = sum_of_sizes ? sums[j] : ROOT(sums[j]);
+            out[start + j] = order == SECOND ? ROOT(sums[j]) : sums[j];
     }
 }
 
@@ -74,26 +84,51 @@ static void NAME(mirror)(REAL *square, int64_t n, int64_t begin, int64_t end) {
                 square[i * n + j] = square[j * n + i];
 }
 
+/* How many components of n vectors are as far from x as the whole vector is. */
+static void NAME(count_farthest)(const REAL *x, const REAL *turned, const REAL *distances, REAL *counts, int64_t n,
+                                 int64_t k, int64_t m) {
+    memset(counts, 0, n * sizeof(REAL));
+    for (int64_t c = 0; c < m; c++)
+        for (int64_t j = 0; j < n; j++)
+            counts[j] += ABSOLUTE(x[c] - turned[c * k + j]) == distances[j];
+}
+
 /* out[c] = the sum over j of weights[j] times the derivative of distance j by x[c], 0 where vectors coincide. */
 static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REAL *weights, const REAL *distances,
-                                    REAL *out, int64_t k, int64_t m, int sum_of_sizes) {
-    REAL shares[AT_ONCE], terms[AT_ONCE];
+                                    REAL *out, int64_t k, int64_t m, int order) {
+    REAL shares[AT_ONCE], terms[AT_ONCE], highest[AT_ONCE];
     memset(out, 0, m * sizeof(REAL));
     for (int64_t start = 0; start < k; start += AT_ONCE) {
         const int64_t n = k - start < AT_ONCE ? k - start : AT_ONCE;
-        for (int64_t j = 0; j < n; j++)
-            shares[j] = sum_of_sizes ? weights[start + j]
-                                     : distances[start + j] == 0 ? 0 : weights[start + j] / distances[start + j];
+        const REAL *w = weights + start, *whole = distances + start;
+        if (order == HIGHEST) {                        /* those that were handed on may have been rounded */
+            memset(highest, 0, sizeof highest);
+            NAME(enlarge_parts)(x, turned + start, highest, n, k, 0, m, HIGHEST);
+            whole = highest;
+            NAME(count_farthest)(x, turned + start, whole, shares, n, k, m);
+            for (int64_t j = 0; j < n; j++)
+                shares[j] = w[j] / shares[j];
+        } else {
+            for (int64_t j = 0; j < n; j++)
+                shares[j] = order == FIRST ? w[j] : whole[j] == 0 ? 0 : w[j] / whole[j];
+        }
         for (int64_t c = 0; c < m; c++) {
             const REAL *y = turned + c * k + start, own = x[c];
-            if (sum_of_sizes)
+            if (order == FIRST)
                 for (int64_t j = 0; j < n; j++) {
                     const REAL difference = own - y[j];
                     terms[j] = difference > 0 ? shares[j] : difference < 0 ? -shares[j] : difference;
                 }
-            else
+            else if (order == SECOND)
                 for (int64_t j = 0; j < n; j++)
                     terms[j] = shares[j] == 0 ? 0 : shares[j] * (own - y[j]);
+            else
+                for (int64_t j = 0; j < n; j++) {
+                    const REAL difference = own - y[j];
+                    const REAL signed_share = difference > 0 ? shares[j] : difference < 0 ? -shares[j] : difference;
+                    const REAL rest = difference != difference ? difference : 0;
+                    terms[j] = ABSOLUTE(difference) == whole[j] ? signed_share : rest;
+                }
             out[c] += (REAL)NAME(sum_of)(terms, NULL, n);
         }
     }

@@ -4,6 +4,7 @@ Distances between each of some vectors and each of others, their gradient, and t
 The differences are formed and added up without being stored. Rows are independent: threads do not change a bit.
 """
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset
@@ -21,21 +22,24 @@ cdef extern from *:
     #include "simd/each_set.h"
     #undef LOOPS
     typedef void (*distances_t)(const void *x, const void *turned, void *out, int64_t from, int64_t k, int64_t m,
-                                int sum_of_sizes);
+                                int order);
     typedef void (*mirror_t)(void *square, int64_t n, int64_t begin, int64_t end);
     typedef void (*gradient_t)(const void *x, const void *turned, const void *weights, const void *distances,
-                               void *out, int64_t k, int64_t m, int sum_of_sizes);
+                               void *out, int64_t k, int64_t m, int order);
     static const distances_t distances_loops[SETS][2] = VARIANTS(distances_of);
     static const gradient_t gradient_loops[SETS][2] = VARIANTS(distance_gradient);
     static const mirror_t mirror_loops[SETS][2] = VARIANTS(mirror);
     """
     enum:
         MIRRORED
+        FIRST
+        SECOND
+        HIGHEST
     ctypedef void (*distances_t)(const void *x, const void *turned, void *out, int64_t start, int64_t k, int64_t m,
-                                 bint sum_of_sizes) noexcept nogil
+                                 bint order) noexcept nogil
     ctypedef void (*mirror_t)(void *square, int64_t n, int64_t begin, int64_t end) noexcept nogil
     ctypedef void (*gradient_t)(const void *x, const void *turned, const void *weights, const void *distances,
-                                void *out, int64_t k, int64_t m, bint sum_of_sizes) noexcept nogil
+                                void *out, int64_t k, int64_t m, bint order) noexcept nogil
     distances_t[3][2] distances_loops
     gradient_t[3][2] gradient_loops
     mirror_t[3][2] mirror_loops
@@ -53,7 +57,7 @@ ctypedef struct distance_arguments_t:
     int64_t n
     int64_t k
     int64_t m
-    bint sum_of_sizes
+    bint order
     bint within           # both are the same vectors: half of the distances will do
 
 
@@ -69,11 +73,11 @@ cdef void _rows(void *context, int64_t begin, int64_t end) noexcept nogil:
         turned = work.turned.data + row // n * k * m * size
         if work.gradient == NULL:
             distances_loops[set_][double_precision](x, turned, work.distances.data + row * k * size,
-                                                    row % n if work.within else 0, k, m, work.sum_of_sizes)
+                                                    row % n if work.within else 0, k, m, work.order)
         else:
             gradient_loops[set_][double_precision](x, turned, work.weights.data + row * k * size,
                                                    work.distances.data + row * k * size,
-                                                   work.gradient.data + row * m * size, k, m, work.sum_of_sizes)
+                                                   work.gradient.data + row * m * size, k, m, work.order)
 
 
 cdef void _mirror(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -103,13 +107,13 @@ cdef int _read(distance_arguments_t *work, const value_t *x_value, const value_t
     fits = x[0].ndim == y[0].ndim and x[0].ndim >= 2
     for i in range(x[0].ndim if fits else 0):
         fits = fits and (i == x[0].ndim - 2 or x[0].shape[i] == y[0].shape[i])
-    if not fits or (as_real(p) != 1 and as_real(p) != 2):
+    work.order = FIRST if as_real(p) == 1 else SECOND if as_real(p) == 2 else HIGHEST
+    if not fits or (work.order == HIGHEST and as_real(p) != INFINITY):
         snprintf(message(), MESSAGE, b"cdist: the vectors do not fit (got shapes %s and %s and p = %g).",
                  shape_text(x[0]), shape_text(y[0]), as_real(p))
         return RUNTIME_ERROR
     work.n, work.m = x[0].shape[x[0].ndim - 2], x[0].shape[x[0].ndim - 1]
     work.k = y[0].shape[y[0].ndim - 2]
-    work.sum_of_sizes = as_real(p) == 1
     return OK
 
 

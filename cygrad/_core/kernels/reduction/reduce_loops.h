@@ -110,10 +110,15 @@ template <class T, class O> struct Norm2 : types<T, double, double, O> {
     static O finish(double a, const parameter_t *) { return O(sqrt(a)); }
 };
 
+// Of the orders that programs mostly have, without pow().
+INLINE double power(double x, double p) {
+    return p == 3 ? x * x * x : p == 4 ? (x * x) * (x * x) : p == 0.5 ? sqrt(x) : pow(x, p);
+}
+
 template <class T, class O> struct NormP : types<T, double, double, O> {
     enum { vector = 0 };
     static double identity() { return 0; }
-    INLINE double load(T x, const parameter_t *q) { return pow(magnitude(x), q->p); }
+    INLINE double load(T x, const parameter_t *q) { return power(magnitude(x), q->p); }
     INLINE void step(double &a, double x) { a += x; }
     static O finish(double a, const parameter_t *q) { return O(pow(a, 1 / q->p)); }
 };

@@ -1,0 +1,142 @@
+/* Sums and maxima of rows of a table, and the gradients of sums; see bags.pyx. Rows are told by their offsets in bytes,
+   negative for those that are left out. Sums are taken in parts of a few rows that are added up then. */
+#ifndef CYGRAD_BAG_PARTS
+#define CYGRAD_BAG_PARTS
+#include "simd/fetch.h"
+enum { PART = 64, COLUMNS = 256 };
+#endif
+
+#include "simd/vector_functions.h"
+#include "simd/lane_sums.h"
+
+/* out = the sum of some rows, or that and `out`: several lanes at a time, so that sums stay in registers. */
+INLINE void NAME(add_rows)(const REAL *const *rows, const REAL *factors, int n, int64_t m, REAL *out, int weighted,
+                          int more) {
+    int64_t c = 0;
+    for (; c + 4 * LANES <= m; c += 4 * LANES) {
+        NAME(lanes_t) sums[4] = {{0}};
+        for (int r = 0; r < n; r++) {
+            const NAME(unaligned_t) *row = (const NAME(unaligned_t) *)(rows[r] + c);
+            for (int k = 0; k < 4; k++)
+                sums[k] += weighted ? (NAME(lanes_t))row[k] * factors[r] : (NAME(lanes_t))row[k];
+        }
+        for (int k = 0; k < 4; k++) {
+            NAME(unaligned_t) *whole = (NAME(unaligned_t) *)(out + c) + k;
+            *whole = more ? (NAME(lanes_t))(*whole + sums[k]) : sums[k];
+        }
+    }
+    if (c < m) {
+        const int64_t rest = m - c;
+        REAL sums[4 * LANES] = {0};
+        for (int r = 0; r < n; r++)
+            for (int64_t j = 0; j < rest; j++)
+                sums[j] += weighted ? rows[r][c + j] * factors[r] : rows[r][c + j];
+        for (int64_t j = 0; j < rest; j++)
+            out[c + j] = more ? out[c + j] + sums[j] : sums[j];
+    }
+}
+
+/* out = the sum of `count` rows, times their factors where there are some; or the mean. */
+static void NAME(bag_sum)(const char *table, const int64_t *offsets, const REAL *factors, int64_t count, int64_t m,
+                          int mean, REAL *out) {
+    const REAL *rows[PART];
+    REAL chosen[PART];
+    int64_t members = 0;
+    for (int64_t i = 0; i == 0 || i < count;) {
+        const int more = i > 0;
+        int n = 0;
+        for (; i < count && n < PART; i++) {
+            if (offsets[i] < 0)
+                continue;
+            rows[n] = (const REAL *)(table + offsets[i]);
+            chosen[n++] = factors ? factors[i] : 1;
+        }
+        members += n;
+        if (factors)
+            NAME(add_rows)(rows, chosen, n, m, out, 1, more);
+        else
+            NAME(add_rows)(rows, chosen, n, m, out, 0, more);
+        if (count == 0)
+            break;
+    }
+    if (mean && members > 1)
+        for (int64_t c = 0; c < m; c++)
+            out[c] /= members;
+}
+
+/* The gradient of bag_sum by the table: added to its rows, in order. */
+static void NAME(bag_spread)(char *table, const int64_t *offsets, const REAL *factors, int64_t count, int64_t m,
+                             int mean, const REAL *grad) {
+    REAL share[COLUMNS];
+    int64_t members = 0;
+    for (int64_t i = 0; i < count; i++)
+        members += offsets[i] >= 0;
+    for (int64_t c = 0; c < m; c += COLUMNS) {
+        const int64_t n = m - c < COLUMNS ? m - c : COLUMNS;
+        for (int64_t j = 0; j < n; j++)
+            share[j] = mean ? grad[c + j] / members : grad[c + j];
+        for (int64_t i = 0; i < count; i++) {
+            if (i + 4 < count && offsets[i + 4] >= 0)
+                fetch(table + offsets[i + 4] + c * sizeof(REAL), n * sizeof(REAL), 1);
+            if (offsets[i] < 0)
+                continue;
+            REAL *row = (REAL *)(table + offsets[i]) + c;
+            if (factors)
+                for (int64_t j = 0; j < n; j++)
+                    row[j] += share[j] * factors[i];
+            else
+                for (int64_t j = 0; j < n; j++)
+                    row[j] += share[j];
+        }
+    }
+}
+
+/* The gradient of bag_sum by the factors: products of the rows and of the gradient. */
+static void NAME(bag_products)(const char *table, const int64_t *offsets, int64_t count, int64_t m, int mean,
+                               const REAL *grad, REAL *out) {
+    int64_t members = 0;
+    for (int64_t i = 0; i < count; i++) {
+        members += offsets[i] >= 0;
+        out[i] = offsets[i] < 0 ? 0 : (REAL)NAME(sum_of)(grad, (const REAL *)(table + offsets[i]), m);
+    }
+    if (mean && members > 1)
+        for (int64_t i = 0; i < count; i++)
+            out[i] /= members;
+}
+
+/* out = the maximum of rows, of each column that of the first row which has it, or nan; chosen = the number of that
+   row, -1 in bags without rows, whose maximum is 0. */
+static void NAME(bag_maximum)(const char *table, const int64_t *offsets, int64_t count, int64_t m, int64_t row_size,
+                              REAL *out, int64_t *chosen) {
+    int64_t first = 0;
+    while (first < count && offsets[first] < 0)
+        first++;
+    if (first == count) {
+        for (int64_t c = 0; c < m; c++)
+            out[c] = 0, chosen[c] = -1;
+        return;
+    }
+    for (int64_t c = 0; c < m; c += COLUMNS) {
+        const int64_t n = m - c < COLUMNS ? m - c : COLUMNS;
+        UNSIGNED places[COLUMNS];
+        REAL best[COLUMNS];
+        memcpy(best, (const REAL *)(table + offsets[first]) + c, n * sizeof(REAL));
+        for (int64_t j = 0; j < n; j++)
+            places[j] = (UNSIGNED)first;
+        for (int64_t i = first + 1; i < count; i++) {
+            if (offsets[i] < 0)
+                continue;
+            const REAL *row = (const REAL *)(table + offsets[i]) + c;
+            for (int64_t j = 0; j < n; j++) {
+                const REAL x = row[j], old = best[j];
+                const int take = (!(x <= old)) & (old == old);             /* larger, or the first nan */
+                best[j] = take ? x : old;
+                places[j] = take ? (UNSIGNED)i : places[j];
+            }
+        }
+        for (int64_t j = 0; j < n; j++) {
+            out[c + j] = best[j];
+            chosen[c + j] = row_size ? offsets[places[j]] / row_size : 0;
+        }
+    }
+}
