@@ -102,12 +102,13 @@ def inplace(function, grows=False):
 def spelled(function):
     """The function, which also takes NumPy's `axis` and `keepdims` for `dim` and `keepdim`."""
     def accepting(*args, **kwargs):
-        if kwargs:
-            for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
-                if theirs in kwargs:
-                    if ours in kwargs:
-                        raise TypeError(f"{function.__name__}: {ours} is given twice (got {ours} and {theirs}).")
-                    kwargs[ours] = kwargs.pop(theirs)
+        if not kwargs:
+            return function(*args)
+        for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
+            if theirs in kwargs:
+                if ours in kwargs:
+                    raise TypeError(f"{function.__name__}: {ours} is given twice (got {ours} and {theirs}).")
+                kwargs[ours] = kwargs.pop(theirs)
         return function(*args, **kwargs)
 
     # What functools.wraps does, in a third of the time: there are many at every import.

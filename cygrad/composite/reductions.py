@@ -23,11 +23,6 @@ _RETURNED = "Tensor\n    nan where the divisor is zero."
 METHODS = ["aminmax", "max", "min", "norm", "std", "var"]
 
 
-def _is_ordered(input):
-    """Are there elements, of which one is the largest?"""
-    return input.numel() and not input.is_complex()
-
-
 def _extremum(name, input, dim, keepdim, other, out):
     """`max` and `min` in their three forms."""
     if not isinstance(input, Tensor):
@@ -84,8 +79,11 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     >>> cygrad.max(x, 1).indices
     tensor([1, 0])
     """
-    if dim is None and other is None and out is None and type(input) is Tensor and _is_ordered(input):
-        return operators.max_all(input)
+    if dim is None and other is None and out is None and type(input) is Tensor:
+        try:
+            return operators.max_all(input)
+        except (RuntimeError, NotImplementedError):
+            pass                      # no elements, or no order: said below in the words of this function
     return _extremum("max", input, dim, keepdim, other, out)
 
 
@@ -117,8 +115,11 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     >>> cygrad.min(cygrad.tensor([[1., 4.], [3., 2.]]), 1).values
     tensor([1., 2.])
     """
-    if dim is None and other is None and out is None and type(input) is Tensor and _is_ordered(input):
-        return operators.min_all(input)
+    if dim is None and other is None and out is None and type(input) is Tensor:
+        try:
+            return operators.min_all(input)
+        except (RuntimeError, NotImplementedError):
+            pass                      # no elements, or no order: said below in the words of this function
     return _extremum("min", input, dim, keepdim, other, out)
 
 

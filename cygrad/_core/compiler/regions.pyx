@@ -19,12 +19,12 @@ from cygrad._core.arrays.value cimport set_array, value_t
 from cygrad._core.compiler.recorder cimport Constant, Held, lent
 from cygrad._core.elementwise.elementwise cimport forget, instruction_t, program_t
 from cygrad._core.elementwise.specialize cimport MAX_BUFFERS, OUT_SLOT, discard, specialize, specialized_t, step_t
-from cygrad._core.engine.fused_tiles cimport short_loop, short_loop_t
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
 from cygrad._core.primitives.primitive_table cimport loop_status, loop_t, primitives, set_loop_status
+from cygrad._core.primitives.short_loops cimport WHOLE, short_loop, short_loop_t
 from cygrad._core.table.operator cimport Operator
 from cygrad._core.threads.parallel cimport parallel_for
 
@@ -35,7 +35,6 @@ cdef enum:
     CACHED = 3 << 14          # bytes of all places and buffers together that a piece should take
     LEAST = 256               # elements of a piece
     MOST = 2048
-    WIDTH = 16                # elements of a vector at most; pieces have a multiple of so many, all but the last
     WORK = 1 << 16            # elements that are worth a turn of a thread, times programs
     FAR = 1 << 18             # elements from which arrays are not in the caches anyway
 
@@ -285,7 +284,7 @@ cdef void _flatten(region_run_t *work) noexcept nogil:
                 call.operands[k], call.steps[k] = first_buffer + slot, step.out_size
                 call.once, buffers[slot] = varies == 0, step.out_size if varies else 0
             if not call.once:
-                call.quick = short_loop(call.loop, call.n_inputs, call.steps)
+                call.quick = short_loop(call.loop, call.data, call.steps)
             call += 1
 
 
@@ -334,8 +333,8 @@ cdef void _run_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
             call = &work.calls[i]
             for k in range(call.n_inputs + 1):
                 pointers[k] = data[call.operands[k]] if call.numbers[k] == NULL else call.numbers[k]
-            # Where elements are left over, NumPy computes them one by one, and nan may have another sign there.
-            if call.quick != NULL and n % WIDTH == 0:
+            # What is left over behind whole vectors is NumPy's in any case.
+            if call.quick != NULL and n % WHOLE == 0:
                 call.quick(pointers[0], pointers[1], pointers[call.n_inputs], n)
             else:
                 call.loop(pointers, &one if call.once else &n, call.steps, call.data)

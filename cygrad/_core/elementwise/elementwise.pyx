@@ -24,6 +24,7 @@ from libc.stdio cimport snprintf
 # Importing them fills the table of primitives.
 import cygrad._core.primitives.complex_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.primitives.power_loops  # noqa: F401  # no-cython-lint
+import cygrad._core.primitives.short_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.primitives.special_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
 

@@ -23,6 +23,10 @@ from cygrad._core.threads.parallel cimport parallel_for
 cdef extern from "simd/fetch.h" nogil:
     void fetch(const char *memory, int64_t nbytes, bint written)
 
+cdef extern from "elementwise/repeat_rows.h" nogil:
+    bint repeat_rows(char *to, const char *data, int64_t size, int64_t step, int64_t stride, int64_t length,
+                     int64_t rows)
+
 cdef enum:
     FAR = 1 << 18         # elements from which operands are not in the caches anyway
     LONG_ROW = 256        # elements from which a row is worth a tile of its own
@@ -84,7 +88,7 @@ cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64
     """Gather n elements of operand k, from `start` on, into a tile; or, for operand 0, scatter them."""
     cdef const nest_t *nest = &task.nest
     cdef int64_t[MAX_DIMS] position
-    cdef int64_t index, count, column, length = nest.shape[0]
+    cdef int64_t index, count, column, rows, length = nest.shape[0]
     cdef int64_t steps[2]
     cdef char *pointers[2]
     cdef char *row = nest.data[k]
@@ -103,17 +107,23 @@ cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64
     steps[own] = nest.strides[k][0]
     steps[1 - own] = tile_step
     while True:
-        count = length - column
-        if count > n:
-            count = n
-        pointers[own] = row
-        pointers[1 - own] = tile
-        task.move[k](pointers, &count, steps, NULL)
-        n -= count
+        count = min(length - column, n)
+        rows = 0
+        if k and count == length and first < nest.ndim:
+            rows = min(n // length, nest.shape[first] - position[first])
+            if not repeat_rows(tile, row, tile_step, nest.strides[k][0], nest.strides[k][first], length, rows):
+                rows = 0
+        if rows == 0:
+            pointers[own] = row
+            pointers[1 - own] = tile
+            task.move[k](pointers, &count, steps, NULL)
+            rows = 1
+        n -= rows * count
         if n == 0:
             return
-        tile += count * tile_step
-        row -= column * nest.strides[k][0]
+        tile += rows * count * tile_step
+        row += (rows - 1) * nest.strides[k][first] - column * nest.strides[k][0]
+        position[first] += rows - 1
         column = 0
         d = first
         while True:
@@ -126,10 +136,24 @@ cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64
             d += 1
 
 
-cdef inline bint _lies_ready(const task_t *task, int k, int64_t size) noexcept nogil:
-    """May the steps read or write operand k where it is, one place after the other `size` bytes on?"""
+cdef bint _is_even(const nest_t *nest, int k, int dims) noexcept nogil:
+    """Is the distance from one element to the next the same throughout the inner dimensions?"""
+    cdef int d
+    for d in range(1, dims):
+        if nest.strides[k][d] != nest.strides[k][d - 1] * nest.shape[d - 1]:
+            return False
+    return True
+
+
+cdef inline bint _lies_ready(const task_t *task, int k, int64_t size, int dims) noexcept nogil:
+    """
+    May the steps read or write operand k where it is, one place after the other `size` bytes on?
+
+    Tiles of several rows are blocks of that many dimensions, or lie anyhow (0).
+    """
     cdef int64_t step = task.nest.strides[k][0]
-    return (task.even[k] or task.rows == 0) and (step == size or task.program.exact or step == 0)
+    return (task.even[k] or task.rows == 0 or (dims and _is_even(&task.nest, k, dims))) and (
+        step == size or task.program.exact or step == 0)
 
 
 cdef void _run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n) noexcept nogil:
@@ -215,8 +239,9 @@ cdef void produce(void *context, int64_t start, int64_t n, char *to) noexcept no
     _copy_cells(task, &slots)
     while n > 0:
         count = min(n, task.piece)
-        if task.rows == 0:
-            count = min(count, task.nest.shape[0] - start % task.nest.shape[0])
+        # Some operands lie evenly in a tile of whole blocks only.
+        count = min(count, task.piece - start % task.piece if task.rows
+                    else task.nest.shape[0] - start % task.nest.shape[0])
         _run_tile(task, &slots, workspace, start, count, to)
         start += count
         n -= count
@@ -255,13 +280,18 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
         set_loop_status(OK)
 
 
-cdef bint _is_even(const nest_t *nest, int k) noexcept nogil:
-    """Is the distance from one element to the next the same throughout?"""
-    cdef int d
-    for d in range(1, nest.ndim):
-        if nest.strides[k][d] != nest.strides[k][d - 1] * nest.shape[d - 1]:
-            return False
-    return True
+cdef int _whole_dims(const task_t *task, int64_t size) noexcept nogil:
+    """How many inner dimensions a tile should hold so that what is broadcast to the others lies ready; or 0."""
+    cdef const nest_t *nest = &task.nest
+    cdef int64_t block = nest.shape[0]
+    cdef int k, dims = 1
+    while dims < nest.ndim and block * nest.shape[dims] <= size:
+        block *= nest.shape[dims]
+        dims += 1
+    for k in range(1, nest.n):
+        if block >= LONG_ROW and nest.data[k] != NULL and not task.even[k] and _is_even(nest, k, dims):
+            return dims
+    return 0
 
 
 cdef void prepare_task(task_t *task) noexcept nogil:
@@ -270,7 +300,7 @@ cdef void prepare_task(task_t *task) noexcept nogil:
     cdef const specialized_t *program = task.program
     cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
     cdef int64_t bytes, size, length = nest.shape[0]
-    cdef int k
+    cdef int k, dims = 0
     task.error = OK
     task.watched = how_to_watch() if nan_watchers else 0
     task.nan = 0
@@ -278,9 +308,9 @@ cdef void prepare_task(task_t *task) noexcept nogil:
     task.rows = 0
     bytes = program.n_buffers * program.width
     for k in range(nest.n):
-        task.even[k] = _is_even(nest, k)
+        task.even[k] = _is_even(nest, k, nest.ndim)
         size = task.itemsize[k] if k else out_size
-        if nest.data[k] != NULL and not (task.even[k] and _lies_ready(task, k, size)
+        if nest.data[k] != NULL and not (task.even[k] and _lies_ready(task, k, size, 0)
                                          and (k or task.move[0] == NULL)):
             bytes += size
     size = tile_size(bytes)
@@ -290,11 +320,17 @@ cdef void prepare_task(task_t *task) noexcept nogil:
         task.pieces = (length + task.piece - 1) // task.piece
     else:
         task.rows = size // length
+        dims = _whole_dims(task, size)
+        if dims:
+            task.rows = 1
+            for k in range(1, dims):
+                task.rows *= nest.shape[k]
         task.piece = task.rows * length
     task.capacity = task.piece
     for k in range(1, nest.n):
-        task.ready[k] = nest.data[k] != NULL and _lies_ready(task, k, task.itemsize[k])      # a number is in a cell
-    task.ready[0] = task.move[0] == NULL and _lies_ready(task, 0, out_size)
+        # A number is in a cell.
+        task.ready[k] = nest.data[k] != NULL and _lies_ready(task, k, task.itemsize[k], dims)
+    task.ready[0] = task.move[0] == NULL and _lies_ready(task, 0, out_size, dims)
     if not task.ready[0] and task.move[0] == NULL:       # same dtype, but unevenly strided: moved as it is
         task.move[0] = cast_loops[program.dtype][program.dtype]
 

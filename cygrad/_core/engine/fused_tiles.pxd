@@ -4,11 +4,6 @@ from libc.stdint cimport int16_t, int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.elementwise.program cimport MAX_INPUTS
 from cygrad._core.elementwise.specialize cimport specialized_t
-from cygrad._core.primitives.primitive_table cimport loop_t
-
-cdef extern from "engine/fused_loops.h" nogil:
-    # The operands, the result, and how many elements follow each other.
-    ctypedef void (*short_loop_t)(const void *, const void *, void *, int64_t) noexcept nogil
 
 cdef enum:
     MOST_FLOWS = 128
@@ -45,8 +40,6 @@ ctypedef struct program_of_fusion_t:
     char *cells[MOST_CELLS]           # where the numbers are, each in the dtype in which its step wants it
     double complex numbers[MOST_CELLS]
 
-# The loop of ours that does the same on elements that follow each other, where a step of 0 is a number; or NULL.
-cdef short_loop_t short_loop(loop_t loop, int64_t n_inputs, const int64_t *steps) noexcept nogil
 # Can the tiles hold what it computes with?
 cdef bint fits_tiles(const specialized_t *program) noexcept nogil
 # Run the steps over all tiles.

@@ -14,16 +14,16 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
-from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, itemsize
+from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.elementwise.specialize cimport OUT_SLOT, step_t
 from cygrad._core.elementwise.tiles cimport WORK
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
 from cygrad._core.primitives.primitive_table cimport entries, loop_t, primitive
+from cygrad._core.primitives.short_loops cimport short_loop, short_loop_t
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "engine/fused_loops.h" nogil:
-    short_loop_t short_loops[5][2][3]
     void spread(void *to, const char *data, int64_t size, int64_t step, int64_t row, int64_t position, int64_t n)
 
 cdef extern from "simd/fetch.h" nogil:
@@ -31,11 +31,8 @@ cdef extern from "simd/fetch.h" nogil:
 
 cdef enum:
     TILE = 512            # elements
-    N_SHORT = 5
 
-cdef int[N_SHORT] _short
-_short[:] = [primitive("add"), primitive("sub"), primitive("mul"), primitive("div"), primitive("neg")]
-cdef int _add = _short[0]
+cdef int _add = primitive("add")
 
 # One call of a loop per tile.
 ctypedef struct loop_call_t:
@@ -76,20 +73,6 @@ cdef bint fits_tiles(const specialized_t *program) noexcept nogil:
             return False
     return not program.partial and itemsize(program.dtype) <= WIDEST and (
         program.n_buffers == 0 or program.width <= WIDEST)
-
-
-cdef short_loop_t short_loop(loop_t loop, int64_t n_inputs, const int64_t *steps) noexcept nogil:
-    cdef int i, dtype
-    for dtype in range(2):
-        for i in range(N_SHORT):
-            if loop != entries[_short[i]][<int>FLOAT64 if dtype else <int>FLOAT32].loop:
-                continue
-            if n_inputs == 1:
-                return short_loops[i][dtype][0] if steps[0] else NULL
-            if steps[0] == 0 and steps[1] == 0:
-                return NULL
-            return short_loops[i][dtype][1 if steps[0] == 0 else 2 if steps[1] == 0 else 0]
-    return NULL
 
 
 # ------------------------------------------------------------------------------------------------------- the workspace
@@ -207,7 +190,7 @@ cdef void _flatten(calls_t *calls, int n_places, int64_t start) noexcept nogil:
                          part.out_size, False)
     for i in range(calls.n_calls):
         call = &calls.calls[i]
-        call.quick = short_loop(call.loop, call.n_inputs, call.steps)
+        call.quick = short_loop(call.loop, call.data, call.steps)
         for k in range(4):
             if call.moves[k]:
                 call.moving[call.n_moving] = k

@@ -428,3 +428,19 @@ def test_accumulate(size):
     expected = a + a[::-1]
     add_into(a, a[::-1])
     np.testing.assert_array_equal(a, expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(7, 25, 32), (3, 5, 7, 11), (2, 300, 3), (41, 13, 2, 16), (5, 1000, 2)])
+def test_operands_that_are_broadcast_to_blocks(shape, dtype):
+    """Tiles hold whole inner dimensions where that spares copies; all else is put there row by row."""
+    x = sample(dtype, shape, 1)
+    program = Program(3, [("mul", 3, 0, 1), ("add", 4, 3, 2)])
+    masks = list(itertools.product([False, True], repeat=len(shape)))
+    for first, second in zip(masks, masks[1:] + masks[:1], strict=True):
+        given = [sample(dtype, [1 if gone else size for gone, size in zip(mask, shape, strict=True)], seed)
+                 for seed, mask in ((2, first), (3, second))]
+        np.testing.assert_array_equal(program(x, *given), x * given[0] + given[1])
+        np.testing.assert_array_equal(program(given[0], x, given[1]), given[0] * x + given[1])
+        if dtype[0] == "f":               # not rounded correctly: operands have to lie side by side
+            assert_close(apply("atan2", x, given[0]), np.arctan2(x, given[0]))

@@ -1,0 +1,14 @@
+"""Loops of our own for cheap arithmetic on neighboring elements."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.primitives.primitive_table cimport loop_t
+
+cdef extern from "primitives/short_loops.h" nogil:
+    # The operands, the result, and how many elements follow each other.
+    ctypedef void (*short_loop_t)(const void *, const void *, void *, int64_t) noexcept nogil
+
+cdef enum:
+    WHOLE = 16            # elements of a vector at most: what is left over behind a multiple of so many is NumPy's
+
+# What an entry of the table does with elements that follow each other, where a step of 0 is a number; or NULL.
+cdef short_loop_t short_loop(loop_t loop, const void *data, const int64_t *steps) noexcept nogil

@@ -1,0 +1,88 @@
+"""
+Loops of our own for cheap arithmetic on neighboring elements.
+
+In the table they stand before NumPy's, which get all other elements, and what is left over behind whole vectors: there
+nan may have another sign.
+"""
+
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64
+from cygrad._core.primitives.primitive_table cimport entries, loop_t, primitive, set_entry
+
+cdef extern from "primitives/short_loops.h" nogil:
+    ctypedef struct short_entry_t:
+        const char *name
+        int arity
+        short_loop_t loops[2][3]
+    const short_entry_t short_entries[1]
+    int SHORT_ENTRIES
+
+ctypedef struct known_t:
+    loop_t loop                       # NumPy's
+    void *data
+    const short_loop_t *ours
+    int64_t size                      # of an element
+
+cdef enum:
+    MOST = 16
+
+cdef known_t[MOST] _known
+
+
+cdef inline short_loop_t _ours(const known_t *entry, int arity, const int64_t *steps) noexcept nogil:
+    """The loop of ours for operands that lie so; the result has neighbors."""
+    cdef int64_t size = entry.size
+    if steps[0] == size:
+        if arity == 1 or steps[1] == size:
+            return entry.ours[0]
+        return entry.ours[2] if steps[1] == 0 else NULL
+    return entry.ours[1] if arity == 2 and steps[0] == 0 and steps[1] == size else NULL
+
+
+cdef inline void _run(int arity, char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    cdef const known_t *entry = <const known_t *>data
+    cdef short_loop_t ours
+    cdef char *rest[3]
+    cdef int64_t count = n[0] & ~<int64_t>(WHOLE - 1), left = n[0] - count
+    cdef int k
+    if count and steps[arity] == entry.size:
+        ours = _ours(entry, arity, steps)
+        if ours != NULL:
+            ours(arguments[0], arguments[1], arguments[arity], count)
+            if left == 0:
+                return
+            for k in range(arity + 1):
+                rest[k] = arguments[k] + count * steps[k]
+            entry.loop(rest, &left, steps, entry.data)
+            return
+    entry.loop(arguments, n, steps, entry.data)
+
+
+cdef void _one(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    _run(1, arguments, n, steps, data)
+
+
+cdef void _two(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    _run(2, arguments, n, steps, data)
+
+
+cdef short_loop_t short_loop(loop_t loop, const void *data, const int64_t *steps) noexcept nogil:
+    if loop == <loop_t>_one:
+        return _ours(<const known_t *>data, 1, steps)
+    return _ours(<const known_t *>data, 2, steps) if loop == <loop_t>_two else NULL
+
+
+def _initialize():
+    cdef int i, index, k, n = 0
+    cdef known_t *known
+    for i in range(SHORT_ENTRIES):
+        index = primitive(short_entries[i].name.decode())
+        for k, dtype in enumerate((FLOAT32, FLOAT64)):
+            known = &_known[n]
+            n += 1
+            known.loop, known.data = entries[index][<int>dtype].loop, entries[index][<int>dtype].data
+            known.ours, known.size = <const short_loop_t *>short_entries[i].loops[k], 8 if k else 4
+            set_entry(index, dtype, <loop_t>_one if short_entries[i].arity == 1 else <loop_t>_two, known, dtype)
+
+
+_initialize()
