@@ -31,6 +31,25 @@ PROGRAMS = {
         print(activation.__all__, MaxPool2d(2))
         print({"Tanh", "GELU"} <= {kind.__name__ for kind in vars(activation).values() if isinstance(kind, type)})
         """,
+    "evenly spaced numbers": """
+        for dtype in (torch.float32, torch.float64):
+            for start, end in ((-1, 1), (0.1, 7.3), (1e-4, 0.02), (5, -3)):
+                print([torch.linspace(start, end, n, dtype=dtype).tolist() for n in (1, 2, 7, 28, 100)])
+        """,
+    "gradients of the identical map": """
+        import torch.nn.functional as F
+        for dtype in (torch.float32, torch.float64):
+            for size in ((28, 28), (7, 20)):
+                for aligned in (False, True):
+                    image = torch.randint(0, 99, (1, 2, *size)).to(dtype)
+                    theta = torch.eye(2, 3, dtype=dtype)[None]
+                    grid = F.affine_grid(theta, image.shape, align_corners=aligned).requires_grad_()
+                    print(grid.detach().tolist())
+                    for padding in ("zeros", "border", "reflection"):
+                        read = F.grid_sample(image, grid, align_corners=aligned, padding_mode=padding)
+                        steps = torch.autograd.grad(read.sum(), grid)[0] / (torch.tensor(size[::-1]) - int(aligned))
+                        print((2 * steps).round().int().tolist())
+        """,
     "an iterator draws its seed when it is made": """
         from torch.utils.data import DataLoader
         iterator = iter(DataLoader(range(6), batch_size=2, shuffle=True))
