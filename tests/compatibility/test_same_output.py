@@ -50,6 +50,38 @@ PROGRAMS = {
                         steps = torch.autograd.grad(read.sum(), grid)[0] / (torch.tensor(size[::-1]) - int(aligned))
                         print((2 * steps).round().int().tolist())
         """,
+    "transforms with parameters": """
+        class Shift(torch.distributions.Transform, torch.nn.Module):
+            domain = codomain = torch.distributions.constraints.real
+            bijective = True
+
+            def __init__(self):
+                super().__init__(cache_size=1)
+                self.by = torch.nn.Parameter(torch.ones(2))
+
+            def _call(self, x):
+                return x + self.by
+
+        shift = Shift()
+        x = torch.zeros(2)
+        y = shift(x)
+        print(list(shift.state_dict()), shift._cached_x_y[0] is x, shift._cached_x_y[1] is y, shift.inv(y) is x)
+        """,
+    "sparse tensors in a custom Function": """
+        class Product(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, sparse, dense):
+                ctx.save_for_backward(sparse)
+                return torch.mm(sparse, dense)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return None, torch.mm(ctx.saved_tensors[0].t(), gradient)
+
+        dense = torch.ones(3, 2, requires_grad=True)
+        Product.apply((torch.arange(9.0).view(3, 3) % 4).to_sparse(), dense).sum().backward()
+        print(dense.grad, dense._cdata == dense._cdata, dense._cdata == dense.grad._cdata)
+        """,
     "an iterator draws its seed when it is made": """
         from torch.utils.data import DataLoader
         iterator = iter(DataLoader(range(6), batch_size=2, shuffle=True))
