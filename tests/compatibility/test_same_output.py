@@ -119,6 +119,10 @@ PROGRAMS = {
         torch.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "0.")
         print(list(state), dict(state._metadata))
         """,
+    "containers of parameters": """
+        parameters = {"a": torch.nn.Parameter(torch.zeros(2, 3)), "b": torch.zeros(1, dtype=torch.float64)}
+        print(torch.nn.ParameterDict(parameters), torch.nn.ParameterList(parameters.values()))
+        """,
     "optimizers": """
         print(torch.optim.SGD([{"params": torch.zeros(1)}, {"params": torch.zeros(2), "lr": 1}], lr=0.5))
         """,
