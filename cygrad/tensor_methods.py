@@ -66,6 +66,7 @@ install({
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
     "_grad_fn": property(lambda self: self.grad_fn, doc="The node."),
     "name": property(lambda self: None, doc="None: tensors have no names."),
+    "_cdata": property(id, doc="A number that no other tensor has as long as this one is there."),
     "__reversed__": lambda self: self.flip(0) if self.ndim else self,
     "_make_subclass": staticmethod(_make_subclass), "__init__": creation.construct,
     "__init_subclass__": classmethod(_made_subclass),

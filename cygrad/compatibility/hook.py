@@ -14,6 +14,7 @@ from types import ModuleType
 
 import cygrad
 from cygrad._core.arrays.dtype import set_library_name
+from cygrad._core.kernels.sorting.sort import equals_as_in_pytorch
 from cygrad.compatibility import absent, names, paths
 from cygrad.compatibility.torch_version import VERSION
 from cygrad.random.generator import set_algorithm
@@ -200,4 +201,5 @@ def stand_in():
     sys.meta_path.append(_Missing)
     set_library_name(ROOT)
     set_algorithm("mt19937")
+    equals_as_in_pytorch(True)
     importlib.import_module("cygrad.compatibility.children").prepare()

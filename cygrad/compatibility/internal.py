@@ -105,21 +105,23 @@ def _drawn(generator, *arguments):
 
 # --------------------------------------------------------------------------------------- some of the singular values
 
-def _range_basis(A, q, niter, M):
+def _range_basis(A, q, niter):
     """An orthonormal basis that comes close to the range of a matrix (Halko et al., 2011)."""
-    A = A if M is None else A - M
-    Q = cygrad.linalg.qr(A @ cygrad.randn(*A.shape[:-2], A.shape[-1], q, dtype=A.dtype)).Q
+    Q = cygrad.linalg.qr(A @ cygrad.randn(A.shape[-1], q, dtype=A.dtype)).Q
     for _ in range(niter):
         Q = cygrad.linalg.qr(A.mH @ Q).Q
         Q = cygrad.linalg.qr(A @ Q).Q
-    return A, Q
+    return Q
 
 
 def svd_lowrank(A, q=6, niter=2, M=None):
     """The largest singular values of a matrix and their vectors, by random projections: (U, S, V)."""
-    A, Q = _range_basis(A, min(q, *A.shape[-2:]), niter, M)
+    A = A if M is None else A - M
+    wide = A.shape[-2] < A.shape[-1]
+    A = A.mH if wide else A
+    Q = _range_basis(A, min(q, *A.shape[-2:]), niter)
     U, S, Vh = cygrad.linalg.svd(Q.mH @ A, full_matrices=False)
-    return Q @ U, S, Vh.mH
+    return (Vh.mH, S, Q @ U) if wide else (Q @ U, S, Vh.mH)
 
 
 def pca_lowrank(A, q=None, center=True, niter=2):
@@ -132,6 +134,9 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
            ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
     """The largest or smallest eigenvalues of a symmetric matrix and their vectors; all are computed here."""
     k = k or (1 if X is None else X.shape[-1])
+    if X is None:                                          # PyTorch begins with random vectors: the stream must agree
+        for _ in range(A.shape[:-2].numel()):
+            cygrad.randn(A.shape[-1], k if n is None else n, dtype=A.dtype)
     if B is not None:
         L = cygrad.linalg.cholesky(B)
         A = cygrad.linalg.solve_triangular(L, cygrad.linalg.solve_triangular(L, A, upper=False).mT, upper=False)

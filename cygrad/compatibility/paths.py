@@ -49,12 +49,45 @@ MODULES = {
 }
 _LIBRARIES = f"{_HERE}.library_names"
 _NN = (f"{_HERE}.private", "cygrad.nn", "cygrad.nn.functional", "cygrad")
+# What programs find that look through a module of `torch.nn.modules`.
+CLASSES = {
+    "activation": "Threshold ReLU RReLU Hardtanh ReLU6 Sigmoid Hardsigmoid Tanh SiLU Mish Hardswish ELU CELU SELU GLU "
+                  "GELU Hardshrink LeakyReLU LogSigmoid Softplus Softshrink MultiheadAttention PReLU Softsign "
+                  "Tanhshrink Softmin Softmax Softmax2d LogSoftmax",
+    "adaptive": "AdaptiveLogSoftmaxWithLoss",
+    "batchnorm": "BatchNorm1d LazyBatchNorm1d BatchNorm2d LazyBatchNorm2d BatchNorm3d LazyBatchNorm3d SyncBatchNorm",
+    "channelshuffle": "ChannelShuffle",
+    "container": "Container Sequential ModuleList ModuleDict ParameterList ParameterDict",
+    "conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d "
+            "LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d",
+    "distance": "PairwiseDistance CosineSimilarity",
+    "dropout": "Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout",
+    "flatten": "Flatten Unflatten",
+    "fold": "Fold Unfold",
+    "instancenorm": "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d "
+                    "LazyInstanceNorm3d",
+    "linear": "Bilinear Identity LazyLinear Linear",
+    "loss": "L1Loss NLLLoss NLLLoss2d PoissonNLLLoss GaussianNLLLoss KLDivLoss MSELoss BCELoss BCEWithLogitsLoss "
+            "HingeEmbeddingLoss MultiLabelMarginLoss SmoothL1Loss HuberLoss SoftMarginLoss CrossEntropyLoss "
+            "LinearCrossEntropyLoss MultiLabelSoftMarginLoss CosineEmbeddingLoss MarginRankingLoss MultiMarginLoss "
+            "TripletMarginLoss TripletMarginWithDistanceLoss CTCLoss",
+    "normalization": "LocalResponseNorm CrossMapLRN2d LayerNorm GroupNorm RMSNorm",
+    "padding": "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "
+               "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d "
+               "ZeroPad2d ZeroPad3d",
+    "pixelshuffle": "PixelShuffle PixelUnshuffle",
+    "pooling": "MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d AvgPool1d AvgPool2d AvgPool3d "
+               "FractionalMaxPool2d FractionalMaxPool3d LPPool1d LPPool2d LPPool3d AdaptiveMaxPool1d "
+               "AdaptiveMaxPool2d AdaptiveMaxPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d",
+    "rnn": "RNNBase RNN LSTM GRU RNNCellBase RNNCell LSTMCell GRUCell",
+    "sparse": "Embedding EmbeddingBag",
+    "transformer": "Transformer TransformerEncoder TransformerDecoder TransformerEncoderLayer TransformerDecoderLayer",
+    "upsampling": "Upsample UpsamplingNearest2d UpsamplingBilinear2d",
+}
 GATHERED = {
     "torch.utils._pytree": ("cygrad.utils.pytree", f"{_HERE}.pytree_names"),
-    **{f"torch.nn.modules.{name}": _NN for name in (
-        "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout",
-        "flatten", "fold", "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle", "pooling",
-        "rnn", "sparse", "transformer", "upsampling", "utils")},
+    **{f"torch.nn.modules.{name}": _NN for name in CLASSES},
+    "torch.nn.modules.utils": (f"{_HERE}.private", "cygrad.nn.utils"),
     "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
     "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",),
     "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal", f"{_HERE}.engine", _LIBRARIES),
@@ -104,6 +137,10 @@ class Gathered(ModuleType):
         super().__init__(path, f"What programs look for in {path}.")
         self.__path__ = []
         self._sources = sources
+        classes = CLASSES.get(path.removeprefix("torch.nn.modules."), "").split()
+        if classes:
+            self.__all__ = [name for name in classes if among(sources, name)]
+            vars(self).update({name: first_of(sources, name) for name in self.__all__})
 
     def __getattr__(self, name):
         if name.startswith("__"):

@@ -240,3 +240,12 @@ emit_nvtx, emit_itt = placeholder("torch.autograd.profiler.emit_nvtx"), placehol
 def kineto_available():
     """Whether `profile` can do what it can do."""
     return True
+
+
+def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+    """Take a prefix such as "module." from the keys of a state dict that have it, in place."""
+    for names in (state_dict, getattr(state_dict, "_metadata", {})):
+        for key in list(names):
+            # The metadata knows the module itself by the prefix without its dot.
+            if key.startswith(prefix) or (names is not state_dict and key == prefix.rstrip(".")):
+                names[key.removeprefix(prefix) if key.startswith(prefix) else ""] = names.pop(key)

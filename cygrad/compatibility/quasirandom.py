@@ -1,8 +1,21 @@
 """``torch.quasirandom``: Sobol's sequence, whose numbers come from SciPy."""
 
+import numpy as np
+
 import cygrad
 
 __all__ = ["SobolEngine"]
+
+
+class _Bits(np.random.Generator):
+    """Random bits for SciPy from our own stream, in the order in which PyTorch draws them."""
+
+    def __init__(self, seed):
+        super().__init__(np.random.PCG64(0))
+        self._stream = None if seed is None else cygrad.Generator().manual_seed(seed)
+
+    def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
+        return cygrad.randint(low, size, generator=self._stream).numpy().astype(dtype)
 
 
 class SobolEngine:
@@ -26,20 +39,31 @@ class SobolEngine:
             from scipy.stats import qmc
         except ImportError as error:
             raise ImportError("SobolEngine needs SciPy: pip install scipy") from error
-        if scramble and seed is None:
-            seed = int(cygrad.randint(2 ** 31, ()))
         self.dimension, self.scramble, self.seed, self.num_generated = dimension, scramble, seed, 0
-        self._source = qmc.Sobol(dimension, scramble=scramble, bits=self.MAXBIT, rng=seed)
+
+        class Sobol(qmc.Sobol):
+            def _scramble(self):
+                self.rng = _Bits(seed)
+                super()._scramble()
+        self._source = Sobol(dimension, scramble=scramble, bits=self.MAXBIT, rng=seed)
 
     def draw(self, n=1, out=None, dtype=None):
         """The next `n` points, one in each row."""
-        points = self._source.random(n) if n else self._source.random(1)[:0]
+        parts = [n] if self.num_generated or not n else [1, n - 1]          # SciPy warns if it gives 3 first
+        points = np.concatenate([self._source.random(part) if part else np.empty((0, self.dimension))
+                                 for part in parts])
+        if not self.num_generated:                         # as in PyTorch, whose first point has the default dtype
+            points[:1] = points[:1].astype(cygrad.get_default_dtype().numpy_dtype)
         self.num_generated += n
         result = cygrad.from_numpy(points).to(cygrad.get_default_dtype() if dtype is None else dtype)
         return result if out is None else out.resize_(result.shape).copy_(result)
 
     def draw_base2(self, m, out=None, dtype=None):
         """The next two to the power of `m` points."""
+        total = self.num_generated + 2 ** m
+        if total & (total - 1):
+            raise ValueError(f"SobolEngine.draw_base2: the number of points must stay a power of 2 (got 2**{m} after "
+                             f"{self.num_generated} points); use draw().")
         return self.draw(2 ** m, out, dtype)
 
     def reset(self):
@@ -55,5 +79,5 @@ class SobolEngine:
         return self
 
     def __repr__(self):
-        scrambled = f", scramble=True, seed={self.seed}" if self.scramble else ""
-        return f"SobolEngine(dimension={self.dimension}{scrambled})"
+        scrambled, seed = ", scramble=True" * self.scramble, f", seed={self.seed}" * (self.seed is not None)
+        return f"SobolEngine(dimension={self.dimension}{scrambled}{seed})"

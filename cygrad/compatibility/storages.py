@@ -44,6 +44,11 @@ class StorageBase:
         made._elements = flat if cls is not UntypedStorage or flat.is_meta else made._seen_as(cygrad.uint8)
         return made
 
+    @classmethod
+    def from_file(cls, filename, shared=False, size=0, *, nbytes=0):
+        """The first `size` elements (of bytes: `nbytes`) of a file; `shared`: changes are written to it."""
+        return cls(cygrad.from_file(filename, shared, size or nbytes, dtype=cls._dtype))
+
     def _seen_as(self, dtype):
         """The same memory as elements of another dtype."""
         if self._elements.dtype is dtype:
@@ -133,6 +138,10 @@ class UntypedStorage(StorageBase):
     """Memory as bytes: what ``Tensor.untyped_storage()`` gives."""
 
     _dtype = cygrad.uint8
+
+    def untyped(self):
+        """Itself."""
+        return self
 
 
 class TypedStorage(StorageBase):

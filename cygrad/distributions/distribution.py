@@ -26,6 +26,7 @@ class Distribution:
     _validate_args = __debug__
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
+        super().__init__()
         self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args

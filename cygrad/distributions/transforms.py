@@ -31,12 +31,13 @@ class Transform:
     sign = None
 
     def __init__(self, cache_size=0):
+        super().__init__()                                 # of a Module, for transforms with parameters
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
-        self._cache_size, self._last, self._inv = cache_size, (None, None), None
+        self._cache_size, self._cached_x_y, self._inv = cache_size, (None, None), None
 
     def __getstate__(self):
-        return {**self.__dict__, "_last": (None, None), "_inv": None}
+        return {**self.__dict__, "_cached_x_y": (None, None), "_inv": None}
 
     @property
     def event_dim(self):
@@ -62,19 +63,19 @@ class Transform:
         return twin
 
     def __call__(self, x):
-        if self._cache_size and x is self._last[0]:
-            return self._last[1]
+        if self._cache_size and x is self._cached_x_y[0]:
+            return self._cached_x_y[1]
         y = self._call(x)
         if self._cache_size:
-            self._last = x, y
+            self._cached_x_y = x, y
         return y
 
     def _inv_call(self, y):
-        if self._cache_size and y is self._last[1]:
-            return self._last[0]
+        if self._cache_size and y is self._cached_x_y[1]:
+            return self._cached_x_y[0]
         x = self._inverse(y)
         if self._cache_size:
-            self._last = x, y
+            self._cached_x_y = x, y
         return x
 
     def log_abs_det_jacobian(self, x, y):

@@ -15,12 +15,13 @@ def _kept(value):
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _line(name, value):
-    """A line of `repr`."""
+def _line(name, value, kind_of_elements="dtype"):
+    """A line of `repr`; PyTorch names the dtype in lists and the type of tensor in dicts."""
     if isinstance(value, Tensor):
         kind = "Parameter" if isinstance(value, Parameter) else type(value).__name__
         sizes = "x".join(str(size) for size in value.shape)
-        return f"  ({name}): {kind} containing: [{value.dtype} of size {sizes}]"
+        elements = value.type() if kind_of_elements == "type" else value.dtype
+        return f"  ({name}): {kind} containing: [{elements} of size {sizes}]"
     return f"  ({name}): Object of type: {type(value).__name__}"
 
 
@@ -226,7 +227,7 @@ class ParameterDict(Module):
 
     def extra_repr(self):
         """A line for each value."""
-        return "\n".join(_line(name, value) for name, value in self.items())
+        return "\n".join(_line(name, value, "type") for name, value in self.items())
 
     def __call__(self, input):
         raise RuntimeError("ParameterDict should not be called.")

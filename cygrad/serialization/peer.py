@@ -241,7 +241,9 @@ class _PicklerOfAll(pickle.Unpickler):
 
     def find_class(self, module, name):
         if module.partition(".")[0] == "torch":
-            return NAMES.get((module, name)) or super().find_class("cygrad" + module[5:], name)
+            # Where this library stands in for PyTorch, all its paths can be imported.
+            own = module if dtypes.library_name() == "torch" else "cygrad" + module[5:]
+            return NAMES.get((module, name)) or super().find_class(own, name)
         return super().find_class(module, name)
 
 

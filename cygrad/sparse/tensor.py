@@ -28,6 +28,8 @@ class SparseTensor(Tensor):
     the sum, until `coalesce` adds them up; of ``sparse_csr`` and ``sparse_csc`` matrices sorted by rows or columns.
     """
 
+    _overrides_functions = False                 # a custom Function is run as it is, and knows what it gets
+
     is_meta = is_cuda = is_quantized = is_nested = False
     is_cpu = True
     device = property(lambda self: cygrad.device("cpu"), doc="Where the values are.")

@@ -240,6 +240,13 @@ def test_a_stream_that_is_longer_than_it_said():
         assert len(list(data.DataLoader(Liar(range(3))))) == 3
 
 
+def test_nobody_asks_a_stream_for_its_length_unless_the_user_does():
+    chain = data.ChainDataset([Stream(range(2)), Stream(range(3))])
+    assert [int(n) for n in data.DataLoader(chain)] == [0, 1, 0, 1, 2]
+    with pytest.raises(TypeError):
+        len(data.DataLoader(chain))
+
+
 @pytest.mark.parametrize(("options", "text"), [
     ({"sampler": [1], "shuffle": True}, "the order"), ({"batch_sampler": [[1]], "batch_size": 2}, "batch_sampler"),
     ({"batch_size": None, "drop_last": True}, "no last one to drop"), ({"num_workers": -1}, "must not be negative"),

@@ -226,6 +226,12 @@ def test_persistent_threads_stay_and_others_do_not():
     assert gone()
 
 
+def test_a_loop_is_all_that_keeps_a_loader_with_persistent_workers():
+    assert [int(n) for n, _ in data.DataLoader(Noise(), num_workers=2, persistent_workers=True)] == list(range(N))
+    gc.collect()
+    assert gone()
+
+
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_loop_that_is_left_in_the_middle(persistent):
     loader = data.DataLoader(Noise(), num_workers=2, persistent_workers=persistent)

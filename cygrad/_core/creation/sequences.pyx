@@ -189,7 +189,7 @@ cdef int _shape_of(object data, int64_t *shape, str operation) except -1:
     return ndim
 
 
-cdef int _element_dtype(object value, str operation) except -1:
+cdef int _element_dtype(object value, bint first, str operation) except -1:
     cdef int code = number_dtype(value)
     if code >= 0:
         return code
@@ -197,8 +197,9 @@ cdef int _element_dtype(object value, str operation) except -1:
         return (<Tensor>value).array.dtype
     if cnp.PyArray_Check(value):
         return dtype_code(value.dtype, operation)
-    if isinstance(value, str):
-        raise ValueError(f"{operation}: text has no place in a tensor (got {value!r}, expected numbers)")
+    if isinstance(value, (str, bytes)):                    # text that begins a list looks like one more dimension
+        raise (ValueError if first and isinstance(value, str) else TypeError)(
+            f"{operation}: text has no place in a tensor (got {value!r}, expected numbers)")
     if hasattr(value, "__index__"):
         return INT64
     if hasattr(value, "__float__"):
@@ -218,7 +219,7 @@ cdef int _infer(object data, int depth, int ndim, int found, str operation) exce
     if depth == ndim and _is_sequence(data):
         raise _unequal_depth(data, depth, operation)
     if depth == ndim or not _is_sequence(data) or cnp.PyArray_Check(data):      # an array says it for all its elements
-        code = _element_dtype(data, operation)
+        code = _element_dtype(data, found < 0, operation)
         return code if found < 0 else promote(found, code)
     PyErr_CheckSignals()
     for item in data:

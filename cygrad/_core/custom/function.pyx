@@ -61,7 +61,7 @@ def apply(cls, arguments):
     cdef tuple saved
     if any_meta:
         for argument in <tuple>arguments:
-            if is_entry(argument):
+            if is_entry(argument) and getattr(type(argument), "_overrides_functions", True):
                 return call_override(cls.apply, arguments, arguments, {})
     cdef FunctionNode node = <FunctionNode>_node(cls._backward_cls, <tuple>arguments)
     cdef bint recorded = not disabled and True in node.needs_input_grad

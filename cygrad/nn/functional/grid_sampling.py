@@ -57,7 +57,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     Notes
     -----
     Derivative: with respect to image and positions, of any order. Where the result has a kink, at whole positions, that
-    from the right; of "nearest" with respect to positions 0.
+    from the right, and 0 on the border that other paddings than "zeros" keep positions inside of; of "nearest" with
+    respect to positions 0.
 
     Examples
     --------
@@ -137,9 +138,9 @@ def affine_grid(theta, size, align_corners=None):
     align_corners = _aligned("affine_grid", align_corners)
     lines = []
     for count in size[2:]:
-        ends = 1 if align_corners else (count - 1) / count
-        lines.append(cygrad.linspace(-ends, ends, count, dtype=theta.dtype) if count > 1
-                     else cygrad.zeros(1, dtype=theta.dtype))
+        line = cygrad.linspace(-1, 1, count, dtype=theta.dtype) if count > 1 else cygrad.zeros(1, dtype=theta.dtype)
+        # The identity reads at whole positions, where `grid_sample` has kinks: to the last bit as PyTorch computes it.
+        lines.append(line if align_corners else line * (count - 1) / count)
     columns = [line.reshape([-1 if dim == place else 1 for dim in range(n)]).expand(*size[2:])
                for place, line in enumerate(lines)]
     base = cygrad.stack([*reversed(columns), cygrad.ones(*size[2:], dtype=theta.dtype)], -1)

@@ -141,9 +141,8 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     if not sizes:
         raise RuntimeError("pack_padded_sequence: Cannot pack empty tensors.")
     if not enforce_sorted:
-        positions = sorted(range(len(sizes)), key=lambda position: -sizes[position])
-        order = cygrad.tensor(positions)
-        sizes = [sizes[position] for position in positions]
+        order = cygrad.argsort(cygrad.tensor(sizes), descending=True)
+        sizes = [sizes[position] for position in order.tolist()]
         input = input.index_select(1, order)
     elif sizes != sorted(sizes, reverse=True):
         raise RuntimeError("pack_padded_sequence: the longest sequence comes first with "

@@ -1,6 +1,7 @@
 """Batches of a data set, made here or ahead by threads or processes."""
 
 import contextlib
+import copy
 import functools
 import itertools
 import math
@@ -123,6 +124,7 @@ class DataLoader:
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.persistent_workers = persistent_workers
         self.in_order = in_order
+        self._promised = None                              # how many batches `len` has said that a stream has
         self._kept = None                                  # the iterator with persistent workers
 
     @property
@@ -143,9 +145,10 @@ class DataLoader:
     def __len__(self):
         if isinstance(self.dataset, IterableDataset):
             n = len(self.dataset)
-            if self.batch_size is None:
-                return n
-            return n // self.batch_size if self.drop_last else math.ceil(n / self.batch_size)
+            if self.batch_size is not None:
+                n = n // self.batch_size if self.drop_last else math.ceil(n / self.batch_size)
+            self._promised = n
+            return n
         return len(self.batch_sampler if self._auto_collation else self.sampler)
 
     def __getstate__(self):
@@ -213,7 +216,7 @@ class _Here:
 
     def __init__(self, loader):
         self._loader = loader
-        self._batches = _here(loader)
+        self._batches = _here(loader, _base_seed(loader))
 
     def __iter__(self):
         return self
@@ -225,9 +228,8 @@ class _Here:
         return len(self._loader)
 
 
-def _here(loader):
+def _here(loader, seed):
     """Batches made when they are asked for."""
-    seed, expected = _base_seed(loader), _expected(loader)
     fetch, sampler = None, loader.batch_sampler if loader._auto_collation else loader.sampler
     for number, indices in enumerate(sampler):
         try:
@@ -239,20 +241,13 @@ def _here(loader):
             if isinstance(loader.dataset, IterableDataset):
                 return
             raise RuntimeError("DataLoader: the data set raised StopIteration.") from None
-        _warn_if_too_many(loader, number + 1, expected)
+        _warn_if_too_many(loader, number + 1)
         yield batch
 
 
-def _expected(loader):
-    """How many batches a stream has promised, or None."""
-    if isinstance(loader.dataset, IterableDataset) and hasattr(loader.dataset, "__len__"):
-        return len(loader)
-    return None
-
-
-def _warn_if_too_many(loader, n, expected):
-    if expected is not None and n > expected:
-        warnings.warn(f"Length of IterableDataset {loader.dataset} was reported to be {expected} "
+def _warn_if_too_many(loader, n):
+    if loader._promised is not None and n > loader._promised:
+        warnings.warn(f"Length of IterableDataset {loader.dataset} was reported to be {loader._promised} "
                       f"(when accessing len(dataloader)), but {n} samples have been fetched. With worker threads each "
                       "goes through a stream of its own; see get_worker_info.", stacklevel=4)
 
@@ -275,8 +270,11 @@ class _Ahead:
         if not self._first and self._shop.kind == "thread":      # processes go on with the numbers that they have
             self._seed = _base_seed(loader)
         self._first = False
-        self._loader = loader if not loader.persistent_workers else weakref.proxy(loader)
-        self._expected, self._given = _expected(loader), 0
+        self._loader = loader
+        if loader.persistent_workers:                      # It keeps this pass, but a loop may be all that keeps it.
+            self._loader = copy.copy(loader)
+            self._loader._kept = None
+        self._given = 0
         self._epoch = self._shop.begin(self._seed)
         self._indices = iter(loader.batch_sampler if loader._auto_collation else loader.sampler)
         self._in_order = loader.in_order
@@ -349,7 +347,7 @@ class _Ahead:
                     del error
             self._send()
             self._given += 1
-            _warn_if_too_many(self._loader, self._given, self._expected)
+            _warn_if_too_many(self._loader, self._given)
             return batch
         if not self._loader.persistent_workers:
             self._end()

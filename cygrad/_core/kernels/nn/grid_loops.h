@@ -18,7 +18,7 @@ INLINE void NAME(grid_inside)(REAL *restrict at, REAL *restrict slope, int64_t c
         }
     for (int64_t i = 0; i < count; i++) {
         const REAL x = at[i];
-        slope[i] = x < 0 ? 0 : x > last ? 0 : slope[i];
+        slope[i] = x <= 0 ? 0 : x >= last ? 0 : slope[i];
         at[i] = x < 0 ? 0 : x > last ? last : x;
     }
 }
@@ -31,7 +31,8 @@ static void NAME(grid_axis)(const grid_t *g, int axis, int order, const REAL *gr
     const REAL last = (REAL)(size - 1), half = (g->align ? last : (REAL)size) / 2;
     for (int64_t i = 0; i < count; i++) {
         const REAL from_left = grid[i * step + axis] + 1;
-        at[i] = g->align ? from_left * half : (from_left * (REAL)size - 1) / 2;
+        /* Rounded once, as PyTorch does it: grids of the identity read at whole positions, where there is a kink. */
+        at[i] = g->align ? from_left * half : MULTIPLY_ADD(from_left, half, (REAL)-0.5);
         slope[i] = half;
         unused[i] = 0;
     }

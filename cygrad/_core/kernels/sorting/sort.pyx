@@ -24,10 +24,30 @@ cdef extern from "kernels/sorting/sort_loops.h" nogil:
     void sort_entries(sort_entry_t *entries, sort_entry_t *spare, int64_t n)
     void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,
                         sort_entry_t *entries)
+    int equal_entries(const sort_entry_t *entries, int64_t n)
+    void sort_entries_unstably(sort_entry_t *entries, int64_t n)
+    void select_entries_unstably(sort_entry_t *entries, int64_t n, int64_t k, int sorted)
     int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right)
 
 cdef enum:
     PIECE = 4096           # elements worth a thread
+    DIGITS = 32768
+    SMALL = 16             # up to here PyTorch's unstable sort is a stable one
+
+cdef enum order_t:         # in which equal elements come
+    BY_INDEX
+    SORTED                 # as PyTorch's sort leaves them
+    SELECTED               # as its topk does
+    UNSORTED               # and all others, too
+
+cdef bint _as_in_pytorch = False
+
+
+def equals_as_in_pytorch(bint wanted):
+    """Whether equal elements come in PyTorch's order where they need not stay in theirs."""
+    global _as_in_pytorch
+    _as_in_pytorch = wanted
+
 
 ctypedef struct sort_t:
     int dtype
@@ -35,6 +55,7 @@ ctypedef struct sort_t:
     rows_t rows
     int64_t k              # how many of each row are wanted
     bint descending
+    order_t order
     char *self
     char *values           # or NULL
     int64_t *indices
@@ -45,6 +66,8 @@ cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Order rows begin..end-1 and write the first k of each."""
     cdef sort_t *work = <sort_t *>context
     cdef int64_t row, i, at, to, n = work.rows.n, inner = work.rows.inner
+    # One more tells whether the last of them has an equal that is left out.
+    cdef int64_t wanted = work.k if work.order == BY_INDEX else min(work.k + 1, n)
     cdef int64_t nbytes = 2 * n * <int64_t>sizeof(sort_entry_t)
     cdef sort_entry_t *entries = <sort_entry_t *>allocate(nbytes)
     if entries == NULL:
@@ -53,11 +76,17 @@ cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     for row in range(begin, end):
         at = row // inner * n * inner + row % inner
         to = row // inner * work.k * inner + row % inner
-        if work.k < n:
-            select_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, work.k, entries)
+        if wanted < n:
+            select_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, wanted, entries)
         else:
             make_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, entries)
             sort_entries(entries, entries + n, n)
+        if work.order == UNSORTED or (work.order != BY_INDEX and equal_entries(entries, wanted)):
+            make_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, entries)
+            if work.order == SORTED:
+                sort_entries_unstably(entries, n)
+            else:
+                select_entries_unstably(entries, n, work.k, work.order == SELECTED)
         for i in range(work.k):
             work.indices[to + i * inner] = entries[i].index
             if work.values != NULL:
@@ -75,7 +104,7 @@ cdef int _refuse_complex(const char *name, const array_t *array) noexcept nogil:
     return OK
 
 
-cdef int _ordered(const char *name, array_t *self, int dim, int64_t k, bint descending,
+cdef int _ordered(const char *name, array_t *self, int dim, int64_t k, bint descending, order_t order,
                   value_t *values_result, value_t *indices_result) noexcept nogil:
     """The first k along a wrapped dimension, with (values_result may be NULL) or without their values."""
     cdef sort_t work
@@ -96,7 +125,7 @@ cdef int _ordered(const char *name, array_t *self, int dim, int64_t k, bint desc
         return status if status != OK else MEMORY_ERROR
     work.dtype, work.item = self.dtype, itemsize(self.dtype)
     rows_along(self, dim, &work.rows)
-    work.k, work.descending, work.status = k, descending, OK
+    work.k, work.descending, work.order, work.status = k, descending, order if _as_in_pytorch else BY_INDEX, OK
     work.self = source.data
     work.values = values.data if values != NULL else NULL
     work.indices = <int64_t *>indices.data
@@ -125,28 +154,36 @@ cdef int _read(const char *name, const value_t *self_value, const value_t *dim_v
     return _refuse_complex(name, self[0]) if status == OK else status
 
 
+cdef order_t _sort_order(const array_t *self, int dim, bint descending, bint stable) noexcept nogil:
+    """PyTorch sorts long rows of integers by their digits, and that is stable."""
+    cdef int64_t n = self.shape[dim] if self.ndim else 1
+    if stable or n <= SMALL or (n >= DIGITS and self.ndim == 1 and not descending and not is_floating(self.dtype)):
+        return BY_INDEX
+    return SORTED
+
+
 cdef int sort_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """sort(self, dim, descending, stable) -> values, indices; always stable."""
+    """sort(self, dim, descending, stable) -> values, indices; stable unless equals are to come as in PyTorch."""
     cdef array_t *self
     cdef int dim, status = _read(b"sort", &arguments[0], &arguments[1], &self, &dim)
     if status != OK:
         return status
     return _ordered(b"sort", self, dim, self.shape[dim] if self.ndim else 1, is_true(&arguments[2]),
-                    &results[0], &results[1])
+                    _sort_order(self, dim, is_true(&arguments[2]), is_true(&arguments[3])), &results[0], &results[1])
 
 
 cdef int argsort_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """argsort(self, dim, descending)."""
+    """argsort(self, dim, descending, stable)."""
     cdef array_t *self
     cdef int dim, status = _read(b"argsort", &arguments[0], &arguments[1], &self, &dim)
     if status != OK:
         return status
     return _ordered(b"argsort", self, dim, self.shape[dim] if self.ndim else 1, is_true(&arguments[2]),
-                    NULL, &results[0])
+                    _sort_order(self, dim, is_true(&arguments[2]), is_true(&arguments[3])), NULL, &results[0])
 
 
 cdef int topk_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """topk(self, k, dim, largest, sorted) -> values, indices; always sorted, equals by index."""
+    """topk(self, k, dim, largest, sorted) -> values, indices; sorted, equals by index, unless as in PyTorch."""
     cdef array_t *self
     cdef int64_t k, n
     cdef int dim, status = _read(b"topk", &arguments[0], &arguments[2], &self, &dim)
@@ -160,6 +197,7 @@ cdef int topk_kernel(const value_t *arguments, value_t *results) noexcept nogil:
                  <long long>k, <long long>n)
         return RUNTIME_ERROR
     return _ordered(b"topk", self, dim, k, is_true(&arguments[3]) or arguments[3].kind == NOTHING,
+                    SELECTED if is_true(&arguments[4]) or arguments[4].kind == NOTHING else UNSORTED,
                     &results[0], &results[1])
 
 

@@ -57,6 +57,8 @@ bool before(const sort_entry_t &a, const sort_entry_t &b) {
     return a.key < b.key || (a.key == b.key && a.index < b.index);
 }
 
+bool smaller(const sort_entry_t &a, const sort_entry_t &b) { return a.key < b.key; }
+
 template <class T> void smallest(const char *data, int64_t stride, int64_t n, int descending, int64_t k,
                                  sort_entry_t *entries) {
     if (k <= 0) return;
@@ -139,4 +141,23 @@ void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int 
 #define CALL(T) return smallest<T>(data, stride, n, descending, k, entries)
     FOR_DTYPE(CALL)
 #undef CALL
+}
+
+int equal_entries(const sort_entry_t *entries, int64_t n) {
+    for (int64_t i = 1; i < n; i++)
+        if (entries[i - 1].key == entries[i].key) return 1;
+    return 0;
+}
+
+// PyTorch, too, sorts and selects by the standard library: the same calls leave equal elements in the same order.
+void sort_entries_unstably(sort_entry_t *entries, int64_t n) { std::sort(entries, entries + n, smaller); }
+
+void select_entries_unstably(sort_entry_t *entries, int64_t n, int64_t k, int sorted) {
+    if (k <= 0) return;
+    if (k * 64 <= n) {
+        std::partial_sort(entries, entries + k, entries + n, smaller);
+    } else {
+        std::nth_element(entries, entries + (k - 1), entries + n, smaller);
+        if (sorted) std::sort(entries, entries + (k - 1), smaller);
+    }
 }

@@ -21,6 +21,12 @@ void sort_entries(sort_entry_t *entries, sort_entry_t *spare, int64_t n);
 // The `k` <= n smallest of n elements in order, equal keys by index; `entries` has room for n.
 void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,
                     sort_entry_t *entries);
+// Whether two neighbors of n sorted entries are equal.
+int equal_entries(const sort_entry_t *entries, int64_t n);
+// Sort by key; equal keys come in the order in which PyTorch's unstable sort leaves them.
+void sort_entries_unstably(sort_entry_t *entries, int64_t n);
+// The `k` smallest in front, in order if `sorted`; equal keys are chosen and come as in PyTorch's topk.
+void select_entries_unstably(sort_entry_t *entries, int64_t n, int64_t k, int sorted);
 // Position in a sorted row at which `value` would be inserted: before (or, `right`, behind) its equals.
 int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right);
 
