@@ -23,6 +23,11 @@ _RETURNED = "Tensor\n    nan where the divisor is zero."
 METHODS = ["aminmax", "max", "min", "norm", "std", "var"]
 
 
+def _is_ordered(input):
+    """Are there elements, of which one is the largest?"""
+    return input.numel() and not input.is_complex()
+
+
 def _extremum(name, input, dim, keepdim, other, out):
     """`max` and `min` in their three forms."""
     if not isinstance(input, Tensor):
@@ -82,8 +87,9 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     if dim is None and other is None and out is None and type(input) is Tensor:
         try:
             return operators.max_all(input)
-        except (RuntimeError, NotImplementedError):
-            pass                      # no elements, or no order: said below in the words of this function
+        except RuntimeError:
+            if _is_ordered(input):
+                raise                 # else it is said below in the words of this function
     return _extremum("max", input, dim, keepdim, other, out)
 
 
@@ -118,8 +124,9 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     if dim is None and other is None and out is None and type(input) is Tensor:
         try:
             return operators.min_all(input)
-        except (RuntimeError, NotImplementedError):
-            pass                      # no elements, or no order: said below in the words of this function
+        except RuntimeError:
+            if _is_ordered(input):
+                raise                 # else it is said below in the words of this function
     return _extremum("min", input, dim, keepdim, other, out)
 
 
