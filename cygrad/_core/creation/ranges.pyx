@@ -1,7 +1,7 @@
 """Tensors of evenly spaced values: arange, linspace, logspace."""
 
 cimport cygrad._core.primitives.complex_parts
-from libc.math cimport ceil, fma, fmaf, isfinite, pow
+from libc.math cimport ceil, fma, isfinite, pow
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, default_complex, default_float,
@@ -184,9 +184,10 @@ cdef void _space_reals(real_t *out, int64_t n, double start, double end, bint lo
         if logarithmic:
             out[i] = <real_t>pow(base, start + step * i if n == 1 or i < n // 2 else end - step * (n - i - 1))
         elif n == 1 or i < n // 2:                 # in the type itself and rounded once, as PyTorch does it
-            out[i] = <real_t>fmaf(width, i, first) if real_t is float else <real_t>fma(width, i, first)
+            out[i] = <real_t>(<double>width * i + first) if real_t is float else <real_t>fma(width, i, first)
         else:
-            out[i] = <real_t>fmaf(-width, n - i - 1, last) if real_t is float else <real_t>fma(-width, n - i - 1, last)
+            out[i] = (<real_t>(last - <double>width * (n - i - 1)) if real_t is float
+                      else <real_t>fma(-width, n - i - 1, last))
 
 
 cdef void _space_integers(integer_t *out, int64_t n, int64_t start, int64_t end, bint logarithmic,

@@ -31,6 +31,7 @@ cdef extern from "kernels/sorting/sort_loops.h" nogil:
 
 cdef enum:
     PIECE = 4096           # elements worth a thread
+    FEW = 256              # up to here rows are sorted by comparisons
     DIGITS = 32768
     SMALL = 16             # up to here PyTorch's unstable sort is a stable one
 
@@ -68,6 +69,9 @@ cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t row, i, at, to, n = work.rows.n, inner = work.rows.inner
     # One more tells whether the last of them has an equal that is left out.
     cdef int64_t wanted = work.k if work.order == BY_INDEX else min(work.k + 1, n)
+    # Where a first look for equals takes as long as the order itself.
+    cdef bint direct = (work.order == UNSORTED or (work.order == SORTED and n <= FEW)
+                        or (work.order == SELECTED and (work.k > 64 or work.k * 8 > n)))
     cdef int64_t nbytes = 2 * n * <int64_t>sizeof(sort_entry_t)
     cdef sort_entry_t *entries = <sort_entry_t *>allocate(nbytes)
     if entries == NULL:
@@ -76,12 +80,14 @@ cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     for row in range(begin, end):
         at = row // inner * n * inner + row % inner
         to = row // inner * work.k * inner + row % inner
-        if wanted < n:
+        if direct:
+            pass
+        elif wanted < n:
             select_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, wanted, entries)
         else:
             make_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, entries)
             sort_entries(entries, entries + n, n)
-        if work.order == UNSORTED or (work.order != BY_INDEX and equal_entries(entries, wanted)):
+        if direct or (work.order != BY_INDEX and equal_entries(entries, wanted)):
             make_entries(work.dtype, work.self + at * work.item, inner, n, work.descending, entries)
             if work.order == SORTED:
                 sort_entries_unstably(entries, n)
