@@ -163,7 +163,7 @@ cdef int linalg_qr_kernel(const value_t *arguments, value_t *results) noexcept n
     elif status == OK:
         made[1] = array_empty(input.dtype, 1, &none)
         status = OK if made[1] != NULL else MEMORY_ERROR
-    if status == OK and (made[1].size or made[2].size):      
+    if status == OK and (made[1].size or made[2].size):
         task.each, task.dtype, task.m, task.n, task.k = _qr, input.dtype, <int>m, <int>n, <int>k
         task.a, task.b, task.c = made[0].data, made[1].data, made[2].data
         if min(m, n):
