@@ -144,15 +144,18 @@ cdef bint _has_memory_for(int64_t length) noexcept nogil:
     return workspace != NULL
 
 
-cdef int _read_arguments(const char *operation, bint real, const value_t *arguments, array_t **input, int *count,
-                         int *axes) noexcept nogil:
-    """The tensor and the dimensions of a transform."""
+cdef int _read_arguments(const char *operation, bint real, const value_t *arguments, array_t **input, int least,
+                         int *count, int *axes) noexcept nogil:
+    """The tensor and the dimensions of a transform, which are at least so many."""
     cdef const int64_t *dims
     cdef int i, status = array_argument(operation, b"input", &arguments[0], input)
     status = status or integers_argument(operation, b"dim", &arguments[1], count, &dims)
     status = status or wrap_dims(operation, count[0], dims, input[0].ndim, axes)
     if status != OK:
         return status
+    if count[0] < least:
+        snprintf(message(), MESSAGE, b"%s: at least one dimension is needed (got none).", operation)
+        return RUNTIME_ERROR
     if (not is_floating(input[0].dtype)) if real else (not is_complex(input[0].dtype)):
         snprintf(message(), MESSAGE, b"%s: expected a %s tensor (got %s).", operation,
                  b"floating" if real else b"complex", dtype_name(input[0].dtype))
@@ -191,7 +194,7 @@ cdef int fft_c2c_kernel(const value_t *arguments, value_t *results) noexcept nog
     cdef array_t *source
     cdef array_t *result
     cdef int axes[MAX_DIMS]
-    cdef int i, count = 0, status = _read_arguments(b"fft", False, arguments, &input, &count, axes)
+    cdef int i, count = 0, status = _read_arguments(b"fft", False, arguments, &input, 0, &count, axes)
     cdef double scale = as_real(&arguments[2])
     cdef transform_t kind = FORWARD if is_true(&arguments[3]) else BACKWARD
     if status != OK:
@@ -216,13 +219,10 @@ cdef int fft_r2c_kernel(const value_t *arguments, value_t *results) noexcept nog
     cdef array_t *source
     cdef array_t *result
     cdef int axes[MAX_DIMS]
-    cdef int i, last, count = 0, status = _read_arguments(b"rfft", True, arguments, &input, &count, axes)
+    cdef int i, last, count = 0, status = _read_arguments(b"rfft", True, arguments, &input, 1, &count, axes)
     cdef int64_t n
     if status != OK:
         return status
-    if count < 1:
-        snprintf(message(), MESSAGE, b"rfft: at least one dimension is needed (got none).")
-        return RUNTIME_ERROR
     last = _last_of(count, axes)
     n = input.shape[last]
     source = as_contiguous(input, -1)
@@ -294,7 +294,7 @@ cdef int fft_real_kernel(const value_t *arguments, value_t *results) noexcept no
     cdef array_t *source
     cdef array_t *result
     cdef int axes[MAX_DIMS]
-    cdef int i, last, count = 0, status = _read_arguments(b"fft", True, arguments, &input, &count, axes)
+    cdef int i, last, count = 0, status = _read_arguments(b"fft", True, arguments, &input, 0, &count, axes)
     cdef bint forward = is_true(&arguments[3])
     if status != OK:
         return status
@@ -323,11 +323,11 @@ cdef int fft_c2r_kernel(const value_t *arguments, value_t *results) noexcept nog
     cdef array_t *result
     cdef int axes[MAX_DIMS]
     cdef int64_t size = 0
-    cdef int i, last, count = 0, status = _read_arguments(b"irfft", False, arguments, &input, &count, axes)
+    cdef int i, last, count = 0, status = _read_arguments(b"irfft", False, arguments, &input, 1, &count, axes)
     status = status or integer_argument(b"irfft", b"size", &arguments[3], &size)
     if status != OK:
         return status
-    if count < 1 or size < 1 or input.shape[_last_of(count, axes)] != size // 2 + 1:
+    if size < 1 or input.shape[_last_of(count, axes)] != size // 2 + 1:
         snprintf(message(), MESSAGE, b"irfft: Invalid number of data points (%lld) specified (got shape %s).",
                  <long long>size, shape_text(input))
         return RUNTIME_ERROR
@@ -360,7 +360,7 @@ cdef int fft_weigh_kernel(const value_t *arguments, value_t *results) noexcept n
     cdef array_t *result
     cdef int axes[MAX_DIMS]
     cdef int64_t size = 0, outer = 1, inner = 1, n
-    cdef int i, count = 0, status = _read_arguments(b"fft", False, arguments, &input, &count, axes)
+    cdef int i, count = 0, status = _read_arguments(b"fft", False, arguments, &input, 1, &count, axes)
     status = status or integer_argument(b"fft", b"size", &arguments[2], &size)
     if status != OK:
         return status
