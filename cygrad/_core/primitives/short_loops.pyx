@@ -20,7 +20,9 @@ cdef extern from "primitives/short_loops.h" nogil:
 ctypedef struct known_t:
     loop_t loop                       # NumPy's
     void *data
+    loop_t long_loop                  # from WHOLE elements on
     const short_loop_t *ours
+    int arity
     int64_t size                      # of an element
 
 cdef enum:
@@ -29,24 +31,26 @@ cdef enum:
 cdef known_t[MOST] _known
 
 
-cdef inline short_loop_t _ours(const known_t *entry, int arity, const int64_t *steps) noexcept nogil:
+cdef inline short_loop_t _ours(const known_t *entry, const int64_t *steps) noexcept nogil:
     """The loop of ours for operands that lie so; the result has neighbors."""
     cdef int64_t size = entry.size
     if steps[0] == size:
-        if arity == 1 or steps[1] == size:
+        if entry.arity == 1 or steps[1] == size:
             return entry.ours[0]
         return entry.ours[2] if steps[1] == 0 else NULL
-    return entry.ours[1] if arity == 2 and steps[0] == 0 and steps[1] == size else NULL
+    return entry.ours[1] if entry.arity == 2 and steps[0] == 0 and steps[1] == size else NULL
 
 
-cdef inline void _run(int arity, char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+cdef void _long(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    """Whole vectors by our loop, if there is one for operands that lie so, all else by NumPy's."""
     cdef const known_t *entry = <const known_t *>data
+    cdef int arity = entry.arity
     cdef short_loop_t ours
     cdef char *rest[3]
     cdef int64_t count = n[0] & ~<int64_t>(WHOLE - 1), left = n[0] - count
     cdef int k
-    if count and steps[arity] == entry.size:
-        ours = _ours(entry, arity, steps)
+    if steps[arity] == entry.size:
+        ours = _ours(entry, steps)
         if ours != NULL:
             ours(arguments[0], arguments[1], arguments[arity], count)
             if left == 0:
@@ -58,18 +62,17 @@ cdef inline void _run(int arity, char **arguments, const int64_t *n, const int64
     entry.loop(arguments, n, steps, entry.data)
 
 
-cdef void _one(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    _run(1, arguments, n, steps, data)
-
-
-cdef void _two(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    _run(2, arguments, n, steps, data)
+cdef void _either(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    """What stands in the table; the call by a pointer keeps this a jump for few elements."""
+    cdef const known_t *entry = <const known_t *>data
+    if n[0] < WHOLE:
+        entry.loop(arguments, n, steps, entry.data)
+    else:
+        entry.long_loop(arguments, n, steps, data)
 
 
 cdef short_loop_t short_loop(loop_t loop, const void *data, const int64_t *steps) noexcept nogil:
-    if loop == <loop_t>_one:
-        return _ours(<const known_t *>data, 1, steps)
-    return _ours(<const known_t *>data, 2, steps) if loop == <loop_t>_two else NULL
+    return _ours(<const known_t *>data, steps) if loop == <loop_t>_either else NULL
 
 
 def _initialize():
@@ -81,8 +84,9 @@ def _initialize():
             known = &_known[n]
             n += 1
             known.loop, known.data = entries[index][<int>dtype].loop, entries[index][<int>dtype].data
+            known.long_loop, known.arity = <loop_t>_long, short_entries[i].arity
             known.ours, known.size = <const short_loop_t *>short_entries[i].loops[k], 8 if k else 4
-            set_entry(index, dtype, <loop_t>_one if short_entries[i].arity == 1 else <loop_t>_two, known, dtype)
+            set_entry(index, dtype, <loop_t>_either, known, dtype)
 
 
 _initialize()
