@@ -157,14 +157,33 @@ cdef int _table(const char *name, const value_t *value, array_t **table) noexcep
     return status
 
 
-cdef int _of_bags(bags_t *work, array_t *grad) noexcept nogil:
+cdef int _of_bags(bags_t *work, array_t *grad, int dtype) noexcept nogil:
     """A gradient for each bag."""
     cdef int64_t[2] shape
     shape[0], shape[1] = work.count, work.m
     cdef int status = check_same_shape(b"embedding_bag", b"the gradient", grad, 2, shape)
+    if status == OK and grad.dtype != dtype:
+        snprintf(message(), MESSAGE, b"embedding_bag: the gradient must have the dtype of the table (got %s, expected "
+                 b"%s).", dtype_name(grad.dtype), dtype_name(dtype))
+        return RUNTIME_ERROR
     if status == OK:
         work.bags = as_contiguous(grad, -1)
         status = OK if work.bags != NULL else MEMORY_ERROR
+    return status
+
+
+cdef int _open_table(bags_t *work, const value_t *table, const value_t *arguments, array_t **index,
+                     const value_t *factors, bint last, const value_t *padding) noexcept nogil:
+    """`_open`, for a table whose rows are read."""
+    cdef array_t *weight
+    cdef int status = _table(b"weight", table, &weight)
+    status = status or _open(work, weight.dtype, weight.shape[0], weight.shape[1], arguments, index, factors, last,
+                             padding)
+    if status == OK:
+        work.table = as_contiguous(weight, -1)
+        if work.table == NULL:
+            _close(work)
+            status = MEMORY_ERROR
     return status
 
 
@@ -201,18 +220,15 @@ cdef void _run(bags_t *work) noexcept nogil:
 cdef int embedding_bag_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """embedding_bag(weight, index, offsets, factors, mean, last, padding_idx)."""
     cdef bags_t work
-    cdef array_t *weight
     cdef array_t *index
     cdef int64_t[2] shape
-    cdef int status = _table(b"weight", &arguments[0], &weight)
-    status = status or _open(&work, weight.dtype, weight.shape[0], weight.shape[1], &arguments[1], &index,
-                             &arguments[3], is_true(&arguments[5]), &arguments[6])
+    cdef int status = _open_table(&work, &arguments[0], &arguments[1], &index, &arguments[3], is_true(&arguments[5]),
+                                  &arguments[6])
     if status != OK:
         return status
     shape[0], shape[1] = work.count, work.m
-    work.mean, work.table = is_true(&arguments[4]), as_contiguous(weight, -1)
-    status = OK if work.table != NULL else MEMORY_ERROR
-    status = status or new_array(b"embedding_bag", weight.dtype, 2, shape, &work.bags)
+    work.mean = is_true(&arguments[4])
+    status = new_array(b"embedding_bag", work.table.dtype, 2, shape, &work.bags)
     if status == OK:
         _run(&work)
     _close(&work)
@@ -222,18 +238,14 @@ cdef int embedding_bag_kernel(const value_t *arguments, value_t *results) noexce
 cdef int embedding_bag_maximum_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """embedding_bag_maximum(weight, index, offsets, last, padding_idx): the maxima, and the rows that have them."""
     cdef bags_t work
-    cdef array_t *weight
     cdef array_t *index
     cdef int64_t[2] shape
-    cdef int status = _table(b"weight", &arguments[0], &weight)
-    status = status or _open(&work, weight.dtype, weight.shape[0], weight.shape[1], &arguments[1], &index,
-                             NULL, is_true(&arguments[3]), &arguments[4])
+    cdef int status = _open_table(&work, &arguments[0], &arguments[1], &index, NULL, is_true(&arguments[3]),
+                                  &arguments[4])
     if status != OK:
         return status
     shape[0], shape[1] = work.count, work.m
-    work.table = as_contiguous(weight, -1)
-    status = OK if work.table != NULL else MEMORY_ERROR
-    status = status or new_array(b"embedding_bag", weight.dtype, 2, shape, &work.bags)
+    status = new_array(b"embedding_bag", work.table.dtype, 2, shape, &work.bags)
     status = status or new_array(b"embedding_bag", INT64, 2, shape, &work.out)
     if status == OK:
         _run(&work)
@@ -249,18 +261,15 @@ cdef int embedding_bag_products_kernel(const value_t *arguments, value_t *result
     """embedding_bag_products(grad, weight, index, offsets, mean, last, padding_idx): the gradient by the factors."""
     cdef bags_t work
     cdef array_t *grad
-    cdef array_t *weight
     cdef array_t *index
     cdef int status = _table(b"the gradient", &arguments[0], &grad)
-    status = status or _table(b"weight", &arguments[1], &weight)
-    status = status or _open(&work, weight.dtype, weight.shape[0], weight.shape[1], &arguments[2], &index,
-                             NULL, is_true(&arguments[5]), &arguments[6])
+    status = status or _open_table(&work, &arguments[1], &arguments[2], &index, NULL, is_true(&arguments[5]),
+                                   &arguments[6])
     if status != OK:
         return status
-    work.mean, work.table = is_true(&arguments[4]), as_contiguous(weight, -1)
-    status = OK if work.table != NULL else MEMORY_ERROR
-    status = status or _of_bags(&work, grad)
-    status = status or new_zeros(b"embedding_bag", weight.dtype, index.ndim, index.shape, &work.out)
+    work.mean = is_true(&arguments[4])
+    status = _of_bags(&work, grad, work.table.dtype)
+    status = status or new_zeros(b"embedding_bag", work.table.dtype, index.ndim, index.shape, &work.out)
     if status == OK:
         _run(&work)
     _close(&work)
@@ -284,7 +293,7 @@ cdef int embedding_bag_backward_kernel(const value_t *arguments, value_t *result
     if status != OK:
         return status
     shape[1] = work.m
-    status = _of_bags(&work, grad)
+    status = _of_bags(&work, grad, grad.dtype)
     status = status or new_zeros(b"embedding_bag", grad.dtype, 2, shape, &table)
     if status == OK:
         starts, size = <int64_t *>work.starts.data, itemsize(grad.dtype)
