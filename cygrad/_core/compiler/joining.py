@@ -20,7 +20,6 @@ FEWEST = 3                        # of which to make one
 # Multiplications of a joined product: as many BLAS makes without packing its operands, which then lie in near caches.
 MOST_WORK = 10 ** 6
 WORTH_COPYING = 8                 # columns of a product for which its rows may be copied
-LAID_OUT_ROWS = 512               # of all products that read a transposed matrix, so that it is worth a copy
 
 __all__ = ["joined"]
 
@@ -406,26 +405,6 @@ class Joining:
             found += self.early.get(place, [])        # of what was made here
         self.lowering.operations = found
 
-    def lay_out_matrices(self):
-        """A transposed matrix by which many rows are multiplied is copied to lie row by row."""
-        lowering, groups = self.lowering, {}
-        for operation in lowering.operations:
-            found = self.product(operation)
-            if found is not None and operation.operator.name != "linear" and found[0].rows > 1:
-                number = operation.arguments[1]
-                if not self.arrays[number].contiguous and lowering.unchanging(number):
-                    groups.setdefault(found[1], []).append((operation, found[0].rows))
-        for members in groups.values():
-            if len(members) < FEWEST or sum(rows for _, rows in members) < LAID_OUT_ROWS:
-                continue
-            number = members[0][0].arguments[1]
-            copy = lowering.fresh(self.arrays[number], self.arrays[number].shape)
-            place = next(place for place, operation in enumerate(lowering.operations) if operation is members[0][0])
-            lowering.operations.insert(place, Operation("copy", (number,), (copy,)))
-            for operation, _ in members:
-                operation.arguments = (operation.arguments[0], copy)
-            lowering.rewrites.append(f"a transposed matrix of {len(members)} products: copied once to lie row by row")
-
 
 def dependencies(lowering):
     """For each operation the places of those that have to come before it."""
@@ -479,8 +458,7 @@ def reorder(lowering, before, units):
     lowering.operations = found
 
 
-RULES = (Joining.join_rows, lambda joining: joining.join_terms("product"), lambda joining: joining.join_terms("sum"),
-         Joining.lay_out_matrices)
+RULES = (Joining.join_rows, lambda joining: joining.join_terms("product"), lambda joining: joining.join_terms("sum"))
 
 
 def joined(lowering):

@@ -8,6 +8,7 @@ registers. Each value goes through the operations that it went through before, s
 """
 
 from cygrad._core.compiler.joining import joined
+from cygrad._core.compiler.laying_out import laid_out
 from cygrad._core.compiler.operations import Operation, Region
 from cygrad._core.compiler.placing import placed
 from cygrad._core.compiler.program import Program
@@ -69,6 +70,7 @@ class Lowering:
         self.remove_dead()
         if fast:
             joined(self)
+        self.operations = laid_out(self)
         self.accumulate_products()
         self.fuse()
         self.operations = placed(self, swept(self))

@@ -7,6 +7,7 @@ import pytest
 
 import cygrad
 import cygrad._core.kernels.linalg.products
+from cygrad._core.kernels.linalg.multiply import same_bits_by_rows
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads
 
@@ -230,6 +231,53 @@ def test_small_products_write_nothing_beside_their_result():
     rows = np.ascontiguousarray(wide[:, :5])
     check(call_kernel("mm", wide[:, :5].T, wide[:, :5])[0], rows.T @ rows, "float32", 8)
     check(call_kernel("mm", wide[:, :5], wide[:, :5].T)[0], rows @ rows.T, "float32", 5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("transposed", [*itertools.product([False, True], repeat=2)])
+def test_products_in_blocks_of_all_sizes(dtype, transposed):
+    """Sums of integers are exact in any order: rows, columns and steps beside whole blocks, an addend, one in place."""
+    generator = np.random.default_rng(0)
+
+    def operand(rows, columns, turned):
+        made = generator.integers(-8, 9, (columns, rows) if turned else (rows, columns)).astype(dtype)
+        return made.T if turned else made
+
+    for m, k, n in [*itertools.product([4, 5, 7, 16, 19, 70], [8, 13, 16], [15, 16, 17, 31, 33, 47, 48, 50, 64, 97]),
+                    *itertools.product([6, 17, 65], [511, 512, 513, 1100], [32, 45, 112]), (150, 40, 1000),
+                    (3000, 8, 32)]:
+        a, b = operand(m, k, transposed[0]), operand(k, n, transposed[1])
+        product = a.astype("float64") @ b.astype("float64")
+        np.testing.assert_array_equal(call_kernel("mm", a, b)[0], product)
+        for shape in [(m, n), (n,), (m, 1), ()]:
+            addend = generator.integers(-8, 9, shape).astype(dtype)
+            np.testing.assert_array_equal(call_kernel("addmm", addend, a, b, 1, 1)[0], product + addend)
+        total = operand(m, n, False)
+        expected = total + product
+        call_kernel("add_product_into", total, a, b)
+        np.testing.assert_array_equal(total, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "k", "n"), [(16, 64, 64), (16, 64, 256), (40, 600, 100), (64, 784, 256), (130, 9, 50)])
+def test_bits_of_products_in_blocks(m, k, n, dtype):
+    """Those of a row depend neither on how the other matrix lies, nor on other rows."""
+    a, b = data((m, k), dtype), data((k, n), dtype, 1)
+    found = call_kernel("mm", a, b)[0]
+    turned = call_kernel("mm", a, np.ascontiguousarray(b.T).T)[0]
+    if same_bits_by_rows(a.itemsize, m, n, k):
+        np.testing.assert_array_equal(found, turned)
+        np.testing.assert_array_equal(found[3:12], call_kernel("mm", a[3:12], b)[0])
+        np.testing.assert_array_equal(found, call_kernel("mm", np.ascontiguousarray(a.T).T, b)[0])
+    check(turned, found, dtype, k)
+
+
+def test_what_blocks_are_for():
+    """Operands in the caches, of enough rows to turn a matrix for; where there are vectors of eight numbers."""
+    vectors = same_bits_by_rows(4, 16, 64, 64)
+    assert same_bits_by_rows(4, 64, 256, 784) == vectors
+    assert not any(same_bits_by_rows(4, *sizes) for sizes in [(8, 64, 64), (1, 64, 64), (2000, 2000, 2000)])
+    assert not same_bits_by_rows(2, 16, 64, 64) and same_bits_by_rows(8, 16, 64, 64) == vectors
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

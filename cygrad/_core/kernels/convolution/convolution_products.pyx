@@ -17,7 +17,7 @@ from cygrad._core.kernels.convolution.convolution_geometry cimport (
 from cygrad._core.kernels.convolution.convolution_problem cimport PART_BYTES, PART_WORK, PARTS, grain, problem_t
 from cygrad._core.kernels.linalg.blas cimport BLAS_MAX, blas_scalar_t, gemm
 from cygrad._core.kernels.linalg.integer_matmul cimport multiply_integers
-from cygrad._core.kernels.linalg.product_blocks cimport VECTOR_BYTES, multiply
+from cygrad._core.kernels.linalg.product_blocks cimport ROOM_BYTES, multiply
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
@@ -113,7 +113,7 @@ cdef void _multiply(tiling_t *work, bint transpose_a, int64_t m, int64_t n, int6
     one.real, one.imag, beta.real, beta.imag = 1, 0, add, 0
     if work.in_blocks:
         multiply(work.problem.dtype == FLOAT64, m, n, k, a, 1 if transpose_a else lda, lda if transpose_a else 1, b,
-                 ldb, c if add else NULL, ldc, c, ldc, room)
+                 ldb, 1, c if add else NULL, ldc, c, ldc, room)
     elif is_differentiable(work.problem.dtype):
         gemm(work.problem.dtype, transpose_a, False, m, n, k, one, a, lda, b, ldb, beta, c, ldc)
     else:
@@ -197,18 +197,12 @@ cdef int64_t _output_bytes(tiling_t *work) noexcept nogil:
     return work.problem.geometry.out_channels * work.width * work.images * work.bytes
 
 
-cdef int64_t _room_bytes(tiling_t *work) noexcept nogil:
-    """Memory for `multiply`, whatever is multiplied by what."""
-    cdef geometry_t *g = &work.problem.geometry
-    return (work.channels * g.taps + g.out_channels + work.width * work.images) * VECTOR_BYTES if work.in_blocks else 0
-
-
 # ---------------------------------------------------------------- forward
 
 cdef void _run_tasks(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef tiling_t *work = <tiling_t *>context
     cdef int64_t number, columns = _column_bytes(work), outputs = _output_bytes(work)
-    cdef storage_t *memory = storage_new(columns + outputs + _room_bytes(work))
+    cdef storage_t *memory = storage_new(columns + outputs + (ROOM_BYTES if work.in_blocks else 0))
     if memory == NULL:
         atomic_store(&work.failed, 1)
         return
@@ -310,7 +304,7 @@ cdef void _add_product(tiling_t *work, int64_t image, int64_t count, int64_t gro
             _turn(work.bytes, grad + i * g.groups * g.out_channels * g.positions * work.bytes, g.positions,
                   buffer + i * (p1 - p0) * g.out_channels * work.bytes, g.out_channels, p1 - p0, g.out_channels)
         multiply(work.problem.dtype == FLOAT64, rows, g.out_channels, width, patches, leading, 1, buffer,
-                 g.out_channels, target if add else NULL, g.out_channels, target, g.out_channels, room)
+                 g.out_channels, 1, target if add else NULL, g.out_channels, target, g.out_channels, room)
         return
     if work.images > 1:
         _move_output(work, True, image, count, group, p0, p1 - p0, buffer)

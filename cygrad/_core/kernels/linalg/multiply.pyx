@@ -1,15 +1,19 @@
 """The engine of products: batches of matrices in tiles that depend on the problem alone.
 
-The result is cut into tiles, and each is one call of BLAS over the whole inner dimension: so the bits do
-not depend on the number of threads. Tiles cost a little, because BLAS packs its operands for each anew;
-they are therefore as large as leaves enough of them to share, and nearly square.
+The result is cut into tiles, and each is one product over the whole inner dimension: so the bits do not depend on the
+number of threads. Tiles cost a little, because operands are packed for each anew; they are therefore as large as leaves
+enough of them to share, and nearly square. What lies in the caches is multiplied in blocks of registers
+(product_blocks.h), what does not by BLAS.
 """
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
-from cygrad._core.arrays.dtype cimport FLOAT64, is_differentiable, is_floating, itemsize
+from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, is_differentiable, is_floating, itemsize
 from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm, gemv
 from cygrad._core.kernels.linalg.integer_matmul cimport multiply_integers, scale_tile
+from cygrad._core.kernels.linalg.product_blocks cimport ROOM_BYTES, fits_blocks
+from cygrad._core.kernels.linalg.product_blocks cimport multiply as multiply_in_blocks
+from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/linalg/small_products.h" nogil:
@@ -26,6 +30,7 @@ cdef enum:
     MANY_TILES = 16
     SHORT_SIDE = 64           # tiles are not cut further than this
     LARGEST_SIDE = 1024       # ... and not left larger than this
+    WHOLE = 16                # columns that are whole vectors in any case
 
 
 cdef void start_product(product_t *product, int dtype, int64_t m, int64_t n, int64_t k) noexcept nogil:
@@ -112,6 +117,39 @@ cdef inline bint _is_small(const product_t *product) noexcept nogil:
             and is_small(product.dtype == FLOAT64, product.m, product.n, product.k))
 
 
+cdef inline bint _fits_blocks(const product_t *product) noexcept nogil:
+    return (is_floating(product.dtype) and product.alpha.real == 1
+            and (product.addend == NULL or product.beta.real == 1)
+            and fits_blocks(product.dtype == FLOAT64, product.tile_rows, product.tile_columns, product.k,
+                            product.a.leading * itemsize(product.dtype) if product.a.transposed else 0,
+                            product.b.transposed))
+
+
+cdef bint _multiply_in_blocks(product_t *product, const char *a, const char *b, char *c, int64_t row, int64_t rows,
+                              int64_t column, int64_t columns) noexcept nogil:
+    """One tile, at a, b and c; -> was there memory?"""
+    cdef const char *addend = product.addend
+    cdef int64_t addend_row = product.addend_row_step
+    cdef storage_t *room = NULL
+    if product.b.transposed or columns % WHOLE:
+        room = storage_new(ROOM_BYTES)
+        if room == NULL:
+            return False
+    if addend != NULL and product.addend_column_step == 1:
+        addend += (row * addend_row + column) * itemsize(product.dtype)
+    elif addend != NULL:
+        _set_addend(product, c, row, rows, column, columns)
+        addend, addend_row = c, product.n
+    multiply_in_blocks(
+        product.dtype == FLOAT64, rows, columns, product.k, a, 1 if product.a.transposed else product.a.leading,
+        product.a.leading if product.a.transposed else 1, b, 1 if product.b.transposed else product.b.leading,
+        product.b.leading if product.b.transposed else 1, addend, addend_row, c, product.n,
+        NULL if room == NULL else room.data)
+    if room != NULL:
+        storage_release(room)
+    return True
+
+
 cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, int64_t row,
                                 int64_t column) noexcept nogil:
     """One tile of one matrix; a, b and c are those of the whole matrix."""
@@ -122,6 +160,8 @@ cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, i
     a += row * (1 if product.a.transposed else product.a.leading) * size
     b += column * (product.b.leading if product.b.transposed else 1) * size
     c += (row * product.n + column) * size
+    if product.in_blocks and _multiply_in_blocks(product, a, b, c, row, rows, column, columns):
+        return
     if product.addend != NULL and product.addend != product.c:
         _set_addend(product, c, row, rows, column, columns)
     if product.k == 0 or (product.alpha.real == 0 and product.alpha.imag == 0):
@@ -197,9 +237,22 @@ cdef void multiply(product_t *product) noexcept nogil:
             return
         product.row_tiles = product.column_tiles = 1
         product.tile_rows, product.tile_columns = product.m, product.n
+        product.in_blocks = False
     else:
         _choose_tiles(product)
+        product.in_blocks = _fits_blocks(product)
     tiles = product.row_tiles * product.column_tiles
     work = product.tile_rows * product.tile_columns * (product.k if product.k > 0 else 1)
     grain = PIECE_WORK // work
     parallel_for(_run_tiles, product, matrices * tiles, grain if grain > 1 else 1)
+
+
+def same_bits_by_rows(int size, int64_t m, int64_t n, int64_t k):
+    """Has a product of m x k and transposed k x n elements of so many bytes the bits of one by a copy row by row?"""
+    cdef product_t product
+    if size != 4 and size != 8:
+        return False
+    start_product(&product, FLOAT64 if size == 8 else FLOAT32, m, n, k)
+    product.a.transposed, product.b.transposed = False, True
+    _choose_tiles(&product)
+    return m > 1 and n > 1 and (_is_small(&product) or _fits_blocks(&product))

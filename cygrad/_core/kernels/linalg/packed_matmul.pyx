@@ -13,7 +13,7 @@ from cygrad._core.arrays.dtype cimport FLOAT64, dtype_name, is_floating, itemsiz
 from cygrad._core.arrays.value cimport NOTHING, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport array_argument, array_result, new_array
-from cygrad._core.kernels.linalg.product_blocks cimport VECTOR_BYTES, multiply
+from cygrad._core.kernels.linalg.product_blocks cimport ROOM_BYTES, multiply
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
@@ -42,7 +42,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t bias_step = n if work.bias != NULL and work.bias.ndim > 1 else 0
     cdef const char *bias
     cdef char *target
-    cdef storage_t *room = storage_new((k + m) * VECTOR_BYTES)
+    cdef storage_t *room = storage_new(ROOM_BYTES)
     if room == NULL:
         atomic_store(&work.failed, 1)
         return
@@ -51,7 +51,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
         target = work.result.data + panel * PANEL * unit
         bias = NULL if work.bias == NULL else work.bias.data + panel * PANEL * unit
         multiply(work.result.dtype == FLOAT64, m, width, k, work.self.data, k, 1,
-                 work.panels.data + panel * k * PANEL * unit, PANEL, bias, bias_step, target, n, room.data)
+                 work.panels.data + panel * k * PANEL * unit, PANEL, 1, bias, bias_step, target, n, room.data)
     storage_release(room)
 
 

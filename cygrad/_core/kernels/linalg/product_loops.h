@@ -28,24 +28,40 @@
 #define FUSE(a, b, c) ((a) * (b) + (c))
 #endif
 #define LANES ((int64_t)(BYTES / sizeof(REAL)))
+/* Places in two vectors: their elements in turn, those of the front halves and those of the back halves. */
+#if DOUBLE && BYTES == 64
+#define FRONT 0, 8, 1, 9, 2, 10, 3, 11
+#define BACK 4, 12, 5, 13, 6, 14, 7, 15
+#elif DOUBLE && BYTES == 32
+#define FRONT 0, 4, 1, 5
+#define BACK 2, 6, 3, 7
+#elif DOUBLE
+#define FRONT 0, 2
+#define BACK 1, 3
+#elif BYTES == 64
+#define FRONT 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define BACK 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif BYTES == 32
+#define FRONT 0, 8, 1, 9, 2, 10, 3, 11
+#define BACK 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define FRONT 0, 4, 1, 5
+#define BACK 2, 6, 3, 7
+#endif
 
 typedef REAL NAME(lanes) __attribute__((vector_size(BYTES)));                               /* in registers */
 typedef REAL NAME(wide) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));          /* in memory */
 
 /* `rows` results of `across` vectors each: the sum of a[row][step] * source[step], where a source is a line of its own
-   or, if there are no `sources`, a row of the matrix b. Sums begin with `addend`, which may be c, or with `start`, a
-   number for each row, or with zero. */
+   or, if there are no `sources`, a row of the matrix b. Sums begin with `start`, a number for each row, or with zero; to
+   the whole sum `addend` is added, which may be c. */
 INLINE void NAME(block)(const int rows, const int across, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
                         REAL *const *sources, const REAL *b, int64_t b_row, int64_t at, const REAL *start,
                         const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row) {
     NAME(lanes) sums[DOWN][4];
     for (int row = 0; row < rows; row++)
-        for (int k = 0; k < across; k++) {
-            if (addend)
-                sums[row][k] = *((const NAME(wide) *)(addend + row * addend_row + at) + k);
-            else
-                sums[row][k] = (NAME(lanes)){0} + (start ? start[row] : 0);
-        }
+        for (int k = 0; k < across; k++)
+            sums[row][k] = (NAME(lanes)){0} + (start ? start[row] : 0);
     b += at;
     for (int64_t step = 0; step < steps; step++) {
         const NAME(wide) *source = (const NAME(wide) *)(sources ? sources[step] + at : b);
@@ -61,8 +77,11 @@ INLINE void NAME(block)(const int rows, const int across, int64_t steps, const R
         b += b_row;
     }
     for (int row = 0; row < rows; row++)
-        for (int k = 0; k < across; k++)
+        for (int k = 0; k < across; k++) {
+            if (addend)
+                sums[row][k] = *((const NAME(wide) *)(addend + row * addend_row + at) + k) + sums[row][k];
             *((NAME(wide) *)(c + row * c_row + at) + k) = sums[row][k];
+        }
 }
 
 /* All rows of `across` vectors. */
@@ -109,31 +128,87 @@ static void NAME(correlate)(int64_t rows, int64_t flat, int64_t taps, REAL **sou
         NAME(column)(1, rows, taps, weights, weight_step, 1, sources, NULL, 0, at, start, NULL, 0, result, result_step);
 }
 
-/* c = a @ b, added to `addend`, if there is one, which may be c: of m x k elements, which have any steps, and k x n,
-   whose columns are neighbors. Columns beyond the last whole vector go through `room`, of (k + m) vectors. */
+/* out[step * out_row + column] = b[column * b_column + step], for all steps and `width` columns. */
+static void NAME(turn)(const REAL *b, int64_t b_column, int64_t steps, int64_t width, REAL *out, int64_t out_row) {
+    const int64_t whole = steps / LANES * LANES;
+    int64_t column = 0;
+    for (; column + LANES <= width; column += LANES)
+        for (int64_t step = 0; step < whole; step += LANES) {
+            NAME(lanes) square[BYTES / sizeof(REAL)], shuffled[BYTES / sizeof(REAL)];
+            for (int i = 0; i < LANES; i++)
+                square[i] = *(const NAME(wide) *)(b + (column + i) * b_column + step);
+            for (int stage = 1; stage < LANES; stage *= 2) {      /* each brings neighbors of a column closer */
+                for (int i = 0; i < LANES / 2; i++) {
+                    shuffled[2 * i] = SHUFFLE(square[i], square[i + LANES / 2], FRONT);
+                    shuffled[2 * i + 1] = SHUFFLE(square[i], square[i + LANES / 2], BACK);
+                }
+                for (int i = 0; i < LANES; i++)
+                    square[i] = shuffled[i];
+            }
+            for (int i = 0; i < LANES; i++)
+                *(NAME(wide) *)(out + (step + i) * out_row + column) = square[i];
+        }
+    for (int64_t step = 0; step < steps; step++)
+        for (int64_t i = step < whole ? column : 0; i < width; i++)
+            out[step * out_row + i] = b[i * b_column + step];
+}
+
+/* c = a @ b, added to `addend`, if there is one, which may be c. One of the steps in b is 1. What does not lie in whole
+   vectors of neighbors goes through `room`: see product_blocks.h. */
 static void NAME(multiply)(int64_t m, int64_t n, int64_t k, const REAL *a, int64_t a_row, int64_t a_step, const REAL *b,
-                           int64_t b_row, const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row, REAL *room) {
-    int64_t at = 0;
-    const int64_t whole = n / LANES * LANES, left = n - whole;
-    for (; at + ACROSS * LANES <= whole; at += ACROSS * LANES)
-        NAME(column)(ACROSS, m, k, a, a_row, a_step, NULL, b, b_row, at, NULL, addend, addend_row, c, c_row);
-    for (; at + 2 * LANES <= whole; at += 2 * LANES)
-        NAME(column)(2, m, k, a, a_row, a_step, NULL, b, b_row, at, NULL, addend, addend_row, c, c_row);
-    for (; at < whole; at += LANES)
-        NAME(column)(1, m, k, a, a_row, a_step, NULL, b, b_row, at, NULL, addend, addend_row, c, c_row);
-    if (left) {
-        REAL *results = room + k * LANES;
-        memset(room, 0, (k + m) * BYTES);
-        for (int64_t step = 0; step < k; step++)
-            memcpy(room + step * LANES, b + step * b_row + whole, left * sizeof(REAL));
-        for (int64_t row = 0; addend && row < m; row++)
-            memcpy(results + row * LANES, addend + row * addend_row + whole, left * sizeof(REAL));
-        NAME(column)(1, m, k, a, a_row, a_step, NULL, room, LANES, 0, NULL, addend ? results : NULL, LANES, results,
-                     LANES);
-        for (int64_t row = 0; row < m; row++)
-            for (int64_t i = 0; i < left; i++)
-                c[row * c_row + whole + i] = results[row * LANES + i];
-    }
+                           int64_t b_row, int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c,
+                           int64_t c_row, REAL *room) {
+    do {
+        const int64_t steps = k < INNER ? k : INNER;
+        for (int64_t at = 0, across, width; at < n; at += width) {
+            const int64_t vectors = (n - at + LANES - 1) / LANES;
+            across = vectors == ACROSS + 1 ? (ACROSS + 1) / 2 : vectors < ACROSS ? vectors : ACROSS;
+            width = across * LANES;
+            /* Columns at the end are computed twice, which changes nothing unless the addend is overwritten. */
+            if (n - at < width && n >= width && addend != c)
+                at = n - width;
+            const int partial = n - at < width;
+            width = partial ? n - at : width;
+            const REAL *source = b + at * b_column;
+            int64_t source_row = b_row;
+            if (partial || b_column != 1) {
+                source = room;
+                source_row = across * LANES;
+                if (partial)
+                    memset(room, 0, steps * source_row * sizeof(REAL));
+                if (b_column != 1)
+                    NAME(turn)(b + at * b_column, b_column, steps, width, room, source_row);
+                else
+                    for (int64_t step = 0; step < steps; step++)
+                        memcpy(room + step * source_row, b + step * b_row + at, width * sizeof(REAL));
+            }
+            for (int64_t first = 0, rows; first < m; first += rows) {
+                const REAL *plus = addend ? addend + first * addend_row + at : NULL;
+                REAL *target = c + first * c_row + at, *results = room + steps * source_row;
+                rows = partial && m - first > MOST_ROWS ? MOST_ROWS : m - first;
+                for (int64_t row = 0; partial && addend && row < rows; row++)
+                    memcpy(results + row * source_row, plus + row * addend_row, width * sizeof(REAL));
+#define ACROSS_OF(number) \
+                NAME(column)(number, rows, steps, a + first * a_row, a_row, a_step, NULL, source, source_row, 0, NULL, \
+                             partial && addend ? results : plus, partial ? source_row : addend_row, \
+                             partial ? results : target, partial ? source_row : c_row)
+                if (across == 1)
+                    ACROSS_OF(1);
+                else if (across == 2)
+                    ACROSS_OF(2);
+                else
+                    ACROSS_OF(3);
+#undef ACROSS_OF
+                for (int64_t row = 0; partial && row < rows; row++)
+                    memcpy(target + row * c_row, results + row * source_row, width * sizeof(REAL));
+            }
+        }
+        a += steps * a_step;
+        b += steps * b_row;
+        k -= steps;
+        addend = c;
+        addend_row = c_row;
+    } while (k > 0);
 }
 
 /* Products of `rows` lines with `taps` sources, summed over `count` vectors and added to `sums`. */
@@ -207,3 +282,5 @@ static void NAME(dots)(int64_t rows, int64_t flat, int64_t taps, int64_t run, co
 #undef ACROSS
 #undef FUSE
 #undef LANES
+#undef FRONT
+#undef BACK
