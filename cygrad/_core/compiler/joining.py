@@ -17,8 +17,8 @@ from cygrad._core.compiler.operations import Operation
 from cygrad._core.table.operator import find_operator
 
 FEWEST = 3                        # of which to make one
-# Multiplications of a joined product: as many BLAS makes without packing its operands, which then lie in near caches.
-MOST_WORK = 10 ** 6
+# Multiplications of a joined product, so that its operands and its result lie in near caches.
+MOST_WORK = 4 * 10 ** 6
 WORTH_COPYING = 8                 # columns of a product for which its rows may be copied
 
 __all__ = ["joined"]

@@ -15,7 +15,7 @@
 enum {
     INNER = 512,               /* products that are added up before the sum goes to memory: so much of b stays in a cache */
     MOST_ROWS = 64,            /* of results that go through the room at a time */
-    ROOM_BYTES = (INNER + MOST_ROWS) * 3 * 64,      /* of the room: so many times three of the widest vectors */
+    ROOM_BYTES = (INNER + 2 * MOST_ROWS) * 3 * 64,  /* of the room: so many times three of the widest vectors */
     CACHED_BYTES = 2 << 20     /* of operands that are read again and again where they lie */
 };
 

@@ -153,56 +153,112 @@ static void NAME(turn)(const REAL *b, int64_t b_column, int64_t steps, int64_t w
             out[step * out_row + i] = b[i * b_column + step];
 }
 
+#define ACROSS_OF(number) NAME(column)(number, rows, steps, a, a_row, a_step, NULL, b, b_row, 0, NULL, addend, addend_row, \
+                                       c, c_row)
+/* All rows of up to ACROSS vectors. */
+static void NAME(columns)(int64_t across, int64_t rows, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
+                          const REAL *b, int64_t b_row, const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row) {
+    if (across == 1)
+        ACROSS_OF(1);
+    else if (across == 2)
+        ACROSS_OF(2);
+    else
+        ACROSS_OF(3);
+}
+#undef ACROSS_OF
+
+/* How many vectors of `n` columns to take next: rather two and two than three and one. */
+INLINE int64_t NAME(next_vectors)(int64_t n) {
+    const int64_t vectors = (n + LANES - 1) / LANES;
+    return vectors == ACROSS + 1 ? (ACROSS + 1) / 2 : vectors < ACROSS ? vectors : ACROSS;
+}
+
+/* c = a @ b, where columns of b lie in lines. */
+static void NAME(multiply_by_lines)(int64_t m, int64_t n, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
+                                    const REAL *b, int64_t b_row, int64_t b_column, const REAL *addend,
+                                    int64_t addend_row, REAL *c, int64_t c_row, REAL *room) {
+    for (int64_t at = 0, width; at < n; at += width) {
+        const int64_t across = NAME(next_vectors)(n - at);
+        const REAL *source = b + at * b_column;
+        int64_t source_row = b_row;
+        width = across * LANES;
+        /* Columns at the end are computed twice, which changes nothing unless the addend is overwritten. */
+        if (n - at < width && n >= width && addend != c) {
+            at = n - width;
+            source = b + at * b_column;
+        }
+        const int partial = n - at < width;
+        width = partial ? n - at : width;
+        if (partial || b_column != 1) {
+            source_row = across * LANES;
+            if (partial)
+                memset(room, 0, steps * source_row * sizeof(REAL));
+            if (b_column != 1)
+                NAME(turn)(source, b_column, steps, width, room, source_row);
+            else
+                for (int64_t step = 0; step < steps; step++)
+                    memcpy(room + step * source_row, source + step * b_row, width * sizeof(REAL));
+            source = room;
+        }
+        if (!partial) {
+            NAME(columns)(across, m, steps, a, a_row, a_step, source, source_row, addend ? addend + at : NULL,
+                          addend_row, c + at, c_row);
+            continue;
+        }
+        REAL *results = room + steps * source_row;
+        for (int64_t first = 0, rows; first < m; first += rows) {
+            REAL *target = c + first * c_row + at;
+            rows = m - first < MOST_ROWS ? m - first : MOST_ROWS;
+            for (int64_t row = 0; addend && row < rows; row++)
+                memcpy(results + row * source_row, addend + (first + row) * addend_row + at, width * sizeof(REAL));
+            NAME(columns)(across, rows, steps, a + first * a_row, a_row, a_step, source, source_row,
+                          addend ? results : NULL, source_row, results, source_row);
+            for (int64_t row = 0; row < rows; row++)
+                memcpy(target + row * c_row, results + row * source_row, width * sizeof(REAL));
+        }
+    }
+}
+
+/* The same for rows of a, and columns of b, whose elements are neighbors: the transpose of the product of the transposes,
+   for which a is turned instead of b. */
+static void NAME(multiply_turned)(int64_t m, int64_t n, int64_t steps, const REAL *a, int64_t a_row, const REAL *b,
+                                  int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row,
+                                  REAL *room) {
+    for (int64_t at = 0, width; at < m; at += width) {
+        const int64_t across = NAME(next_vectors)(m - at), source_row = across * LANES;
+        REAL *results = room + steps * source_row, *turned = results + MOST_ROWS * source_row;
+        width = m - at < source_row ? m - at : source_row;
+        if (width < source_row)
+            memset(room, 0, steps * source_row * sizeof(REAL));
+        NAME(turn)(a + at * a_row, a_row, steps, width, room, source_row);
+        for (int64_t first = 0, rows; first < n; first += rows) {
+            REAL *target = c + at * c_row + first;
+            rows = n - first < MOST_ROWS ? n - first : MOST_ROWS;
+            NAME(columns)(across, rows, steps, b + first * b_column, b_column, 1, room, source_row, NULL, 0, results,
+                          source_row);
+            NAME(turn)(results, source_row, width, rows, addend ? turned : target, addend ? MOST_ROWS : c_row);
+            for (int64_t row = 0; addend && row < width; row++)
+                for (int64_t i = 0; i < rows; i++)
+                    target[row * c_row + i] = addend[(at + row) * addend_row + first + i] + turned[row * MOST_ROWS + i];
+        }
+    }
+}
+
 /* c = a @ b, added to `addend`, if there is one, which may be c. One of the steps in b is 1. What does not lie in whole
    vectors of neighbors goes through `room`: see product_blocks.h. */
 static void NAME(multiply)(int64_t m, int64_t n, int64_t k, const REAL *a, int64_t a_row, int64_t a_step, const REAL *b,
                            int64_t b_row, int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c,
                            int64_t c_row, REAL *room) {
+    const int64_t idle = (m + LANES - 1) / LANES * LANES - m;
+    /* To turn an element takes about as long as to multiply it by ten. */
+    const int turned = b_column != 1 && a_step == 1 && idle * n * k + 10 * m * (n + k) < 10 * n * k;
     do {
         const int64_t steps = k < INNER ? k : INNER;
-        for (int64_t at = 0, across, width; at < n; at += width) {
-            const int64_t vectors = (n - at + LANES - 1) / LANES;
-            across = vectors == ACROSS + 1 ? (ACROSS + 1) / 2 : vectors < ACROSS ? vectors : ACROSS;
-            width = across * LANES;
-            /* Columns at the end are computed twice, which changes nothing unless the addend is overwritten. */
-            if (n - at < width && n >= width && addend != c)
-                at = n - width;
-            const int partial = n - at < width;
-            width = partial ? n - at : width;
-            const REAL *source = b + at * b_column;
-            int64_t source_row = b_row;
-            if (partial || b_column != 1) {
-                source = room;
-                source_row = across * LANES;
-                if (partial)
-                    memset(room, 0, steps * source_row * sizeof(REAL));
-                if (b_column != 1)
-                    NAME(turn)(b + at * b_column, b_column, steps, width, room, source_row);
-                else
-                    for (int64_t step = 0; step < steps; step++)
-                        memcpy(room + step * source_row, b + step * b_row + at, width * sizeof(REAL));
-            }
-            for (int64_t first = 0, rows; first < m; first += rows) {
-                const REAL *plus = addend ? addend + first * addend_row + at : NULL;
-                REAL *target = c + first * c_row + at, *results = room + steps * source_row;
-                rows = partial && m - first > MOST_ROWS ? MOST_ROWS : m - first;
-                for (int64_t row = 0; partial && addend && row < rows; row++)
-                    memcpy(results + row * source_row, plus + row * addend_row, width * sizeof(REAL));
-#define ACROSS_OF(number) \
-                NAME(column)(number, rows, steps, a + first * a_row, a_row, a_step, NULL, source, source_row, 0, NULL, \
-                             partial && addend ? results : plus, partial ? source_row : addend_row, \
-                             partial ? results : target, partial ? source_row : c_row)
-                if (across == 1)
-                    ACROSS_OF(1);
-                else if (across == 2)
-                    ACROSS_OF(2);
-                else
-                    ACROSS_OF(3);
-#undef ACROSS_OF
-                for (int64_t row = 0; partial && row < rows; row++)
-                    memcpy(target + row * c_row, results + row * source_row, width * sizeof(REAL));
-            }
-        }
+        if (turned)
+            NAME(multiply_turned)(m, n, steps, a, a_row, b, b_column, addend, addend_row, c, c_row, room);
+        else
+            NAME(multiply_by_lines)(m, n, steps, a, a_row, a_step, b, b_row, b_column, addend, addend_row, c, c_row,
+                                    room);
         a += steps * a_step;
         b += steps * b_row;
         k -= steps;
