@@ -65,8 +65,8 @@ static inline int fits_blocks(int double_precision, int64_t m, int64_t n, int64_
     const int set = instruction_set(), size = double_precision ? 8 : 4, lanes = (set == 2 ? 64 : 32) / size;
     if (set == 0 || m < (turned_b ? 16 : 4) || k < 8 || (n < 2 * lanes && n % lanes))
         return 0;
-    /* Lines that far apart push each other out of the first-level cache before short vectors have used them up. */
-    return (m + n) * k * size <= CACHED_BYTES && !(set == 1 && turned_a && turned_a % 1024 == 0);
+    /* Lines so far apart push each other out of the first-level cache before they are used up. */
+    return (m + n) * k * size <= CACHED_BYTES && !(turned_a && turned_a % (set == 2 ? 4096 : 2048) == 0);
 }
 
 #endif
