@@ -1,5 +1,7 @@
 """Several element-wise operations in one pass: bits are those of eager, for any sizes, layouts and threads."""
 
+import random
+
 import pytest
 
 import cygrad
@@ -95,6 +97,47 @@ def test_special_values():
     for _ in range(3):
         for a, b in zip(mixed(x, y), compiled(x, y), strict=True):
             assert (a.numpy().view("i4") == b.numpy().view("i4")).all()
+
+
+OPERATIONS = [
+    lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: -a,
+    lambda a, b: a.square(), lambda a, b: a.sqrt(), lambda a, b: a + a, lambda a, b: a * 1.5, lambda a, b: 0.5 - a,
+    lambda a, b: a.sin(), lambda a, b: a.double().to(b.dtype)]
+
+
+def random_program(seed):
+    """A function of cheap operations, and a few others, some of whose results are read again and again."""
+    chooser = random.Random(seed)
+    steps = [(chooser.choice(OPERATIONS), chooser.randrange(max(k - 4, 0), k), chooser.randrange(k))
+             for k in range(3, 40)]
+
+    def program(x, y, number):
+        made = [number, x, y]
+        for operation, first, second in steps:
+            made.append(operation(made[first], made[second]))
+        return made[-1], made[-2], made[-4]
+    return program
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64], ids=str)
+@pytest.mark.parametrize("size", [4096, 4351, 20_000])
+def test_cheap_operations_that_follow_each_other(size, dtype):
+    special = cygrad.tensor([0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e-45, 3e38], dtype=dtype)
+    sweeps = 0
+    for seed in range(25):
+        x, y = operands((size,), dtype)
+        x[:70], y[:70] = special.repeat(10), special.repeat_interleave(10)
+        program = random_program(seed)
+        compiled = cygrad.compile(program)
+        for number in (0.7, -1.2, float("nan")):
+            given = x, y, cygrad.tensor(number, dtype=dtype)
+            for a, b in zip(program(*given), compiled(*given), strict=True):
+                assert cygrad.equal(a.isnan(), b.isnan())
+                a, b = (part.nan_to_num(0.0, float("inf"), float("-inf")) for part in (a, b))
+                assert cygrad.equal(a, b) and cygrad.equal(a.signbit(), b.signbit())
+        assert explain(compiled).replays == 2, str(explain(compiled))
+        sweeps += any("; " in line for lines in explain(compiled).programs for line in lines)
+    assert sweeps > 10
 
 
 def test_constants_are_folded_and_factors_of_one_left_out():

@@ -2,9 +2,10 @@
 Element-wise programs made while a recording is lowered, and sweeps: several of them in one pass over memory.
 
 A sweep runs all of its programs on a piece of some hundred elements, then on the next one. What only the sweep itself
-reads never leaves the caches. So that little is done for a piece but the loops, their steps are one list of calls. Each
-program does with each element what it would do with all of them at a time, so bits are the same; and pieces depend on
-the problem alone, so they are for any number of threads.
+reads never leaves the caches. So that little is done for a piece but the loops, their steps are one list of calls, and
+cheap ones that follow each other are a chain, whose values stay in registers. Each program does with each element what
+it would do with all of them at a time, so bits are the same; and pieces depend on the problem alone, so they are for
+any number of threads.
 """
 
 cimport cython
@@ -23,8 +24,9 @@ from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
+from cygrad._core.primitives.chains cimport CHAIN_CODE, ELEMENTS, HELD, NUMBER, chain_step_t, run_chain
 from cygrad._core.primitives.primitive_table cimport loop_status, loop_t, primitives, set_loop_status
-from cygrad._core.primitives.short_loops cimport WHOLE, short_loop, short_loop_t
+from cygrad._core.primitives.short_loops cimport short_operation
 from cygrad._core.table.operator cimport Operator
 from cygrad._core.threads.parallel cimport parallel_for
 
@@ -33,7 +35,7 @@ cdef extern from "simd/fetch.h" nogil:
 
 cdef enum:
     CACHED = 3 << 14          # bytes of all places and buffers together that a piece should take
-    LEAST = 256               # elements of a piece
+    LEAST = 256               # elements of a piece, which has a multiple of so many: blocks of chains do not have more
     MOST = 2048
     WORK = 1 << 16            # elements that are worth a turn of a thread, times programs
     FAR = 1 << 18             # elements from which arrays are not in the caches anyway
@@ -162,19 +164,22 @@ cdef class Sweep:
 cdef struct sweep_call_t:
     loop_t loop
     void *data
-    short_loop_t quick        # ours for the same, or NULL
     int32_t n_inputs
-    int32_t once              # what it makes is the same for all elements
     int32_t operands[4]       # inputs, then the result
     char *numbers[4]          # where the operand is a number, that
     int64_t steps[4]          # bytes from one element to the next; 0: the same for all
+    int32_t operation         # of chains, with its precision; -1: it has to be called
+    int32_t chained           # of the first one of a chain: how many calls that is
+    int64_t code              # of chains
 
 
 cdef struct region_run_t:
     const sweep_t *sweep
     specialized_t *programs[<int>MAX_PLACES]
     sweep_call_t *calls
+    double complex *numbers   # what is the same for all elements
     int32_t n_calls
+    int32_t n_numbers
     int32_t n_buffers
     char *places[<int>MAX_PLACES]         # arguments and results
     int64_t steps[<int>MAX_PLACES]
@@ -209,12 +214,14 @@ cdef int run_sweep(const sweep_t *sweep, const value_t *arguments, array_t **lay
         status = _specialize(&work, made, arguments, layouts[slots[0]])
         made += status == OK
     if status == OK:
-        memory = storage_new(work.n_calls * sizeof(sweep_call_t))
+        memory = storage_new(work.n_calls * (sizeof(sweep_call_t) + sizeof(double complex)))
         status = OK if memory != NULL else MEMORY_ERROR
     if status == OK:
-        work.calls = <sweep_call_t *>memory.data
+        work.numbers = <double complex *>memory.data
+        work.calls = <sweep_call_t *>(work.numbers + work.n_calls)
         _flatten(&work)
-        work.piece = CACHED // (places * work.size + work.n_buffers * work.width) // 16 * 16
+        _find_chains(&work)
+        work.piece = CACHED // (places * work.size + work.n_buffers * work.width) // LEAST * LEAST
         work.piece = min(max(work.piece, <int64_t>LEAST), <int64_t>MOST)
         grain = WORK // (work.piece * sweep.n_parts)
         parallel_for(_run_pieces, &work, (work.n + work.piece - 1) // work.piece, grain if grain > 1 else 1)
@@ -249,14 +256,15 @@ cdef int _specialize(region_run_t *work, int number, const value_t *arguments, a
 
 
 cdef void _flatten(region_run_t *work) noexcept nogil:
-    """The steps of all programs as one list of calls."""
+    """The steps of all programs as one list of calls; what is the same for all elements is computed at once."""
     cdef const sweep_t *sweep = work.sweep
     cdef int first_buffer = sweep.n_arguments + sweep.n_results + sweep.n_rooms
     cdef const specialized_t *program
     cdef const step_t *step
     cdef sweep_call_t *call = work.calls
+    cdef char *numbers[<int>MAX_BUFFERS]          # where a buffer would hold a number, that
     cdef int64_t[<int>MAX_BUFFERS] buffers        # steps in them
-    cdef int64_t varies
+    cdef int64_t varies, one = 1
     cdef int i, j, k, slot
     for i in range(sweep.n_parts):
         program = work.programs[i]
@@ -270,11 +278,14 @@ cdef void _flatten(region_run_t *work) noexcept nogil:
                 if slot < program.n_inputs:
                     call.operands[k] = sweep.parts[i].inputs[slot]
                     call.steps[k] = work.steps[call.operands[k]]
+                    if call.steps[k] == 0:
+                        call.numbers[k] = work.places[call.operands[k]]
                 elif slot < program.n_inputs + program.n_cells:
                     call.numbers[k] = <char *>program.cells[slot - program.n_inputs].value
                 else:
                     slot -= program.n_inputs + program.n_cells
                     call.operands[k], call.steps[k] = first_buffer + slot, buffers[slot]
+                    call.numbers[k] = numbers[slot]
                 varies |= call.steps[k]
             k = step.n_inputs
             if step.out == OUT_SLOT:
@@ -282,10 +293,51 @@ cdef void _flatten(region_run_t *work) noexcept nogil:
             else:
                 slot = step.out - program.n_inputs - program.n_cells
                 call.operands[k], call.steps[k] = first_buffer + slot, step.out_size
-                call.once, buffers[slot] = varies == 0, step.out_size if varies else 0
-            if not call.once:
-                call.quick = short_loop(call.loop, call.data, call.steps)
+                buffers[slot], numbers[slot] = step.out_size, NULL
+                if varies == 0:
+                    call.numbers[k] = numbers[slot] = <char *>&work.numbers[work.n_numbers]
+                    buffers[slot] = 0
+                    work.n_numbers += 1
+                    call.loop(call.numbers, &one, call.steps, call.data)
+                    continue
+            call.operation = short_operation(call.loop, call.data, call.steps)
             call += 1
+    work.n_calls = <int32_t>(call - work.calls)
+
+
+cdef void _find_chains(region_run_t *work) noexcept nogil:
+    """Calls of cheap operations of one precision that follow each other; what nobody else reads is not kept."""
+    cdef const sweep_t *sweep = work.sweep
+    cdef bint read[<int>MAX_PLACES + <int>MAX_BUFFERS]         # by a call after this one, or by others
+    cdef int kinds[3]
+    cdef int i, k, out, before, kept, chained = 0
+    cdef sweep_call_t *call
+    cdef const sweep_call_t *last
+    memset(read, 0, sizeof(read))
+    for i in range(sweep.n_arguments, sweep.n_arguments + sweep.n_results):
+        read[i] = True
+    for i in range(work.n_calls - 1, -1, -1):
+        call = &work.calls[i]
+        out = call.operands[call.n_inputs]
+        before = -1               # what is in registers
+        if i > 0 and call.operation >= 0:
+            last = call - 1
+            if last.operation >= 0 and (call.operation ^ last.operation) & 1 == 0:
+                before = last.operands[last.n_inputs]
+        kinds[0] = kinds[1] = HELD
+        kept = read[out]
+        read[out] = False
+        for k in range(call.n_inputs):
+            if call.numbers[k] != NULL:
+                kinds[k] = NUMBER
+            elif call.operands[k] != before:
+                kinds[k] = ELEMENTS
+                read[call.operands[k]] = True
+        if call.operation >= 0:
+            call.code = CHAIN_CODE(call.operation >> 1, kinds[0], kinds[1], kept)
+            chained += 1
+            if before < 0:
+                call.chained, chained = chained, 0
 
 
 cdef void _fail(region_run_t *work, int status) noexcept nogil:
@@ -302,42 +354,84 @@ cdef inline bint _is_one_number(const array_t *array) noexcept nogil:
     return True
 
 
+cdef int _place_chains(const region_run_t *work, char **data, chain_step_t *steps, char ***moving) noexcept nogil:
+    """The steps of chains on a piece; -> how many pointers move on with the pieces."""
+    cdef const sweep_call_t *call
+    cdef const char **pointers[3]
+    cdef int i, k, n_moving = 0, n_held = work.sweep.n_arguments + work.sweep.n_results
+    for i in range(work.n_calls):
+        call = &work.calls[i]
+        if call.operation < 0:
+            continue
+        steps[i].code = call.code
+        pointers[0], pointers[1] = &steps[i].left, &steps[i].right
+        pointers[call.n_inputs] = <const char **>&steps[i].out
+        for k in range(call.n_inputs + 1):
+            pointers[k][0] = data[call.operands[k]] if call.numbers[k] == NULL else call.numbers[k]
+            if call.numbers[k] == NULL and call.operands[k] < n_held:
+                moving[n_moving] = <char **>pointers[k]
+                n_moving += 1
+    return n_moving
+
+
+cdef inline void _call(const sweep_call_t *call, char **data, int64_t start, int64_t n) noexcept nogil:
+    """n elements of a piece from `start` on."""
+    cdef char *pointers[4]
+    cdef int k
+    for k in range(call.n_inputs + 1):
+        pointers[k] = data[call.operands[k]] + start * call.steps[k] if call.numbers[k] == NULL else call.numbers[k]
+    call.loop(pointers, &n, call.steps, call.data)
+
+
 cdef void _run_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Some pieces, with rooms and buffers of this thread's own."""
     cdef region_run_t *work = <region_run_t *>context
     cdef const sweep_t *sweep = work.sweep
     cdef sweep_call_t *call
+    cdef chain_step_t *steps
+    cdef char ***moving
     cdef char *data[<int>MAX_PLACES + <int>MAX_BUFFERS]
-    cdef char *pointers[4]
-    cdef int64_t place, start, n, one = 1, rooms = sweep.n_rooms * work.piece * work.size
-    cdef int i, k, n_held = sweep.n_arguments + sweep.n_results
-    cdef storage_t *storage = storage_new(rooms + work.n_buffers * work.width * work.piece + 64)
+    cdef int64_t place, n, done, row = work.piece * work.size, width = work.piece * work.width
+    cdef int64_t rooms = sweep.n_rooms * row + work.n_buffers * width
+    cdef int i, k, n_moving, n_held = sweep.n_arguments + sweep.n_results
+    cdef storage_t *storage = storage_new(rooms + work.n_calls * (sizeof(chain_step_t) + 3 * sizeof(char **)))
     if storage == NULL:
         _fail(work, MEMORY_ERROR)
         return
+    for i in range(n_held):
+        data[i] = work.places[i] + begin * work.piece * work.steps[i]
     for i in range(sweep.n_rooms):
-        data[n_held + i] = storage.data + i * work.piece * work.size
+        data[n_held + i] = storage.data + i * row
     for i in range(work.n_buffers):
-        data[n_held + sweep.n_rooms + i] = storage.data + rooms + i * work.piece * work.width
+        data[n_held + sweep.n_rooms + i] = storage.data + sweep.n_rooms * row + i * width
+    steps = <chain_step_t *>(storage.data + rooms)
+    moving = <char ***>(steps + work.n_calls)
+    n_moving = _place_chains(work, data, steps, moving)
     for place in range(begin, end):
         if atomic_load(&work.error) != OK:
             break
-        start = place * work.piece
-        n = min(work.piece, work.n - start)
-        for i in range(n_held):
-            data[i] = work.places[i] + start * work.steps[i]
-            if work.steps[i] and work.n >= FAR and place + 1 < end:
-                fetch(data[i] + n * work.size, min(work.piece, work.n - start - n) * work.size,
-                      i >= sweep.n_arguments)
-        for i in range(work.n_calls):
+        n = min(work.piece, work.n - place * work.piece)
+        if work.n >= FAR and place + 1 < end:
+            for i in range(n_held):
+                if work.steps[i]:
+                    fetch(data[i] + row, min(work.piece, work.n - (place + 1) * work.piece) * work.size,
+                          i >= sweep.n_arguments)
+        i = 0
+        while i < work.n_calls:
             call = &work.calls[i]
-            for k in range(call.n_inputs + 1):
-                pointers[k] = data[call.operands[k]] if call.numbers[k] == NULL else call.numbers[k]
-            # What is left over behind whole vectors is NumPy's in any case.
-            if call.quick != NULL and n % WHOLE == 0:
-                call.quick(pointers[0], pointers[1], pointers[call.n_inputs], n)
-            else:
-                call.loop(pointers, &one if call.once else &n, call.steps, call.data)
+            if call.operation < 0:
+                _call(call, data, 0, n)
+                i += 1
+                continue
+            done = run_chain(call.operation & 1, &steps[i], call.chained, n)
+            if done < n:
+                for k in range(i, i + call.chained):
+                    _call(&work.calls[k], data, done, n - done)
+            i += call.chained
+        for i in range(n_held):
+            data[i] += work.piece * work.steps[i]
+        for i in range(n_moving):
+            moving[i][0] += row
         if loop_status() != OK:
             _fail(work, loop_status())
             set_loop_status(OK)

@@ -75,6 +75,10 @@ cdef short_loop_t short_loop(loop_t loop, const void *data, const int64_t *steps
     return _ours(<const known_t *>data, steps) if loop == <loop_t>_either else NULL
 
 
+cdef int short_operation(loop_t loop, const void *data, const int64_t *steps) noexcept nogil:
+    return -1 if short_loop(loop, data, steps) == NULL else <int>(<const known_t *>data - _known)
+
+
 def _initialize():
     cdef int i, index, k, n = 0
     cdef known_t *known

@@ -1,6 +1,6 @@
 """Element-wise programs from Python, on ndarrays: for tests, and for a look at what a formula becomes."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free
 from cygrad._core.arrays.array cimport array_t, release
 from cygrad._core.arrays.dtype cimport dtype_object
@@ -10,6 +10,7 @@ from cygrad._core.elementwise.copying cimport as_copy, copy_into, fill
 from cygrad._core.elementwise.elementwise cimport accumulate, evaluate, forget, primitive, primitive_arity, result_dtype
 from cygrad._core.elementwise.program cimport MAX_INPUTS, MAX_REGISTERS, instruction_t, program_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
+from cygrad._core.primitives.chains cimport CHAIN_CODE, ELEMENTS, HELD, NUMBER, chain_step_t, run_chain
 
 import numpy
 
@@ -180,6 +181,32 @@ cdef class Program:
 def apply(name, *operands, **options):
     """One primitive on ndarrays and numbers."""
     return Program(len(operands), [(name, len(operands), *range(len(operands)))])(*operands, **options)
+
+
+cdef char *_data(array) except? NULL:
+    """Where the elements lie; None: nowhere."""
+    return <char *><size_t>(0 if array is None else array.ctypes.data)
+
+
+CHAINED = ("add", "sub", "mul", "div", "neg", "square", "sqrt")
+
+
+def chain(steps, dtype, int64_t n):
+    """
+    Run a chain on n elements; -> how many of them are in whole blocks.
+
+    Each step is (name, left, right, result): contiguous ndarrays, of no dimension for a number. An operand that is None
+    is what the step before has made, a result that is None is not kept.
+    """
+    cdef chain_step_t[64] made
+    cdef int i
+    if len(steps) > 64:
+        raise ValueError(f"chain: too many steps (got {len(steps)}, expected at most 64)")
+    for i, (name, left, right, result) in enumerate(steps):
+        one, other = (HELD if operand is None else ELEMENTS if operand.ndim else NUMBER for operand in (left, right))
+        made[i].code = CHAIN_CODE(CHAINED.index(name), one, other, result is not None)
+        made[i].left, made[i].right, made[i].out = _data(left), _data(right), _data(result)
+    return run_chain(dtype == "float64", made, len(steps), n)
 
 
 def copy(to, source):
