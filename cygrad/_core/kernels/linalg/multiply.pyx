@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, is_differentiable, is_floating, itemsize
 from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm, gemv
 from cygrad._core.kernels.linalg.integer_matmul cimport multiply_integers, scale_tile
-from cygrad._core.kernels.linalg.product_blocks cimport ROOM_BYTES, fits_blocks
+from cygrad._core.kernels.linalg.product_blocks cimport ROOM_BYTES, fits_blocks, needs_room
 from cygrad._core.kernels.linalg.product_blocks cimport multiply as multiply_in_blocks
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
 from cygrad._core.threads.parallel cimport parallel_for
@@ -30,7 +30,6 @@ cdef enum:
     MANY_TILES = 16
     SHORT_SIDE = 64           # tiles are not cut further than this
     LARGEST_SIDE = 1024       # ... and not left larger than this
-    WHOLE = 16                # columns that are whole vectors in any case
 
 
 cdef void start_product(product_t *product, int dtype, int64_t m, int64_t n, int64_t k) noexcept nogil:
@@ -130,8 +129,13 @@ cdef bint _multiply_in_blocks(product_t *product, const char *a, const char *b, 
     """One tile, at a, b and c; -> was there memory?"""
     cdef const char *addend = product.addend
     cdef int64_t addend_row = product.addend_row_step
+    cdef int64_t a_row = product.a.leading, a_step = 1, b_row = product.b.leading, b_column = 1
     cdef storage_t *room = NULL
-    if product.b.transposed or columns % WHOLE:
+    if product.a.transposed:
+        a_row, a_step = a_step, a_row
+    if product.b.transposed:
+        b_row, b_column = b_column, b_row
+    if needs_room(product.dtype == FLOAT64, columns, b_row, b_column):
         room = storage_new(ROOM_BYTES)
         if room == NULL:
             return False
@@ -140,11 +144,8 @@ cdef bint _multiply_in_blocks(product_t *product, const char *a, const char *b, 
     elif addend != NULL:
         _set_addend(product, c, row, rows, column, columns)
         addend, addend_row = c, product.n
-    multiply_in_blocks(
-        product.dtype == FLOAT64, rows, columns, product.k, a, 1 if product.a.transposed else product.a.leading,
-        product.a.leading if product.a.transposed else 1, b, 1 if product.b.transposed else product.b.leading,
-        product.b.leading if product.b.transposed else 1, addend, addend_row, c, product.n,
-        NULL if room == NULL else room.data)
+    multiply_in_blocks(product.dtype == FLOAT64, rows, columns, product.k, a, a_row, a_step, b, b_row, b_column, addend,
+                       addend_row, c, product.n, NULL if room == NULL else room.data)
     if room != NULL:
         storage_release(room)
     return True

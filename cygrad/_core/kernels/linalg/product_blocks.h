@@ -16,6 +16,8 @@ enum {
     INNER = 512,               /* products that are added up before the sum goes to memory: so much of b stays in a cache */
     MOST_ROWS = 64,            /* of results that go through the room at a time */
     ROOM_BYTES = (INNER + 2 * MOST_ROWS) * 3 * 64,  /* of the room: so many times three of the widest vectors */
+    WORTH_COPYING = 16,        /* rows for which a line is copied */
+    APART = 2048,              /* lines so many bytes apart push each other out of the first-level cache */
     CACHED_BYTES = 2 << 20     /* of operands that are read again and again where they lie */
 };
 
@@ -59,14 +61,21 @@ static inline void multiply(int double_precision, int64_t m, int64_t n, int64_t 
                                                c_row, room);
 }
 
-/* Is that faster than a library that copies both operands? `turned_b`: b_row is 1; a_step is 1 or the step of `turned_a`
-   in bytes. */
+/* May `room` be NULL? Not if lines have to be gathered or filled up. */
+static inline int needs_room(int double_precision, int64_t n, int64_t b_row, int64_t b_column) {
+    return b_column != 1 || n % 16 || b_row * (double_precision ? 8 : 4) % APART == 0;
+}
+
+/* Is that faster than a library that copies both operands? `turned_b`: b_row is 1; if a_row is 1, `turned_a` is the other
+   step in bytes. With AVX-512, OpenBLAS reads small operands where they lie, too, and has masks for what is left over. */
 static inline int fits_blocks(int double_precision, int64_t m, int64_t n, int64_t k, int64_t turned_a, int turned_b) {
-    const int set = instruction_set(), size = double_precision ? 8 : 4, lanes = (set == 2 ? 64 : 32) / size;
-    if (set == 0 || m < (turned_b ? 16 : 4) || k < 8 || (n < 2 * lanes && n % lanes))
+    const int set = instruction_set(), wide = set == 2, size = double_precision ? 8 : 4, lanes = (wide ? 64 : 32) / size;
+    if (set == 0 || m < (turned_b ? 16 : wide ? 8 : 4) || k < (wide ? 24 : 8) || n < 2 * lanes
+            || (n % lanes && n < (wide ? 6 : 4) * lanes))
         return 0;
-    /* Lines so far apart push each other out of the first-level cache before they are used up. */
-    return (m + n) * k * size <= CACHED_BYTES && !(turned_a && turned_a % (set == 2 ? 4096 : 2048) == 0);
+    if (turned_a && (turned_a % (wide ? 4096 : 2048) == 0 || (wide && turned_b && m * n * k <= 1000000)))
+        return 0;
+    return (m + n) * k * size <= CACHED_BYTES;
 }
 
 #endif

@@ -12,4 +12,5 @@ cdef extern from "kernels/linalg/product_blocks.h" nogil:
     void multiply(bint double_precision, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row, int64_t a_step,
                   const void *b, int64_t b_row, int64_t b_column, const void *addend, int64_t addend_row, void *c,
                   int64_t c_row, void *room)
+    bint needs_room(bint double_precision, int64_t n, int64_t b_row, int64_t b_column)
     bint fits_blocks(bint double_precision, int64_t m, int64_t n, int64_t k, int64_t turned_a, bint turned_b)

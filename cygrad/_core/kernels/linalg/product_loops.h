@@ -173,7 +173,20 @@ INLINE int64_t NAME(next_vectors)(int64_t n) {
     return vectors == ACROSS + 1 ? (ACROSS + 1) / 2 : vectors < ACROSS ? vectors : ACROSS;
 }
 
-/* c = a @ b, where columns of b lie in lines. */
+/* Lines of `width` elements of b, next to each other; what is left of a line is zero. */
+static void NAME(gather)(const REAL *b, int64_t b_row, int64_t b_column, int64_t steps, int64_t width, REAL *out,
+                         int64_t out_row) {
+    if (width < out_row)
+        memset(out, 0, steps * out_row * sizeof(REAL));
+    if (b_column != 1) {
+        NAME(turn)(b, b_column, steps, width, out, out_row);
+        return;
+    }
+    for (int64_t step = 0; step < steps; step++)
+        memcpy(out + step * out_row, b + step * b_row, width * sizeof(REAL));
+}
+
+/* c = a @ b. */
 static void NAME(multiply_by_lines)(int64_t m, int64_t n, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
                                     const REAL *b, int64_t b_row, int64_t b_column, const REAL *addend,
                                     int64_t addend_row, REAL *c, int64_t c_row, REAL *room) {
@@ -189,15 +202,9 @@ static void NAME(multiply_by_lines)(int64_t m, int64_t n, int64_t steps, const R
         }
         const int partial = n - at < width;
         width = partial ? n - at : width;
-        if (partial || b_column != 1) {
+        if (partial || b_column != 1 || (m >= WORTH_COPYING && b_row * sizeof(REAL) % APART == 0)) {
             source_row = across * LANES;
-            if (partial)
-                memset(room, 0, steps * source_row * sizeof(REAL));
-            if (b_column != 1)
-                NAME(turn)(source, b_column, steps, width, room, source_row);
-            else
-                for (int64_t step = 0; step < steps; step++)
-                    memcpy(room + step * source_row, source + step * b_row, width * sizeof(REAL));
+            NAME(gather)(source, b_row, b_column, steps, width, room, source_row);
             source = room;
         }
         if (!partial) {
@@ -219,24 +226,28 @@ static void NAME(multiply_by_lines)(int64_t m, int64_t n, int64_t steps, const R
     }
 }
 
-/* The same for rows of a, and columns of b, whose elements are neighbors: the transpose of the product of the transposes,
-   for which a is turned instead of b. */
-static void NAME(multiply_turned)(int64_t m, int64_t n, int64_t steps, const REAL *a, int64_t a_row, const REAL *b,
-                                  int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row,
-                                  REAL *room) {
+/* The same for columns of b whose elements are neighbors, as the transpose of the product of the transposes: what is read
+   as lines is a. */
+static void NAME(multiply_turned)(int64_t m, int64_t n, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
+                                  const REAL *b, int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c,
+                                  int64_t c_row, REAL *room) {
     for (int64_t at = 0, width; at < m; at += width) {
-        const int64_t across = NAME(next_vectors)(m - at), source_row = across * LANES;
-        REAL *results = room + steps * source_row, *turned = results + MOST_ROWS * source_row;
-        width = m - at < source_row ? m - at : source_row;
-        if (width < source_row)
-            memset(room, 0, steps * source_row * sizeof(REAL));
-        NAME(turn)(a + at * a_row, a_row, steps, width, room, source_row);
+        const int64_t across = NAME(next_vectors)(m - at), result_row = across * LANES;
+        REAL *results = room + steps * result_row, *turned = results + MOST_ROWS * result_row;
+        const REAL *source = a + at * a_row;
+        int64_t source_row = a_step;
+        width = m - at < result_row ? m - at : result_row;
+        if (a_row != 1 || width < result_row || a_step * sizeof(REAL) % APART == 0) {
+            source_row = result_row;
+            NAME(gather)(source, a_step, a_row, steps, width, room, source_row);
+            source = room;
+        }
         for (int64_t first = 0, rows; first < n; first += rows) {
             REAL *target = c + at * c_row + first;
             rows = n - first < MOST_ROWS ? n - first : MOST_ROWS;
-            NAME(columns)(across, rows, steps, b + first * b_column, b_column, 1, room, source_row, NULL, 0, results,
-                          source_row);
-            NAME(turn)(results, source_row, width, rows, addend ? turned : target, addend ? MOST_ROWS : c_row);
+            NAME(columns)(across, rows, steps, b + first * b_column, b_column, 1, source, source_row, NULL, 0, results,
+                          result_row);
+            NAME(turn)(results, result_row, width, rows, addend ? turned : target, addend ? MOST_ROWS : c_row);
             for (int64_t row = 0; addend && row < width; row++)
                 for (int64_t i = 0; i < rows; i++)
                     target[row * c_row + i] = addend[(at + row) * addend_row + first + i] + turned[row * MOST_ROWS + i];
@@ -251,11 +262,12 @@ static void NAME(multiply)(int64_t m, int64_t n, int64_t k, const REAL *a, int64
                            int64_t c_row, REAL *room) {
     const int64_t idle = (m + LANES - 1) / LANES * LANES - m;
     /* To turn an element takes about as long as to multiply it by ten. */
-    const int turned = b_column != 1 && a_step == 1 && idle * n * k + 10 * m * (n + k) < 10 * n * k;
+    const int turned = (b_column != 1 && (a_step == 1 || a_row == 1)
+                        && idle * n * k + 10 * m * (a_step == 1 ? n + k : n) < 10 * n * k);
     do {
         const int64_t steps = k < INNER ? k : INNER;
         if (turned)
-            NAME(multiply_turned)(m, n, steps, a, a_row, b, b_column, addend, addend_row, c, c_row, room);
+            NAME(multiply_turned)(m, n, steps, a, a_row, a_step, b, b_column, addend, addend_row, c, c_row, room);
         else
             NAME(multiply_by_lines)(m, n, steps, a, a_row, a_step, b, b_row, b_column, addend, addend_row, c, c_row,
                                     room);
