@@ -81,6 +81,7 @@ ctypedef struct shared_run_t:
 
 cdef enum:
     LONG_WORK = 1 << 14       # elements from which a replay gives the interpreter's lock up even if it is alone
+    ALL = -1                  # arguments
 
 cdef class Program:
     cdef int n_slots, n_operations, n_arguments, n_entries, n_updates
@@ -121,10 +122,10 @@ cdef class Program:
     # Arrays of slots that leave, into frame.outgoing; a slot of -1: none.
     cdef int hand_out(self, replay_frame_t *frame, const int32_t *slots, int n) noexcept nogil
     cdef void fill_list(self, replay_frame_t *frame, int argument) noexcept nogil
-    cdef int run_operations(self, replay_frame_t *frame, int start, int stop) noexcept nogil
+    # `reuse`: arguments in whose memory results may be computed, if the operation says so too.
+    cdef int run_operations(self, replay_frame_t *frame, int start, int stop, uint32_t reuse, bint frees) noexcept nogil
     cdef int run_shared(self, replay_frame_t *frame) noexcept nogil
-    cdef int run_one(self, const operation_t *operation, replay_frame_t *frame, uint32_t reuse) noexcept nogil
-    cdef int run_beside(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil
+    cdef int run_beside(self, int number, replay_frame_t *frame) noexcept nogil
     cdef int step(self, const operation_t *operation, replay_frame_t *frame, uint32_t reuse) noexcept nogil
     cdef int keep_results(self, const operation_t *operation, replay_frame_t *frame, value_t *results) noexcept nogil
     cdef bint lies_as_expected(self, const array_t *array, int result) noexcept nogil

@@ -64,6 +64,7 @@ cdef Region _region(dict known, tuple made):
     return known[key]
 
 
+@cython.final
 @cython.binding(False)
 cdef class Program:
     """
@@ -364,20 +365,29 @@ cdef class Program:
             _place(frame, &self.patches[i])
         if self.n_stretches and thread_limit() > 1:
             return self.run_shared(frame)
-        return self.run_operations(frame, 0, self.n_operations)
+        return self.run_operations(frame, 0, self.n_operations, ALL, True)
 
-    cdef int run_operations(self, replay_frame_t *frame, int start, int stop) noexcept nogil:
+    cdef int run_operations(self, replay_frame_t *frame, int start, int stop, uint32_t reuse,
+                            bint frees) noexcept nogil:
         """One after the other."""
         cdef const operation_t *operation
         cdef int i, k, status
         for i in range(start, stop):
             operation = &self.operations[i]
-            status = self.run_one(operation, frame, operation.reuse)
+            for k in range(operation.arguments, operation.arguments + operation.n_arguments):
+                if frame.arguments[k].kind == ARRAY:
+                    frame.arguments[k].of.array = frame.table[self.slots[k]]
+                elif frame.arguments[k].kind == ARRAYS:
+                    self.fill_list(frame, k)
+            status = self.step(operation, frame, operation.reuse & reuse)
             if status != OK:
                 return status
-            for k in range(operation.dead, operation.dead + operation.n_dead):
-                release(frame.table[self.dead[k]])
-                frame.table[self.dead[k]] = NULL
+            for k in range(operation.patches, operation.patches + operation.n_patches):
+                _place(frame, &self.patches[k])
+            if frees:
+                for k in range(operation.dead, operation.dead + operation.n_dead):
+                    release(frame.table[self.dead[k]])
+                    frame.table[self.dead[k]] = NULL
         return OK
 
     cdef int run_shared(self, replay_frame_t *frame) noexcept nogil:
@@ -388,37 +398,24 @@ cdef class Program:
         work.program, work.frame = <void *>self, frame
         for i in range(self.n_stretches):
             stretch = &self.shared[i]
-            status = self.run_operations(frame, done, stretch.start)
+            status = self.run_operations(frame, done, stretch.start, ALL, True)
             for k in range(self.operations[stretch.start].touched, stretch.touched):
                 atomic_store(&frame.untouched[self.touched[k]], self.touches[self.touched[k]])
             work.start, done = stretch.start, stretch.stop
             status = status or run_tasks(stretch.tasks, _run_task, &work)
             if status != OK:
                 return status
-        return self.run_operations(frame, done, self.n_operations)
+        return self.run_operations(frame, done, self.n_operations, ALL, True)
 
-    cdef inline int run_one(self, const operation_t *operation, replay_frame_t *frame, uint32_t reuse) noexcept nogil:
-        """One operation, and views of what it makes."""
-        cdef int k, status
-        for k in range(operation.arguments, operation.arguments + operation.n_arguments):
-            if frame.arguments[k].kind == ARRAY:
-                frame.arguments[k].of.array = frame.table[self.slots[k]]
-            elif frame.arguments[k].kind == ARRAYS:
-                self.fill_list(frame, k)
-        status = self.step(operation, frame, reuse)
-        if status == OK:
-            for k in range(operation.patches, operation.patches + operation.n_patches):
-                _place(frame, &self.patches[k])
-        return status
-
-    cdef int run_beside(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil:
+    cdef int run_beside(self, int number, replay_frame_t *frame) noexcept nogil:
         """One while threads run others: who is the last to touch a result may compute in its memory, and frees it."""
+        cdef const operation_t *operation = &self.operations[number]
         cdef uint32_t reuse = operation.reuse
         cdef int k, slot, status
         for k in range(32 if reuse else 0):
             if (reuse >> k) & 1 and atomic_load(&frame.untouched[self.slots[operation.arguments + k]]) > 1:
                 reuse &= ~(<uint32_t>1 << k)
-        status = self.run_one(operation, frame, reuse)
+        status = self.run_operations(frame, number, number + 1, reuse, False)
         if status == OK:
             for k in range(operation.touched, operation.touched + operation.n_touched):
                 slot = self.touched[k]
@@ -564,7 +561,7 @@ cdef class Program:
 
 cdef int _run_task(void *context, int32_t task) noexcept nogil:
     cdef shared_run_t *work = <shared_run_t *>context
-    return (<Program>work.program).run_beside(&(<Program>work.program).operations[work.start + task], work.frame)
+    return (<Program>work.program).run_beside(work.start + task, work.frame)
 
 
 cdef double _count(array_t *counter) noexcept nogil:
