@@ -1,9 +1,12 @@
 """Threads share operations that do not need each other: with the bits, the errors and the memory of one thread."""
 
+import random
+
 import pytest
 
 import cygrad
 from cygrad import nn, optim
+from cygrad._core.compiler.sharing import cuts
 from cygrad.compiling import explain
 from tests.compiling.random_functions import numbers, random_function
 from tests.tools import in_threads, run_program
@@ -152,6 +155,18 @@ def test_a_backward_is_and_its_forward_is_not():
     (stretch,) = shared(step, *inputs)
     assert sum("mm(" in line or "matmul(" in line for line in stretch) == 5       # 3 of weights, 2 of inputs
     assert not any("linear(" in line or "Adam" in line for line in stretch)
+
+
+def test_cuts_are_where_nothing_can_be_shared():
+    choice = random.Random(0)
+    for n in range(1, 40):
+        before = [set(choice.sample(range(place), min(place, choice.randrange(3)))) | ({place - 1} & set(range(n)))
+                  if choice.random() < 0.7 else set(choice.sample(range(place), min(place, 2))) for place in range(n)]
+        leads = []                                # all that lead to each
+        for needs in before:
+            leads.append(needs.union(*(leads[need] for need in needs)))
+        assert cuts(before) == [place for place in range(n) if len(leads[place]) == place and all(
+            place in leads[other] for other in range(place + 1, n))]
 
 
 def test_what_needs_each_other_is_not():

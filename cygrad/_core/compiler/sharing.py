@@ -83,8 +83,10 @@ def longest_way(before, work, start, stop):
 
 def shared(lowering):
     """The Stretches of the operations of a Lowering."""
-    before, found = dependencies(lowering), []
     work = [work_of(lowering, operation) for operation in lowering.operations]
+    if sum(work) < WORTH_A_TEAM:
+        return []
+    before, found = dependencies(lowering), []
     places = [-1, *cuts(before), len(before)]
     for start, stop in zip([place + 1 for place in places], places[1:], strict=False):
         total = sum(work[start:stop])
