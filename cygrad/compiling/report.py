@@ -23,6 +23,8 @@ class Explanation:
         The operations of each recording, the latest first.
     rewrites : list of list of str
         What each recording adds up in another order than the function does: nothing unless ``mode="fast"``.
+    shared : list of list of range
+        Operations of each program that threads share where they do not need each other.
     """
 
     replays: int
@@ -30,12 +32,15 @@ class Explanation:
     reasons: list = field(default_factory=list)
     programs: list = field(default_factory=list)
     rewrites: list = field(default_factory=list)
+    shared: list = field(default_factory=list)
 
     def __str__(self):
         lines = [f"{self.replays} replays, {self.calls} calls in Python, {len(self.programs)} recordings"]
         lines += [f"not replayed: {reason}" for reason in self.reasons]
         for number, program in enumerate(self.programs):
-            lines += [f"recording {number}: {len(program)} operations", *(f"    {line}" for line in program)]
+            beside = {place for stretch in self.shared[number] for place in stretch}
+            lines += [f"recording {number}: {len(program)} operations",
+                      *(f"  {'|' if place in beside else ' '} {line}" for place, line in enumerate(program))]
             lines += [f"  in another order: {line}" for line in self.rewrites[number]]
         return "\n".join(lines)
 
@@ -134,7 +139,9 @@ def explain(compiled):
     variants = compiled.variants
     return Explanation(sum(variant.runs for variant in variants), compiled.calls, list(compiled.reasons),
                        [[shown(operation) for operation in variant.program.description] for variant in variants],
-                       [[*lines] for lines in compiled.rewrites])
+                       [[*lines] for lines in compiled.rewrites],
+                       [[range(stretch.start, stretch.stop) for stretch in variant.program.stretches]
+                        for variant in variants])
 
 
 def shown(operation):

@@ -13,6 +13,7 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
 
+from cygrad._core.compiler.dependencies import dependencies
 from cygrad._core.compiler.operations import Operation
 from cygrad._core.table.operator import find_operator
 
@@ -404,28 +405,6 @@ class Joining:
             found += behind.get(place, [])
             found += self.early.get(place, [])        # of what was made here
         self.lowering.operations = found
-
-
-def dependencies(lowering):
-    """For each operation the places of those that have to come before it."""
-    before, writer, readers, barrier = [], {}, {}, None
-    for place, operation in enumerate(lowering.operations):
-        reads, written, made = ({lowering.arrays[number].buffer for number in numbers if number >= 0}
-                                for numbers in (operation.reads(), operation.writes(), operation.results))
-        needs = {writer[buffer] for buffer in reads | written if buffer in writer}
-        for buffer in written:
-            needs |= readers.pop(buffer, set())
-        if not all(lowering.is_own(lowering.buffers[buffer]) for buffer in written):
-            # What others can see is changed before and after the same operations, some of which may fail.
-            needs.update(range(barrier or 0, place))
-            barrier = place
-        elif barrier is not None:
-            needs.add(barrier)
-        for buffer in reads:
-            readers.setdefault(buffer, set()).add(place)
-        writer.update(dict.fromkeys(written | made, place))
-        before.append(needs)
-    return before
 
 
 def reorder(lowering, before, units):

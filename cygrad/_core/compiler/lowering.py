@@ -13,6 +13,7 @@ from cygrad._core.compiler.operations import Operation, Region
 from cygrad._core.compiler.placing import placed
 from cygrad._core.compiler.program import Program
 from cygrad._core.compiler.regions import forward_program, layout_of, number_everywhere, primitive_name
+from cygrad._core.compiler.sharing import shared
 from cygrad._core.compiler.sums import summed_layout
 from cygrad._core.compiler.sweeps import swept
 
@@ -433,8 +434,8 @@ class Lowering:
                 touched.append(operation.target)
             made["results"] = [-1 if number < 0 else slot(number) for number in operation.results]
             touched += [number for number in operation.results if number >= 0]
-            for number in touched:
-                last[self.home(number)[0]] = place
+            made["touched"] = {self.home(number)[0] for number in touched}
+            last.update(dict.fromkeys(made["touched"], place))
             operations.append(made)
         outgoing = {number: slot(number) for number in sorted(self.outgoing)}
         for first, place in last.items():
@@ -442,8 +443,10 @@ class Lowering:
             if (self.is_own(self.buffers[buffer]) or first in self.sources) and buffer not in self.leaving:
                 operations[place]["dead"].append(slots[first])
         self.note_reuse(operations, slots)
+        stretches = shared(self)
+        self.note_touched(operations, slots, stretches)
         n_outer = self.arrange_views(operations, views, inputs)
-        return Program(held, inputs, n_outer[0], n_outer[1], operations), {
+        return Program(held, inputs, n_outer[0], n_outer[1], operations, stretches), {
             number: outgoing.get(self.names.get(number, number)) for number in {*self.names, *outgoing}}
 
     def home(self, number):
@@ -472,6 +475,15 @@ class Lowering:
                     if slots[number] in own["dead"] and buffers.count(buffers[i]) == 1 and self.unchanging(number):
                         own["reuse"] |= 1 << i
 
+    def note_touched(self, operations, slots, stretches):
+        """Leave what dies in the stretch that an operation is part of, by slots."""
+        dying = [set()] * len(operations)
+        for stretch in stretches:
+            own = range(stretch.start, stretch.stop)
+            dying[own.start:own.stop] = [{slot for place in own for slot in operations[place]["dead"]}] * len(own)
+        for operation, ends in zip(operations, dying, strict=True):
+            operation["touched"] = sorted({slots[first] for first in operation["touched"]} & ends)
+
     def arrange_views(self, operations, views, inputs):
         """Views of what comes from outside first, the others with the operation that makes their base."""
         outer = {slot for slot, _, _ in inputs}
@@ -484,7 +496,6 @@ class Lowering:
         for operation in operations:
             rest += operation["views"]
         return first + rest, len(first)
-
 
     def outer(self):
         """Numbers of the first arrays of the memory that it reads from outside."""

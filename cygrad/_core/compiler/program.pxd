@@ -3,11 +3,12 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport kernel_t, value_t
+from cygrad._core.compiler.frames cimport replay_frame_t
 from cygrad._core.compiler.regions cimport sweep_t
 from cygrad._core.elementwise.program cimport program_t
-from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
-from cygrad._core.optimizers.update_batch cimport rule_t, update_t
+from cygrad._core.optimizers.update_batch cimport rule_t
+from cygrad._core.threads.tasks cimport tasks_t
 
 ctypedef enum operation_kind_t:
     EVALUATE = 0          # an element-wise program
@@ -40,6 +41,7 @@ ctypedef struct operation_t:
     uint32_t reuse                        # arguments in whose memory the result may be computed
     int32_t patches, n_patches            # views of the results
     int32_t dead, n_dead                  # results that nobody reads after this
+    int32_t touched, n_touched            # results that die in the stretch that it is part of, and that it touches
     int32_t updates, n_updates            # of an optimizer
     kernel_t kernel
     program_t *program
@@ -54,6 +56,12 @@ ctypedef struct expected_t:
     int32_t dtype
     int32_t ndim
 
+# Operations that threads share.
+ctypedef struct shared_t:
+    int32_t start, stop
+    int32_t touched           # behind its places in program.touched
+    const tasks_t *tasks
+
 # What a slot from outside is filled with.
 ctypedef enum input_kind_t:
     TENSOR_INPUT = 0
@@ -65,23 +73,15 @@ ctypedef struct input_t:
     int32_t kind
     int32_t number        # of the tensor
 
-# What one run works on. A program has as many as there are threads that run it at a time.
-ctypedef struct replay_frame_t:
-    array_t **table           # array of each slot
-    array_t **views           # of slots that are views: arrays that belong to the frame
-    value_t *arguments
-    array_t **entries         # of lists among the arguments
-    update_t *updates
-    void **tensors            # Tensors from outside, borrowed
-    gradient_t **targets      # where new gradients of tensors go
-    array_t **gradients       # what was in .grad of tensors when that was compared, owned; or NULL
-    array_t **outgoing        # results that leave, owned
-    array_t **drawn           # random numbers, owned
-    bint filled               # there may be arrays in the table
-    replay_frame_t *next
+# A stretch that is run.
+ctypedef struct shared_run_t:
+    void *program             # borrowed
+    replay_frame_t *frame
+    int start
 
 cdef enum:
     LONG_WORK = 1 << 14       # elements from which a replay gives the interpreter's lock up even if it is alone
+    ALL = -1                  # arguments
 
 cdef class Program:
     cdef int n_slots, n_operations, n_arguments, n_entries, n_updates
@@ -91,6 +91,11 @@ cdef class Program:
     cdef int32_t *result_slots
     cdef expected_t *expected         # the same places as in `result_slots`
     cdef int32_t *dead
+    cdef int32_t *touched
+    cdef int32_t *touches             # of slots: how often they are in `touched`
+    cdef shared_t *shared
+    cdef int n_stretches
+    cdef readonly list stretches
     cdef patch_t *patches             # those of what comes from outside first
     cdef int32_t *steps               # the slot of Adam's number of steps, for each update
     cdef int32_t *update_slots        # five for each update
@@ -117,7 +122,11 @@ cdef class Program:
     # Arrays of slots that leave, into frame.outgoing; a slot of -1: none.
     cdef int hand_out(self, replay_frame_t *frame, const int32_t *slots, int n) noexcept nogil
     cdef void fill_list(self, replay_frame_t *frame, int argument) noexcept nogil
-    cdef int step(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil
+    # `reuse`: arguments in whose memory results may be computed, if the operation says so too.
+    cdef int run_operations(self, replay_frame_t *frame, int start, int stop, uint32_t reuse, bint frees) noexcept nogil
+    cdef int run_shared(self, replay_frame_t *frame) noexcept nogil
+    cdef int run_beside(self, int number, replay_frame_t *frame) noexcept nogil
+    cdef int step(self, const operation_t *operation, replay_frame_t *frame, uint32_t reuse) noexcept nogil
     cdef int keep_results(self, const operation_t *operation, replay_frame_t *frame, value_t *results) noexcept nogil
     cdef bint lies_as_expected(self, const array_t *array, int result) noexcept nogil
     cdef int optimize(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil

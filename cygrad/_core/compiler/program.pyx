@@ -7,29 +7,33 @@ operation reads any more goes back to the cache of the thread at once, where the
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
-    array_empty_like, array_meta, array_over, array_t, array_view, release, retain, same_shape, shape_text)
+    array_empty_like, array_meta, array_t, array_view, release, retain, same_shape, shape_text)
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, INTEGERS, NOTHING, clear, find_kernel, kernel_t, value_t
+from cygrad._core.compiler.frames cimport free_frame, new_frame, replay_frame_t
+from cygrad._core.compiler.layouts cimport lay_out_as, lies_as, take_dimensions
 from cygrad._core.compiler.recorder cimport Constant, Held, Step
 from cygrad._core.compiler.regions cimport Region, Sweep, run_sweep
+from cygrad._core.compiler.stretch cimport Stretch
 from cygrad._core.compiler.turns cimport enter_interpreter, leave_interpreter
 from cygrad._core.elementwise.elementwise cimport copy_into, evaluate
 from cygrad._core.kernels.reduction.fused_reduction cimport evaluate_summed
-from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.graph.version_errors cimport forget_place
-from cygrad._core.memory.atomic cimport atomic_increment
+from cygrad._core.memory.atomic cimport atomic_decrement, atomic_increment, atomic_load, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
-from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t, version_t
+from cygrad._core.memory.storage cimport storage_t, version_t
 from cygrad._core.optimizers.optimize cimport adam_factors
-from cygrad._core.optimizers.update_batch cimport ADAM_RULE, ROLES, release_work, run_updates
+from cygrad._core.optimizers.update_batch cimport ADAM_RULE, ROLES, release_work, run_updates, update_t
 from cygrad._core.arrays.dtype cimport FLOAT32
 from cygrad._core.table.operator cimport MAX_RESULTS, Operator
+from cygrad._core.threads.parallel cimport thread_limit
+from cygrad._core.threads.tasks cimport run_tasks
 
 cdef kernel_t _sum_to = find_kernel("sum_to")
 cdef kernel_t _add_product = find_kernel("add_product")
@@ -60,6 +64,7 @@ cdef Region _region(dict known, tuple made):
     return known[key]
 
 
+@cython.final
 @cython.binding(False)
 cdef class Program:
     """
@@ -76,11 +81,14 @@ cdef class Program:
     n_outer : int
         How many these are.
     operations : list of dict
+    stretches : list of Stretch
+        Of operations that threads share, in order.
     """
 
-    def __cinit__(self, list held, list inputs, list views, int n_outer, list operations):
+    def __cinit__(self, list held, list inputs, list views, int n_outer, list operations, list stretches):
         cdef operation_t *operation
         cdef list slots = [], templates = [], entries = [], results = [], dead = [], updates = [], steps = [], patches
+        cdef list touched = []
         cdef dict regions = {}
         cdef Step step
         cdef Operator operator
@@ -121,6 +129,8 @@ cdef class Program:
             results.extend(given["results"])
             operation.dead, operation.n_dead = len(dead), len(given["dead"])
             dead.extend(given["dead"])
+            operation.touched, operation.n_touched = len(touched), len(given["touched"])
+            touched.extend(given["touched"])
             operation.patches, operation.n_patches = len(patches), len(given["views"])
             patches.extend(given["views"])
             operator = given.get("operator")
@@ -152,10 +162,20 @@ cdef class Program:
                     steps.append(counter)
                     updates.extend(roles)
                 self.groups.append((i, step.optimizer, step.group))
-        self.description = operations
+        self.description, self.stretches, self.n_stretches = operations, stretches, len(stretches)
         self.n_arguments, self.n_entries, self.n_updates = len(slots), len(entries), len(steps)
         self.slots, self.entry_slots, self.result_slots = _numbers(slots), _numbers(entries), _numbers(results)
         self.dead, self.update_slots, self.steps = _numbers(dead), _numbers(updates), _numbers(steps)
+        self.touched, self.touches = _numbers(touched), _numbers([0] * len(held))
+        for slot in touched:
+            self.touches[<int>slot] += 1
+        self.shared = <shared_t *>calloc(len(stretches) + 1, sizeof(shared_t))
+        if self.shared == NULL:
+            raise MemoryError("compile: no memory for a program")
+        for i, stretch in enumerate(stretches):
+            operation = &self.operations[(<Stretch?>stretch).stop - 1]
+            self.shared[i] = shared_t((<Stretch>stretch).start, (<Stretch>stretch).stop,
+                                      operation.touched + operation.n_touched, &(<Stretch>stretch).tasks)
         self.templates = <value_t *>calloc(len(templates) + 1, sizeof(value_t))
         self.patches = <patch_t *>calloc(len(patches) + 1, sizeof(patch_t))
         if self.templates == NULL or self.patches == NULL:
@@ -191,7 +211,7 @@ cdef class Program:
         cdef replay_frame_t *next
         while frame != NULL:
             next = frame.next
-            _free_frame(self, frame)
+            free_frame(frame, self.n_slots)
             frame = next
         free(self.operations)
         free(self.inputs)
@@ -201,6 +221,9 @@ cdef class Program:
         free(self.result_slots)
         free(self.expected)
         free(self.dead)
+        free(self.touched)
+        free(self.touches)
+        free(self.shared)
         free(self.patches)
         free(self.steps)
         free(self.update_slots)
@@ -215,23 +238,9 @@ cdef class Program:
         if frame != NULL:
             self.free_frames = frame.next
             return frame
-        frame = <replay_frame_t *>calloc(1, sizeof(replay_frame_t))
-        if frame != NULL:
-            frame.table = <array_t **>calloc(self.n_slots + 1, sizeof(array_t *))
-            frame.views = <array_t **>calloc(self.n_slots + 1, sizeof(array_t *))
-            frame.arguments = <value_t *>calloc(self.n_arguments + 1, sizeof(value_t))
-            frame.entries = <array_t **>calloc(self.n_entries + 1, sizeof(array_t *))
-            frame.updates = <update_t *>calloc(self.n_updates + 1, sizeof(update_t))
-            frame.tensors = <void **>calloc(self.n_tensors + 1, sizeof(void *))
-            frame.targets = <gradient_t **>calloc(self.n_tensors + 1, sizeof(gradient_t *))
-            frame.gradients = <array_t **>calloc(self.n_tensors + 1, sizeof(array_t *))
-            frame.outgoing = <array_t **>calloc(self.n_outgoing + 1, sizeof(array_t *))
-            frame.drawn = <array_t **>calloc(self.n_draws + 1, sizeof(array_t *))
-        if frame == NULL or not (frame.table and frame.views and frame.arguments and frame.entries and frame.updates
-                                 and frame.tensors and frame.targets and frame.gradients and frame.outgoing
-                                 and frame.drawn):
-            if frame != NULL:
-                _free_frame(self, frame)
+        frame = new_frame(self.n_slots, self.n_arguments, self.n_entries, self.n_updates, self.n_tensors,
+                          self.n_outgoing, self.n_draws)
+        if frame == NULL:
             raise MemoryError("compile: no memory for the arrays of a program")
         memcpy(frame.arguments, self.templates, self.n_arguments * sizeof(value_t))
         for i in range(self.n_arguments):
@@ -242,7 +251,7 @@ cdef class Program:
                 held = <Held>self.held[i]
                 frame.views[i] = array_meta(held.array)
                 if frame.views[i] == NULL:
-                    _free_frame(self, frame)
+                    free_frame(frame, self.n_slots)
                     raise MemoryError("compile: no memory for a view")
                 frame.table[i] = frame.views[i]
         return frame
@@ -351,26 +360,69 @@ cdef class Program:
 
     cdef int run(self, replay_frame_t *frame) noexcept nogil:
         """Run all operations; what is left in the table belongs to the caller, views apart."""
-        cdef const operation_t *operation
-        cdef int i, k, status
+        cdef int i
         for i in range(self.n_outer_patches):
             _place(frame, &self.patches[i])
-        for i in range(self.n_operations):
+        if self.n_stretches and thread_limit() > 1:
+            return self.run_shared(frame)
+        return self.run_operations(frame, 0, self.n_operations, ALL, True)
+
+    cdef int run_operations(self, replay_frame_t *frame, int start, int stop, uint32_t reuse,
+                            bint frees) noexcept nogil:
+        """One after the other."""
+        cdef const operation_t *operation
+        cdef int i, k, status
+        for i in range(start, stop):
             operation = &self.operations[i]
             for k in range(operation.arguments, operation.arguments + operation.n_arguments):
                 if frame.arguments[k].kind == ARRAY:
                     frame.arguments[k].of.array = frame.table[self.slots[k]]
                 elif frame.arguments[k].kind == ARRAYS:
                     self.fill_list(frame, k)
-            status = self.step(operation, frame)
+            status = self.step(operation, frame, operation.reuse & reuse)
             if status != OK:
                 return status
             for k in range(operation.patches, operation.patches + operation.n_patches):
                 _place(frame, &self.patches[k])
-            for k in range(operation.dead, operation.dead + operation.n_dead):
-                release(frame.table[self.dead[k]])
-                frame.table[self.dead[k]] = NULL
+            if frees:
+                for k in range(operation.dead, operation.dead + operation.n_dead):
+                    release(frame.table[self.dead[k]])
+                    frame.table[self.dead[k]] = NULL
         return OK
+
+    cdef int run_shared(self, replay_frame_t *frame) noexcept nogil:
+        """The same with stretches that threads share."""
+        cdef shared_run_t work
+        cdef const shared_t *stretch
+        cdef int i, k, done = 0, status = OK
+        work.program, work.frame = <void *>self, frame
+        for i in range(self.n_stretches):
+            stretch = &self.shared[i]
+            status = self.run_operations(frame, done, stretch.start, ALL, True)
+            for k in range(self.operations[stretch.start].touched, stretch.touched):
+                atomic_store(&frame.untouched[self.touched[k]], self.touches[self.touched[k]])
+            work.start, done = stretch.start, stretch.stop
+            status = status or run_tasks(stretch.tasks, _run_task, &work)
+            if status != OK:
+                return status
+        return self.run_operations(frame, done, self.n_operations, ALL, True)
+
+    cdef int run_beside(self, int number, replay_frame_t *frame) noexcept nogil:
+        """One while threads run others: who is the last to touch a result may compute in its memory, and frees it."""
+        cdef const operation_t *operation = &self.operations[number]
+        cdef uint32_t reuse = operation.reuse
+        cdef int k, slot, status
+        for k in range(32 if reuse else 0):
+            if (reuse >> k) & 1 and atomic_load(&frame.untouched[self.slots[operation.arguments + k]]) > 1:
+                reuse &= ~(<uint32_t>1 << k)
+        status = self.run_operations(frame, number, number + 1, reuse, False)
+        if status == OK:
+            for k in range(operation.touched, operation.touched + operation.n_touched):
+                slot = self.touched[k]
+                if atomic_decrement(&frame.untouched[slot]) == 0:
+                    release(frame.table[slot])
+                    frame.table[slot] = NULL
+        return status
 
     cdef void fill_list(self, replay_frame_t *frame, int argument) noexcept nogil:
         cdef int k, slot
@@ -378,7 +430,7 @@ cdef class Program:
             slot = self.entry_slots[self.slots[argument] + k]
             frame.arguments[argument].of.arrays[k] = NULL if slot < 0 else frame.table[slot]
 
-    cdef int step(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil:
+    cdef int step(self, const operation_t *operation, replay_frame_t *frame, uint32_t reuse) noexcept nogil:
         cdef value_t *arguments = frame.arguments + operation.arguments
         cdef value_t[MAX_RESULTS] results
         cdef value_t[2] summed
@@ -389,10 +441,10 @@ cdef class Program:
             return evaluate(operation.program, arguments, 0, target, NULL)
         if operation.kind == EVALUATE:
             slot = self.result_slots[operation.results]
-            status = evaluate(operation.program, arguments, operation.reuse, NULL, &frame.table[slot])
+            status = evaluate(operation.program, arguments, reuse, NULL, &frame.table[slot])
             if status != OK or self.lies_as_expected(frame.table[slot], operation.results):
                 return status
-            return _lay_out(&frame.table[slot], self.layouts[slot])
+            return lay_out_as(&frame.table[slot], self.layouts[slot])
         if operation.kind == CHANGE:
             status = evaluate(operation.program, arguments, 0, target, NULL)
             return _changed(target, status)
@@ -417,7 +469,7 @@ cdef class Program:
         for k in range(MAX_RESULTS):
             results[k].kind = NOTHING
         if operation.kind == SUM:
-            status = evaluate_summed(operation.program, arguments, operation.reuse, operation.meta, &array)
+            status = evaluate_summed(operation.program, arguments, reuse, operation.meta, &array)
             if status != OK:
                 return status
             results[0].kind = ARRAY
@@ -430,7 +482,7 @@ cdef class Program:
                 release(array)
                 array = results[0].of.array if status == OK else NULL
             if array != NULL and array.ndim != self.layouts[self.result_slots[operation.results]].ndim:
-                status = _take_dimensions(results, self.layouts[self.result_slots[operation.results]])
+                status = take_dimensions(results, self.layouts[self.result_slots[operation.results]])
         else:
             status = operation.kernel(arguments, results)
         if status != OK:
@@ -470,7 +522,7 @@ cdef class Program:
                 continue
             if array.dtype == self.layouts[slot].dtype and same_shape(array, self.layouts[slot]):
                 if status == OK:
-                    status = _lay_out(&frame.table[slot], self.layouts[slot])
+                    status = lay_out_as(&frame.table[slot], self.layouts[slot])
             else:
                 snprintf(message(), MESSAGE, b"%s: the result has another layout than when the function was compiled "
                          b"(got shape %s). Pass fullgraph=False and disable=True for this function.",
@@ -485,7 +537,7 @@ cdef class Program:
         """Has it the layout of the recording? What is asked first lies in the order in which it is asked."""
         cdef const expected_t *expected = &self.expected[result]
         return (array.contiguous and array.ndim == expected.ndim and array.size == expected.size
-                and array.dtype == expected.dtype) or _lies_as(array, self.layouts[self.result_slots[result]])
+                and array.dtype == expected.dtype) or lies_as(array, self.layouts[self.result_slots[result]])
 
     cdef int optimize(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil:
         cdef update_t *updates = frame.updates + operation.updates
@@ -505,6 +557,11 @@ cdef class Program:
         status = run_updates(updates, operation.n_updates, &operation.rule)
         release_work(updates, operation.n_updates)
         return status
+
+
+cdef int _run_task(void *context, int32_t task) noexcept nogil:
+    cdef shared_run_t *work = <shared_run_t *>context
+    return (<Program>work.program).run_beside(work.start + task, work.frame)
 
 
 cdef double _count(array_t *counter) noexcept nogil:
@@ -530,66 +587,3 @@ cdef inline void _place(replay_frame_t *frame, const patch_t *patch) noexcept no
     view.data = base.data + patch.offset
     view.storage = <storage_t *>base.storage
     view.version = <version_t *>base.version
-
-
-cdef inline bint _lies_as(const array_t *array, const array_t *layout) noexcept nogil:
-    """Has it the dtype, the shape and the strides of the recording?"""
-    cdef int i
-    if array.dtype != layout.dtype or array.ndim != layout.ndim:
-        return False
-    for i in range(layout.ndim):
-        if array.shape[i] != layout.shape[i] or (array.strides[i] != layout.strides[i] and layout.shape[i] > 1):
-            return False
-    return True
-
-
-cdef int _take_dimensions(value_t *value, const array_t *layout) noexcept nogil:
-    """A contiguous array gets another shape of as many elements."""
-    cdef array_t *array = value.of.array
-    value.of.array = array_view(array, layout.dtype, layout.ndim, layout.shape, layout.strides, 0)
-    release(array)
-    if value.of.array != NULL:
-        return OK
-    value.kind = NOTHING
-    return MEMORY_ERROR
-
-
-cdef int _lay_out(array_t **array, const array_t *layout) noexcept nogil:
-    """A result gets the strides that it had in the recording: those of a fused program follow from other operands."""
-    cdef storage_t *storage
-    cdef array_t *fresh
-    cdef int64_t reach = 1
-    cdef int i, status
-    for i in range(layout.ndim):
-        reach += (layout.shape[i] - 1) * layout.strides[i]
-    storage = storage_new(max(reach, layout.size) * itemsize(layout.dtype))
-    if storage == NULL:
-        return MEMORY_ERROR
-    fresh = array_over(storage, layout.dtype, layout.ndim, layout.shape, layout.strides, 0)
-    if fresh == NULL:
-        storage_release(storage)
-        return MEMORY_ERROR
-    status = copy_into(fresh, array[0])
-    release(array[0])
-    array[0] = fresh
-    return status
-
-
-cdef void _free_frame(Program program, replay_frame_t *frame) noexcept:
-    cdef int i
-    for i in range(program.n_slots):
-        if frame.views != NULL and frame.views[i] != NULL:
-            frame.views[i].storage = NULL
-            frame.views[i].version = NULL
-            release(frame.views[i])
-    free(frame.table)
-    free(frame.views)
-    free(frame.arguments)
-    free(frame.entries)
-    free(frame.updates)
-    free(frame.tensors)
-    free(frame.targets)
-    free(frame.gradients)
-    free(frame.outgoing)
-    free(frame.drawn)
-    free(frame)

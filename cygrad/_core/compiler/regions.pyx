@@ -65,6 +65,11 @@ def primitive_name(int number):
     return primitives[number].name.decode()
 
 
+def primitive_cost(int number):
+    """What it costs for an element, in additions."""
+    return primitives[number].cost
+
+
 def number_everywhere(Held held not None):
     """The number that all elements of an array of float32 or float64 are, if only one lies in memory; else None."""
     if not _is_one_number(held.array) or held.array.size == 0:

@@ -3,7 +3,8 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from cygrad._core.arrays.array cimport array_t
-from cygrad._core.compiler.program cimport Program, replay_frame_t
+from cygrad._core.compiler.frames cimport replay_frame_t
+from cygrad._core.compiler.program cimport Program
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
 

@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
 from cygrad._core.arrays.array cimport array_t, array_view, release, retain
 from cygrad._core.arrays.dtype cimport default_float
-from cygrad._core.compiler.program cimport LONG_WORK, Program, replay_frame_t
+from cygrad._core.compiler.program cimport LONG_WORK, Program
 from cygrad._core.compiler.recorder cimport Held, read_rule
 from cygrad._core.compiler.turns cimport enter_interpreter, leave_interpreter
 from cygrad._core.graph.gradients cimport slot_of

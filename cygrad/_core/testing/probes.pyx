@@ -1,17 +1,21 @@
 """Probes: what tests and benchmarks need of memory, arrays, threads and the processor, out of Python's reach."""
 
 from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport (
     array_empty, array_empty_like, array_meta, array_t, array_view, exclusive, overlaps_itself, release, retain,
     shape_text, share_memory)
 from cygrad._core.arrays.interop cimport array_from_numpy
+from cygrad._core.compiler.stretch cimport Stretch
 from cygrad._core.memory.atomic cimport (
     atomic_add, atomic_claim, atomic_increment, atomic_load, atomic_store, lock, lock_inner, unlock)
+from cygrad._core.memory.errors cimport MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.references cimport has_waiting
 from cygrad._core.memory.storage cimport (
     allocate, deallocate, has_pending, release_pending, storage_new, storage_release, storage_t, version_new,
     version_release, version_t)
 from cygrad._core.threads.parallel cimport help_team, parallel_for, run_team, thread_limit
+from cygrad._core.threads.tasks cimport run_tasks
 from cygrad._core.threads.workers cimport begin_work, end_work, pause_briefly, workers_now
 
 cdef extern from * nogil:
@@ -247,6 +251,53 @@ def loop_pieces(int64_t n, int64_t grain, team=0, sleep=False):
     deallocate(noted.ends, most * sizeof(int64_t))
     deallocate(noted.threads, most * sizeof(unsigned long))
     return answer
+
+
+ctypedef struct noted_task_t:
+    int64_t runs
+    int64_t begin             # of all begins and ends, which this was
+    int64_t end
+    unsigned long thread
+    bint fails
+
+
+ctypedef struct noted_tasks_t:
+    noted_task_t *tasks
+    int64_t n
+    bint sleep
+
+
+cdef int _note_task(void *context, int32_t task) noexcept nogil:
+    cdef noted_tasks_t *noted = <noted_tasks_t *>context
+    cdef noted_task_t *own = &noted.tasks[task]
+    own.begin, own.thread = atomic_increment(&noted.n), this_thread()
+    atomic_increment(&own.runs)
+    if noted.sleep:
+        sleep_briefly()
+    own.end = atomic_increment(&noted.n)
+    if own.fails:
+        snprintf(message(), MESSAGE, b"task %d", <int>task)
+        return RUNTIME_ERROR
+    return OK
+
+
+def task_run(Stretch stretch, fails=(), sleep=False):
+    """Run tasks, of which some fail; -> for each (how often it ran, when it began, when it ended, its thread)."""
+    cdef noted_tasks_t noted
+    cdef int i, status, n = stretch.tasks.n
+    noted.n, noted.sleep = 0, sleep
+    noted.tasks = <noted_task_t *>allocate(n * sizeof(noted_task_t))
+    try:
+        for i in range(n):
+            noted.tasks[i] = noted_task_t(0, 0, 0, 0, i in fails)
+        with nogil:
+            status = run_tasks(&stretch.tasks, _note_task, &noted)
+        answer = [(noted.tasks[i].runs, noted.tasks[i].begin, noted.tasks[i].end, noted.tasks[i].thread)
+                  for i in range(n)]
+        check(status)
+        return answer
+    finally:
+        deallocate(noted.tasks, n * sizeof(noted_task_t))
 
 
 def limit_here():

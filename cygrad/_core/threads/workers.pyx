@@ -272,6 +272,7 @@ cdef void _work() noexcept nogil:
         while atomic_load(&total_wanted) == 0 and nanoseconds() < until:
             for i in range(32):
                 relax()
+            sched_yield()          # if all cores are busy, this one may be that of who called
         workers_lock()
     workers_unlock()
 
