@@ -179,7 +179,7 @@ def allow_mutation_on_saved_tensors():
     """
     mutations = Mutations()
     former = set_guard(mutations.before_change)
-    if former is not None:
+    if isinstance(getattr(former, "__self__", None), Mutations):
         set_guard(former)
         raise RuntimeError("allow_mutation_on_saved_tensors: such blocks cannot be nested (got a second one inside the "
                            "first).")
@@ -187,5 +187,5 @@ def allow_mutation_on_saved_tensors():
         with saved_tensors_hooks(mutations.pack, mutations.unpack):
             yield mutations
     finally:
-        set_guard(None)
+        set_guard(former)             # of a recording, which hooks for saved tensors have ended
         mutations.clear()

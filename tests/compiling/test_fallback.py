@@ -339,3 +339,59 @@ def test_bare_recorder_does_not_begin():
     with pytest.raises(RuntimeError, match="made without __init__"):
         Recorder.__new__(Recorder).begin()
     assert cygrad.ones(1).add(1).item() == 2
+
+
+@pytest.mark.parametrize("name", ["fill_", "zero_"])
+def test_expanded_memory_is_filled(name):
+    def step(x):
+        made = cygrad.zeros(2, 1).expand(2, 3)
+        getattr(made, name)(*([5.0] if name == "fill_" else []))
+        return made + x
+
+    compiled = cygrad.compile(step)
+    x = cygrad.ones(3)
+    for _ in range(3):
+        assert cygrad.equal(compiled(x), step(x))
+    memory = cygrad.ones(1)
+    compiled = cygrad.compile(lambda x: getattr(memory.expand(4), name)(*([5.0] if name == "fill_" else [])) + x)
+    for _ in range(3):
+        memory.fill_(2.0)
+        assert compiled(x[:1]).tolist() == [6.0 if name == "fill_" else 1.0] * 4
+        assert memory.item() == (5.0 if name == "fill_" else 0.0)
+
+
+def test_hooks_and_modes_that_a_recording_meets():
+    """They see what they see in eager, in the call that is noted too."""
+    seen = []
+
+    def step(x):
+        x.grad = None
+        y = x * 2
+        cygrad.autograd.graph.get_gradient_edge(x).node.register_hook(
+            lambda inputs, outputs: seen.append(outputs[0].data_ptr() == x.grad.data_ptr()))
+        y.backward(cygrad.ones(2))
+        with cygrad.inference_mode():
+            return x.grad.is_inference(), cygrad.autograd.grad(scaled(x), x)[0].is_inference()
+
+    def scaled(x):
+        with cygrad.inference_mode(False):
+            return (x * x).sum()
+
+    compiled = cygrad.compile(step)
+    for _ in range(3):
+        assert compiled(cygrad.ones(2, requires_grad=True)) == (False, False)
+    assert seen == [True] * 3
+
+
+def test_mutation_of_saved_tensors():
+    def step(x):
+        with cygrad.autograd.graph.allow_mutation_on_saved_tensors():
+            y = x.clone()
+            z = y.square().sum()
+            y.zero_()
+            return cygrad.autograd.grad(z, x)[0]
+
+    compiled = cygrad.compile(step)
+    for _ in range(3):
+        assert compiled(cygrad.ones(2, requires_grad=True)).tolist() == [2.0, 2.0]
+    assert explain(compiled).replays == 0

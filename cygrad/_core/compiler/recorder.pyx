@@ -20,6 +20,7 @@ from cygrad._core.arrays.interop cimport set_door
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
 from cygrad._core.dispatch.tangents cimport RECORDING, InplaceStep, set_listener
 from cygrad._core.elementwise.copying cimport copy_into
+from cygrad._core.engine.engine cimport set_listener as set_engine_listener
 from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
 from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.native cimport NativeNode
@@ -592,5 +593,6 @@ cdef int read_rule(object optimizer, object group, rule_t *rule) except -1:
 
 
 set_listener(_called, _changing, _lost)
+set_engine_listener(_lost)
 set_step_listener(_stepping)
 set_door(_elements_seen)

@@ -144,8 +144,11 @@ def fill_(Tensor input not None, value):
                            f"{dtype_name(array.dtype).decode()}).")
     if is_meta(array):
         return call_override(fill_, (input,), (input, value), {}) if is_entry(input) else input
-    if thread_state().dual_level or (grad_enabled() and input.requires_grad):
+    if grad_enabled() and input.requires_grad:
         return _recorded_copy(input, tensor_from(value, array.dtype, "fill_"))
+    if thread_state().dual_level:
+        _recorded_copy(_each_element_once(input), tensor_from(value, array.dtype, "fill_"))
+        return input
     check_inplace(input, "fill_", False)
     held = _without_repetitions(array)
     if array.size < LARGE:
@@ -173,6 +176,15 @@ cdef array_t *_without_repetitions(array_t *array) except NULL:
     if array == NULL:
         check(MEMORY_ERROR)
     return array
+
+
+cdef Tensor _each_element_once(Tensor input):
+    """The same as an operation on tensors."""
+    cdef int d
+    for d in range(input.array.ndim):
+        if input.array.strides[d] == 0 and input.array.shape[d] > 1:
+            input = functions["narrow"](input, d, 0, 1)
+    return input
 
 
 def zero_(Tensor input not None):

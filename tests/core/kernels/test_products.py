@@ -259,7 +259,8 @@ def test_products_in_blocks_of_all_sizes(dtype, transposed):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("m", "k", "n"), [(16, 64, 64), (16, 64, 256), (40, 600, 100), (64, 784, 256), (130, 40, 50), (20, 30, 512)])
+@pytest.mark.parametrize(("m", "k", "n"), [(16, 64, 64), (16, 64, 256), (40, 600, 100), (64, 784, 256), (130, 40, 50),
+                                           (20, 30, 512)])
 def test_bits_of_products_in_blocks(m, k, n, dtype):
     """Those of a row depend neither on how the other matrix lies, nor on other rows."""
     a, b = data((m, k), dtype), data((k, n), dtype, 1)

@@ -24,3 +24,6 @@ cdef void dot(int dtype, bint conjugate, int64_t n, const void *x, int64_t x_str
 # Around every other call of the library that needs memory of its own: may have to wait for calls of other threads.
 cdef void enter_blas() noexcept nogil
 cdef void leave_blas() noexcept nogil
+
+# Has OpenBLAS kernels here that read small operands where they lie?
+cdef bint reads_in_place() noexcept nogil

@@ -37,6 +37,7 @@ cdef extern from "cblas.h" nogil:
         CblasNoTrans
         CblasTrans
     void scipy_openblas_set_num_threads(int n)
+    const char *scipy_openblas_get_corename()
 
     void scipy_cblas_sgemm(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int, int, int, float, const float *,
                            int, const float *, int, float, float *, int)
@@ -70,8 +71,16 @@ cdef extern from * nogil:
     """
     void scipy_dpotrf_(const char *, const int *, double *, const int *, int *, size_t)
 
+# Kernels of OpenBLAS that read small operands where they lie.
+IN_PLACE = ("SkylakeX", "Cooperlake", "SapphireRapids")
+
+cdef bint _in_place
 cdef int64_t _calls = 0         # under way
 cdef int64_t _rooms = 1         # for as many calls OpenBLAS has memory, or will find it
+
+
+cdef bint reads_in_place() noexcept nogil:
+    return _in_place
 
 
 cdef void enter_blas() noexcept nogil:
@@ -169,6 +178,8 @@ def _begin():
     """One thread for each call, and memory for one, which a factorization of any size asks for."""
     cdef double matrix = 1
     cdef int n = 1, info
+    global _in_place
+    _in_place = scipy_openblas_get_corename().decode() in IN_PLACE
     scipy_openblas_set_num_threads(1)
     scipy_dpotrf_(b"L", &n, &matrix, &n, &info, 1)
 

@@ -9,7 +9,7 @@ enough of them to share, and nearly square. What lies in the caches is multiplie
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, is_differentiable, is_floating, itemsize
-from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm, gemv
+from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm, gemv, reads_in_place
 from cygrad._core.kernels.linalg.integer_matmul cimport multiply_integers, scale_tile
 from cygrad._core.kernels.linalg.product_blocks cimport ROOM_BYTES, fits_blocks, needs_room
 from cygrad._core.kernels.linalg.product_blocks cimport multiply as multiply_in_blocks
@@ -119,7 +119,7 @@ cdef inline bint _is_small(const product_t *product) noexcept nogil:
 cdef inline bint _fits_blocks(const product_t *product) noexcept nogil:
     return (is_floating(product.dtype) and product.alpha.real == 1
             and (product.addend == NULL or product.beta.real == 1)
-            and fits_blocks(product.dtype == FLOAT64, product.tile_rows, product.tile_columns, product.k,
+            and fits_blocks(product.dtype == FLOAT64, reads_in_place(), product.tile_rows, product.tile_columns, product.k,
                             product.a.leading * itemsize(product.dtype) if product.a.transposed else 0,
                             product.b.transposed))
 

@@ -66,14 +66,15 @@ static inline int needs_room(int double_precision, int64_t n, int64_t b_row, int
     return b_column != 1 || n % 16 || b_row * (double_precision ? 8 : 4) % APART == 0;
 }
 
-/* Is that faster than a library that copies both operands? `turned_b`: b_row is 1; if a_row is 1, `turned_a` is the other
-   step in bytes. With AVX-512, OpenBLAS reads small operands where they lie, too, and has masks for what is left over. */
-static inline int fits_blocks(int double_precision, int64_t m, int64_t n, int64_t k, int64_t turned_a, int turned_b) {
-    const int set = instruction_set(), wide = set == 2, size = double_precision ? 8 : 4, lanes = (wide ? 64 : 32) / size;
-    if (set == 0 || m < (turned_b ? 16 : wide ? 8 : 4) || k < (wide ? 24 : 8) || n < 2 * lanes
-            || (n % lanes && n < (wide ? 6 : 4) * lanes))
+/* Is that faster than a library that copies both operands? `in_place`: the library reads small operands where they lie,
+   too, and has masks for what is left over. `turned_b`: b_row is 1; if a_row is 1, `turned_a` is the other step in bytes. */
+static inline int fits_blocks(int double_precision, int in_place, int64_t m, int64_t n, int64_t k, int64_t turned_a,
+                              int turned_b) {
+    const int set = instruction_set(), size = double_precision ? 8 : 4, lanes = (set == 2 ? 64 : 32) / size;
+    if (set == 0 || m < (turned_b ? 16 : in_place ? 8 : 4) || k < (in_place ? 24 : 8) || n < 2 * lanes
+            || (n % lanes && n < (in_place ? 6 : 4) * lanes))
         return 0;
-    if (turned_a && (turned_a % (wide ? 4096 : 2048) == 0 || (wide && turned_b && m * n * k <= 1000000)))
+    if (turned_a && (turned_a % (set == 2 ? 4096 : 2048) == 0 || (in_place && turned_b && m * n * k <= 1000000)))
         return 0;
     return (m + n) * k * size <= CACHED_BYTES;
 }

@@ -13,4 +13,5 @@ cdef extern from "kernels/linalg/product_blocks.h" nogil:
                   const void *b, int64_t b_row, int64_t b_column, const void *addend, int64_t addend_row, void *c,
                   int64_t c_row, void *room)
     bint needs_room(bint double_precision, int64_t n, int64_t b_row, int64_t b_column)
-    bint fits_blocks(bint double_precision, int64_t m, int64_t n, int64_t k, int64_t turned_a, bint turned_b)
+    bint fits_blocks(bint double_precision, bint in_place, int64_t m, int64_t n, int64_t k, int64_t turned_a,
+                     bint turned_b)
