@@ -119,8 +119,8 @@ cdef inline bint _is_small(const product_t *product) noexcept nogil:
 cdef inline bint _fits_blocks(const product_t *product) noexcept nogil:
     return (is_floating(product.dtype) and product.alpha.real == 1
             and (product.addend == NULL or product.beta.real == 1)
-            and fits_blocks(product.dtype == FLOAT64, reads_in_place(), product.tile_rows, product.tile_columns, product.k,
-                            product.a.leading * itemsize(product.dtype) if product.a.transposed else 0,
+            and fits_blocks(product.dtype == FLOAT64, reads_in_place(), product.tile_rows, product.tile_columns,
+                            product.k, product.a.leading * itemsize(product.dtype) if product.a.transposed else 0,
                             product.b.transposed))
 
 
