@@ -19,6 +19,23 @@ class MatrixProduct:
         self.lib.matmul(self.a, self.b)
 
 
+class LayerProducts:
+    """The products of a layer: its output, and the gradients of its input and of its weight."""
+
+    params = (LIBRARIES, ("output", "input", "weight"), ((16, 64, 64), (64, 784, 256), (256, 512, 512)), THREADS)
+    param_names = ("library", "product", "batch, inputs, outputs", "threads")
+
+    def setup(self, name, product, sizes, threads):
+        self.lib = lib = library(name, threads)
+        batch, inputs, outputs = sizes
+        x, grad = random_tensor(lib, batch, inputs), random_tensor(lib, batch, outputs, seed=1)
+        weight = random_tensor(lib, outputs, inputs, seed=2)
+        self.a, self.b = {"output": (x, weight.T), "input": (grad, weight), "weight": (grad.T, x)}[product]
+
+    def time_matmul(self, name, product, sizes, threads):
+        self.lib.matmul(self.a, self.b)
+
+
 class Reductions:
     """A matrix of 4 million elements, along each of its dimensions and whole."""
 
