@@ -130,3 +130,14 @@ def test_derivatives(exponent):
     x.requires_grad_()
     assert cygrad.autograd.gradcheck(lambda x: x ** exponent, (x,))
     assert cygrad.autograd.gradgradcheck(lambda x: x ** exponent, (x,))
+
+
+@pytest.mark.parametrize("dtype", [cygrad.bool, cygrad.uint8, cygrad.int64])
+def test_exponents_of_any_type_have_second_derivatives(dtype):
+    x, exponent = cygrad.tensor([1.5, 2.0, 0.0], requires_grad=True), cygrad.tensor([1, 0, 1])
+    found = []
+    for own in (exponent.to(dtype), exponent.float()):
+        (first,) = cygrad.autograd.grad((x.pow(own) * x).sum(), x, create_graph=True)
+        found.append((first.detach(), *cygrad.autograd.grad(first.sum(), x)))
+    for a, b in zip(*found, strict=True):
+        assert cygrad.equal(a, b)
