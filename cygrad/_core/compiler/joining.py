@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cygrad._core.compiler.dependencies import dependencies
-from cygrad._core.compiler.operations import Operation
+from cygrad._core.compiler.operations import PRODUCTS, Operation
 from cygrad._core.table.operator import find_operator
 
 FEWEST = 3                        # of which to make one
@@ -58,7 +58,7 @@ class Joining:
 
     def product(self, operation):
         """The Rows on the left of a product by a matrix, and what all else of it is; None for other operations."""
-        if operation.kind != "kernel" or operation.operator.name not in ("mm", "matmul", "linear"):
+        if operation.kind != "kernel" or operation.operator.name not in PRODUCTS:
             return None
         left, right = (self.arrays[number] for number in operation.arguments[:2])
         result = self.arrays[operation.results[0]]

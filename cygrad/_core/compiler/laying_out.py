@@ -6,7 +6,7 @@ would have done with the matrix, bit for bit, as long as it is computed in block
 it may add up in another order: then only `fast` programs copy.
 """
 
-from cygrad._core.compiler.operations import Operation
+from cygrad._core.compiler.operations import PRODUCTS, Operation
 from cygrad._core.kernels.linalg.multiply import same_bits_by_rows
 from cygrad._core.table.operator import find_operator
 
@@ -30,8 +30,8 @@ class Turned:
 
 
 def read_by(lowering, operation):
-    """The Turned that a product of two matrices reads on its right, and does it matter by bits? None for others."""
-    if operation.kind != "kernel" or operation.operator.name not in ("mm", "matmul", "linear"):
+    """The Turned that a product of two matrices reads, and: are bits those by a copy? None for what needs no copy."""
+    if operation.kind != "kernel" or operation.operator.name not in PRODUCTS:
         return None
     left, right = (lowering.arrays[number] for number in operation.arguments[:2])
     result = lowering.arrays[operation.results[0]]

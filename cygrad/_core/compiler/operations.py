@@ -6,7 +6,9 @@ from cygrad._core.compiler.regions import forward_program, primitive_name
 MOST_INPUTS = 12
 MOST_REGISTERS = 48
 
-__all__ = ["Operation", "Region"]
+PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix, or its transpose
+
+__all__ = ["PRODUCTS", "Operation", "Region"]
 
 
 class Region:

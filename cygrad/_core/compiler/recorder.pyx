@@ -18,13 +18,13 @@ from cygrad._core.arrays.array cimport array_empty_like, array_t, release, retai
 from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object
 from cygrad._core.arrays.interop cimport set_door
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
-from cygrad._core.dispatch.tangents cimport RECORDING, InplaceStep, set_listener
+from cygrad._core.dispatch.tangents cimport InplaceStep, set_listener
 from cygrad._core.elementwise.copying cimport copy_into
-from cygrad._core.engine.engine cimport set_listener as set_engine_listener
 from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
 from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.recording cimport RECORDING, set_lost
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.errors cimport check
 from cygrad._core.optimizers.update_batch cimport ADAM_RULE, SGD_RULE, rule_t, set_step_listener
@@ -592,7 +592,7 @@ cdef int read_rule(object optimizer, object group, rule_t *rule) except -1:
     return 0
 
 
-set_listener(_called, _changing, _lost)
-set_engine_listener(_lost)
+set_listener(_called, _changing)
+set_lost(_lost)
 set_step_listener(_stepping)
 set_door(_elements_seen)

@@ -6,9 +6,6 @@ from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.table.operator cimport Operator
 
-cdef enum:
-    RECORDING = -1            # the level of a thread whose operations somebody notes; it holds no tangents
-
 # The tangent that the level of this thread holds for a tensor, or None.
 cdef Tensor tangent_of(Tensor tensor)
 cdef int set_tangent(Tensor tensor, Tensor tangent) except -1
@@ -34,11 +31,7 @@ cdef class InplaceStep:
 # None if no argument has a tangent. `outcome`: computes the same out of place.
 cdef InplaceStep inplace_step(Operator operator, frame_t *frame, object (*outcome)(Operator, frame_t *))
 
-# Who notes the operations of threads in level RECORDING: after a call, before a change in place, and when something
-# happens that cannot be noted.
+# Who notes the operations of threads in level RECORDING: after a call, and before a change in place.
 ctypedef int (*called_t)(Operator operator, frame_t *frame, object results) except -1
 ctypedef InplaceStep (*changing_t)(Operator operator, frame_t *frame)
-ctypedef int (*lost_t)(str reason) except -1
-cdef int set_listener(called_t called, changing_t changing, lost_t lost) except -1
-# What a thread does cannot be noted, if anybody listens.
-cdef int lost(str reason) except -1
+cdef int set_listener(called_t called, changing_t changing) except -1

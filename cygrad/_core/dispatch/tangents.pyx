@@ -17,6 +17,7 @@ from cygrad._core.graph.boxing cimport frame_t, plain_object
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, fit_recorded
 from cygrad._core.graph.node cimport show
+from cygrad._core.graph.recording cimport RECORDING, lost
 from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.memory.atomic cimport atomic_add
 from cygrad._core.table.operator cimport NO_GRADIENT, TENSORS, Operator, operator_t
@@ -28,17 +29,12 @@ cdef dict _levels = {}              # number of a level -> {address of a dual te
 cdef int64_t _last = 0
 cdef called_t _called
 cdef changing_t _changing
-cdef lost_t _lost
 
 
-cdef int set_listener(called_t called, changing_t changing, lost_t lost) except -1:
-    global _called, _changing, _lost
-    _called, _changing, _lost = called, changing, lost
+cdef int set_listener(called_t called, changing_t changing) except -1:
+    global _called, _changing
+    _called, _changing = called, changing
     return 0
-
-
-cdef int lost(str reason) except -1:
-    return _lost(reason) if thread_state().dual_level == RECORDING else 0
 
 
 # -------------------------------------------------------------------------------------------------------------- levels

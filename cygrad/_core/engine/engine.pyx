@@ -31,6 +31,7 @@ from cygrad._core.graph.modes cimport ANOMALY_NAN, grad_enabled, thread_state, t
 from cygrad._core.graph.node cimport ALL_ARGUMENTS, HAS_HOOKS, HAS_PACKED_TENSORS, Hooks, Node, node_t
 from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.profiling cimport WATCHED, begin_event, end_event
+from cygrad._core.graph.recording cimport RECORDING, lost
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.standard_arrays cimport follow
 from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
@@ -393,23 +394,15 @@ cdef object _enter(str operation, object outputs, object grads, bint keep, bint 
             release_pending()
 
 
-cdef lost_t _lost = NULL
-
-
-cdef int set_listener(lost_t lost) except -1:
-    global _lost
-    _lost = lost
-
-
 cdef int _look_for_what_cannot_be_noted(plan_t *plan) except -1:
     """Noted is what happens on Tensors: where that differs from what arrays alone go through, it is not."""
     cdef int64_t i
     if thread_state().inference:
-        return _lost("a backward was called in inference mode")
+        return lost("a backward was called in inference mode")
     if plan.any_python:
         for i in range(plan.n_items):
             if plan.items[i].node.python & HAS_HOOKS:
-                return _lost("a backward called hooks")
+                return lost("a backward called hooks")
     return 0
 
 
@@ -435,7 +428,7 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
     remember_call(task.plan.id, keep)
     work_for(task.plan.id)
     task.keep = keep
-    if thread_state().dual_level < 0:
+    if thread_state().dual_level == RECORDING:
         _look_for_what_cannot_be_noted(&task.plan)
     # In a level of forward mode the gradients have tangents, which only the execution on Tensors computes; entries too.
     create = create or thread_state().dual_level != 0

@@ -18,11 +18,11 @@ from cygrad._core.arrays.array cimport array_empty, array_empty_like, array_t, r
 from cygrad._core.arrays.dtype cimport (
     FLOAT32, FLOAT64, computed_in, default_float, is_complex, is_differentiable, itemsize, real_of)
 from cygrad._core.arrays.value cimport REAL, value_t
-from cygrad._core.dispatch.tangents cimport RECORDING
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
 from cygrad._core.graph.inplace cimport check_inplace
 from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.source_location cimport running_code
+from cygrad._core.graph.recording cimport RECORDING
 from cygrad._core.graph.tensor cimport Tensor, describe, wrap
 from cygrad._core.graph.version_errors cimport remember_code
 from cygrad._core.memory.atomic cimport atomic_increment, lock_patiently, unlock

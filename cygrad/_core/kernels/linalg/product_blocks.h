@@ -10,7 +10,7 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #endif
-#include "simd/shuffle.h"
+#include "simd/word_moves.h"
 
 enum {
     INNER = 512,               /* products that are added up before the sum goes to memory: so much of b stays in a cache */

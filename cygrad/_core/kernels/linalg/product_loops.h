@@ -28,26 +28,6 @@
 #define FUSE(a, b, c) ((a) * (b) + (c))
 #endif
 #define LANES ((int64_t)(BYTES / sizeof(REAL)))
-/* Places in two vectors: their elements in turn, those of the front halves and those of the back halves. */
-#if DOUBLE && BYTES == 64
-#define FRONT 0, 8, 1, 9, 2, 10, 3, 11
-#define BACK 4, 12, 5, 13, 6, 14, 7, 15
-#elif DOUBLE && BYTES == 32
-#define FRONT 0, 4, 1, 5
-#define BACK 2, 6, 3, 7
-#elif DOUBLE
-#define FRONT 0, 2
-#define BACK 1, 3
-#elif BYTES == 64
-#define FRONT 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define BACK 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#elif BYTES == 32
-#define FRONT 0, 8, 1, 9, 2, 10, 3, 11
-#define BACK 4, 12, 5, 13, 6, 14, 7, 15
-#else
-#define FRONT 0, 4, 1, 5
-#define BACK 2, 6, 3, 7
-#endif
 
 typedef REAL NAME(lanes) __attribute__((vector_size(BYTES)));                               /* in registers */
 typedef REAL NAME(wide) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));          /* in memory */
@@ -129,28 +109,9 @@ static void NAME(correlate)(int64_t rows, int64_t flat, int64_t taps, REAL **sou
 }
 
 /* out[step * out_row + column] = b[column * b_column + step], for all steps and `width` columns. */
-static void NAME(turn)(const REAL *b, int64_t b_column, int64_t steps, int64_t width, REAL *out, int64_t out_row) {
-    const int64_t whole = steps / LANES * LANES;
-    int64_t column = 0;
-    for (; column + LANES <= width; column += LANES)
-        for (int64_t step = 0; step < whole; step += LANES) {
-            NAME(lanes) square[BYTES / sizeof(REAL)], shuffled[BYTES / sizeof(REAL)];
-            for (int i = 0; i < LANES; i++)
-                square[i] = *(const NAME(wide) *)(b + (column + i) * b_column + step);
-            for (int stage = 1; stage < LANES; stage *= 2) {      /* each brings neighbors of a column closer */
-                for (int i = 0; i < LANES / 2; i++) {
-                    shuffled[2 * i] = SHUFFLE(square[i], square[i + LANES / 2], FRONT);
-                    shuffled[2 * i + 1] = SHUFFLE(square[i], square[i + LANES / 2], BACK);
-                }
-                for (int i = 0; i < LANES; i++)
-                    square[i] = shuffled[i];
-            }
-            for (int i = 0; i < LANES; i++)
-                *(NAME(wide) *)(out + (step + i) * out_row + column) = square[i];
-        }
-    for (int64_t step = 0; step < steps; step++)
-        for (int64_t i = step < whole ? column : 0; i < width; i++)
-            out[step * out_row + i] = b[i * b_column + step];
+INLINE void NAME(turn)(const REAL *b, int64_t b_column, int64_t steps, int64_t width, REAL *out, int64_t out_row) {
+    (DOUBLE ? turn_doubles : turn_words)((const char *)b, b_column * (int64_t)sizeof(REAL), (char *)out,
+                                         out_row * (int64_t)sizeof(REAL), steps, width);
 }
 
 #define ACROSS_OF(number) NAME(column)(number, rows, steps, a, a_row, a_step, NULL, b, b_row, 0, NULL, addend, addend_row, \
@@ -350,5 +311,3 @@ static void NAME(dots)(int64_t rows, int64_t flat, int64_t taps, int64_t run, co
 #undef ACROSS
 #undef FUSE
 #undef LANES
-#undef FRONT
-#undef BACK
