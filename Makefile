@@ -87,7 +87,7 @@ docs: $(VENV)/.extra-docs build
 # The virtual environment stays: it holds nothing that is built from this tree.
 clean:
 	rm -rf build docs/generated cygrad.egg-info .pytest_cache .ruff_cache
-	rm -f cygrad/_core/build_config.py cygrad/_core/libcygradopenblas.*
+	rm -f cygrad/_core/build_config.py cygrad/_core/table/rows.marshal cygrad/_core/libcygradopenblas.*
 	find cygrad \( -name '*.so' -o -name '*.pyi' \) -delete
 	find cygrad tests benchmarks build_tools -name __pycache__ -prune -exec rm -rf {} + 2> /dev/null || true
 

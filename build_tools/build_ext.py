@@ -15,10 +15,10 @@ from setuptools import Extension
 from setuptools.command.build_ext import build_ext
 from setuptools.modified import newer_group
 
-from build_tools import openblas, stubs
+from build_tools import openblas, operator_table, stubs
 from build_tools.configuration import Configuration
 from build_tools.files import copy_if_changed, write_if_changed
-from build_tools.modules import CORE, GENERATED_ROOT, Library, registers_kernels
+from build_tools.modules import CORE, OPERATOR_TABLE, Library, registers_kernels
 
 FACTS = '''"""What the libraries hold, and facts about this build for `cygrad.show_config()`. Written by the build."""
 
@@ -58,6 +58,7 @@ class BuildExt(build_ext):
 
     def run(self):
         library = openblas.copy_to(link_dir(self.configuration))
+        table = operator_table.compiled(OPERATOR_TABLE)       # first: a mistake in it is found in a second
         self.modules = [module for extension in self.extensions for module in extension.modules]
         self.cythonize()
         super().run()
@@ -65,6 +66,7 @@ class BuildExt(build_ext):
         copy_if_changed(library, package / library.name)
         write_if_changed(package / openblas.LICENSE, openblas.license_text())
         write_if_changed(package / "build_config.py", self.facts())
+        write_if_changed(package / operator_table.FILE, table)
         self.prune(Path(self.build_lib, CORE))
         self.prune(package)
         self.write_stub(package.parent)
@@ -80,7 +82,7 @@ class BuildExt(build_ext):
             nthreads=self.parallel,
             build_dir=str(base_dir(self.configuration) / "cython"),
             compiler_directives=self.configuration.directives,
-            include_path=[".", str(GENERATED_ROOT)],
+            include_path=["."],
             force=self.force,
         )
         by_name = {extension.name: extension for extension in translated}

@@ -6,12 +6,13 @@ import shutil
 from pathlib import Path
 
 
-def write_if_changed(path: Path, text: str) -> bool:
-    """Write `text` unless the file already holds it; say whether it was written."""
-    if path.exists() and path.read_text() == text:
+def write_if_changed(path: Path, content: str | bytes) -> bool:
+    """Write text or bytes unless the file already holds them; say whether it was written."""
+    content = content.encode() if isinstance(content, str) else content
+    if path.exists() and path.read_bytes() == content:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, lambda temporary: temporary.write_text(text))
+    _replace(path, lambda temporary: temporary.write_bytes(content))
     return True
 
 

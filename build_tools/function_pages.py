@@ -5,7 +5,7 @@ from re import findall
 
 import cygrad
 from build_tools.files import write_if_changed
-from build_tools.generate import is_function, read_table, spellings
+from build_tools.operator_table import is_function, read_table, spellings
 from build_tools.table_documents import gradients, line
 
 HEAD = """# Functions

@@ -2,7 +2,6 @@
 
 import os
 import re
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
@@ -14,9 +13,6 @@ from build_tools.configuration import MACROS, Configuration
 
 CORE = Path("cygrad/_core")
 OPERATOR_TABLE = CORE / "table" / "ops"
-# Laid out as the package, so that .pxd files made there are found by `from cygrad._core.NAME cimport`.
-GENERATED_ROOT = Path("build/generated")
-GENERATED = GENERATED_ROOT / CORE / "operators"
 OPENBLAS_MARKER = "# cygrad: openblas"
 # In the source of a module whose variables of threads are addressed like local ones.
 NEAR_VARIABLES = '#include "memory/thread_variable.h"'
@@ -47,7 +43,6 @@ def find(configuration: Configuration, link_dir: Path) -> list[Library]:
     for all variables of a library if for one. So modules that have such variables go into a library of their own.
     """
     sources = {module_name(path): path for path in sorted(CORE.rglob("*.pyx"))}
-    sources |= {module_name(path.relative_to(GENERATED_ROOT)): path for path in generated_sources()}
     check_names(sources)
     chosen = selected(sources)
     testing = {name for name, path in sources.items() if path.parent == TESTING}
@@ -83,15 +78,6 @@ def check_names(sources: dict[str, Path]) -> None:
 def registers_kernels(source: Path) -> bool:
     """Does a module bring array kernels, which the operator table names?"""
     return bool(re.search(r"\bcimport\b[^)\n]*(\([^)]*)?\bregister_kernel\b", source.read_text()))
-
-
-def generated_sources() -> list[Path]:
-    """Modules made from the operator table; none as long as there is no generator."""
-    if find_spec("build_tools.generate") is None:
-        return []
-    from build_tools.generate import generate
-
-    return sorted(Path(path) for path in generate(OPERATOR_TABLE, GENERATED))
 
 
 def selected(sources: dict[str, Path]) -> dict[str, Path]:

@@ -13,7 +13,7 @@ ROOMS = (
     "memory", "threads", "arrays", "simd", "primitives", "elementwise",
     "kernels", "kernels/shape", "kernels/indexing", "kernels/reduction", "kernels/sorting", "kernels/linalg",
     "kernels/convolution", "kernels/nn", "table", "graph", "engine", "creation", "dispatch", "custom", "optimizers",
-    "communication", "compiler", "operators", "testing",
+    "communication", "compiler", "testing",
 )
 
 

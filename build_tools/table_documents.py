@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from build_tools.generate import (
+from build_tools.mathematics import gradient_of, latex
+from build_tools.operator_table import (
     is_function,
     is_method,
     parameter_names,
@@ -10,7 +11,6 @@ from build_tools.generate import (
     read_table,
     table_module,
 )
-from build_tools.mathematics import gradient_of, latex
 
 # As the stub names them: in the namespace of the package, `int` and the like are dtypes.
 HINTS = {

@@ -1,26 +1,40 @@
-"""The operators of the table as Python functions: collected from the modules generated for its families."""
+"""The operators of the table: read from the file that the build writes, and made callable."""
 
+import marshal
 from importlib import import_module
+from pathlib import Path
 
-import cygrad._core
 from cygrad._core.build_config import KERNELS
 from cygrad._core.dispatch import number_protocol
+from cygrad._core.dispatch.binding import OperatorMethod, load_rows
 from cygrad._core.dispatch.indexing import index_put_
-from cygrad._core.graph import override
+from cygrad._core.table.operator import operators, set_docstrings
 
 # The table finds kernels by their names, so all of them come first.
 for _name in KERNELS:
     import_module(_name)
 
-OPERATORS, INPLACE, FUNCTIONS, METHODS = {}, {}, {}, {}
+# Public functions and methods of Tensor, by name.
+FUNCTIONS, METHODS = {}, {}
 
-for _name in sorted(_name for _name in cygrad._core.COMPILED if _name.startswith("cygrad._core.operators.")):
-    _family = import_module(_name)
-    OPERATORS.update(_family.OPERATORS)
-    INPLACE.update(_family.INPLACE)
-    FUNCTIONS.update(_family.FUNCTIONS)
-    METHODS.update(_family.METHODS)
 
-override.changing_functions.update({name[:-1]: function for name, function in INPLACE.items()})
-override.changing_functions["index_put_into"] = index_put_
+def _load():
+    """Register all rows."""
+    path = Path(import_module("cygrad._core.table").__file__).with_name("rows.marshal")
+    rows, docs = marshal.loads(path.read_bytes())
+    load_rows(rows)
+    set_docstrings(lambda: marshal.loads(docs))
+    for row in rows:
+        function = getattr(operators, row["name"])
+        for name in (row["public"], *row["alias"]):
+            if row["function"]:
+                FUNCTIONS[name] = function
+            if row["method"]:
+                METHODS[name] = OperatorMethod(function, name)
+            if row["inplace_method"]:
+                METHODS[f"{name}_"] = OperatorMethod(getattr(operators, row["name"] + "_"), f"{name}_")
+
+
+_load()
+operators.index_put_into_ = index_put_
 number_protocol.connect()

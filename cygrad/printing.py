@@ -13,7 +13,7 @@ from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.creation.access import elements
 from cygrad._core.dispatch import tangents
 from cygrad._core.graph.override import Disabled
-from cygrad.operators import OPERATORS
+from cygrad._core.table.operator import operators
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
 
@@ -244,7 +244,7 @@ def _shortened(tensor):
         for dim in sorted(range(tensor.ndim), key=tensor.size, reverse=True):
             size = tensor.size(dim)
             if size > 2 * edge + 1:
-                tensor = OPERATORS["cat"]((tensor.narrow(dim, 0, edge + 1), tensor.narrow(dim, size - edge, edge)), dim)
+                tensor = operators.cat((tensor.narrow(dim, 0, edge + 1), tensor.narrow(dim, size - edge, edge)), dim)
     return tensor
 
 

@@ -1,6 +1,7 @@
 """Special functions, under the names of the field."""
 
-from cygrad import composite, operators
+from cygrad import composite
+from cygrad._core.table.operator import operators
 
 __all__ = []
 
@@ -20,7 +21,7 @@ _OTHER = {
 }
 
 for _name, _row in {**{name: name for name in _ROWS.split()}, **_OTHER}.items():
-    globals()[_name] = composite.FUNCTIONS.get(_row) or operators.OPERATORS[_row]
+    globals()[_name] = composite.FUNCTIONS.get(_row) or getattr(operators, _row)
     __all__.append(_name)
 
 zeta = composite.gamma.zeta

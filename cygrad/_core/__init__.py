@@ -17,7 +17,6 @@ The core: modules in Cython, in rooms that are layers. A room imports only from 
 ``custom``         functions of the user's own
 ``optimizers``     the steps of optimizers
 ``communication``  what goes on between processes without the interpreter's lock
-``operators``      generated: the functions of the table
 ``testing``        what only tests call; not installed
 =================  ==================================================================================================
 

@@ -4,11 +4,11 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.table.operator import operators
 from cygrad.array_api.naming import finished
 from cygrad.numpy_protocols import numerics
 from cygrad.numpy_protocols.arrays import cast, promoted
 from cygrad.numpy_protocols.ufuncs import call
-from cygrad.operators import OPERATORS
 
 __all__ = ["FUNCTIONS"]
 
@@ -45,7 +45,7 @@ def _check(name, x1, x2):
 def _floor_divide(x1, x2, /):
     _check("floor_divide", x1, x2)
     x1, x2 = promoted(x1, x2)
-    return OPERATORS["floored_quotient" if x1.is_floating_point() else "floor_divide"](x1, x2)
+    return (operators.floored_quotient if x1.is_floating_point() else operators.floor_divide)(x1, x2)
 
 
 def _sign(x, /):

@@ -12,7 +12,7 @@ import cygrad
 from cygrad import Size, Tensor
 from cygrad import device as Device
 from cygrad._core.dispatch.named_results import named_result
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 
 __all__ = [
     "SDPBackend", "compiled_with_cxx11_abi", "empty_permuted", "empty_strided", "from_file", "frombuffer", "get_device",

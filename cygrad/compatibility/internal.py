@@ -5,7 +5,7 @@ import traceback
 
 import cygrad
 from cygrad import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.conversion import _rebuild as _rebuild_tensor  # noqa: F401
 from cygrad.nn import Parameter
 from cygrad.printing import tensor_repr

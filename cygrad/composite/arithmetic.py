@@ -5,7 +5,7 @@ from cygrad._core.dispatch.number_protocol import check_power
 from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import category
 
 __all__ = ["add", "add_", "allclose", "clamp", "clamp_", "clip", "clip_", "div", "div_", "divide", "divide_", "equal",

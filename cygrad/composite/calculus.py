@@ -1,7 +1,7 @@
 """Differences, numerical derivatives and integrals along a dimension."""
 
 from cygrad._core.graph.tensor import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 
 __all__ = ["cumulative_trapezoid", "diff", "gradient", "trapezoid", "trapz"]

@@ -5,7 +5,7 @@ from math import prod
 from typing import NamedTuple
 
 from cygrad._core.graph.tensor import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 
 __all__ = ["einsum"]
 

@@ -6,7 +6,7 @@ from cygrad._core.creation.factories import ones, zeros
 from cygrad._core.creation.ranges import arange, linspace
 from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
 
 __all__ = ["argwhere", "bincount", "bucketize", "histc", "histogram", "searchsorted", "unique_consecutive"]

@@ -6,8 +6,8 @@ from cygrad._core.creation.ranges import arange
 from cygrad._core.dispatch.assign import copy_
 from cygrad._core.graph.tensor_metadata import placed
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
-from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, copy_for, into
 
 __all__ = ["as_strided_scatter", "diag", "diag_embed", "diagflat", "diagonal_scatter", "fill_diagonal_",

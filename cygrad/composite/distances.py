@@ -1,7 +1,7 @@
 """Distances between vectors, and vectors kept within a norm."""
 
 from cygrad._core.creation.ranges import arange
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 from cygrad.composite.shapes import broadcast_shapes
 

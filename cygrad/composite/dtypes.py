@@ -10,7 +10,7 @@ from cygrad._core.arrays.placement import device as Device
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.tensor_metadata import placed
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["METHODS", "can_cast", "is_complex", "is_floating_point", "is_tensor", "numel", "result_type"]

@@ -1,7 +1,7 @@
 """Tensors turned and flattened."""
 
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["adjoint", "fliplr", "flipud", "ravel", "rot90"]

@@ -5,8 +5,8 @@ from cygrad._core.arrays.dtype import complex128, float64, get_default_dtype
 from cygrad._core.creation.factories import ones_like
 from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.operator import operators
 from cygrad.composite.dtypes import result_type
-from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["float_power", "frexp", "isin", "isreal", "ldexp", "logit", "nan_to_num"]

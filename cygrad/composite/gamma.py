@@ -1,7 +1,7 @@
 """Functions of the gamma family whose arguments are checked before an operator of the table gets them."""
 
 from cygrad._core.graph.tensor import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["igamma", "igammac", "mvlgamma", "polygamma"]

@@ -5,7 +5,7 @@ import math
 
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import empty
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["cartesian_prod", "combinations", "meshgrid", "vander"]

@@ -6,7 +6,7 @@ from cygrad._core.creation.ranges import arange
 from cygrad._core.dispatch.indexing import index_put
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into, refuse_shared_memory
 
 __all__ = ["index_copy", "index_fill", "masked_scatter", "put", "repeat_interleave", "take"]

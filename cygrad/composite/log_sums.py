@@ -3,7 +3,7 @@
 from math import inf
 
 from cygrad._core.graph.tensor import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
 
 __all__ = ["logaddexp", "logcumsumexp", "logsumexp"]

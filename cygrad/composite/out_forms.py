@@ -6,7 +6,7 @@ import inspect
 from cygrad._core.dispatch.assign import copy_
 from cygrad._core.graph.modes import is_grad_enabled, no_grad
 from cygrad._core.graph.tensor import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 
 __all__ = ["MOST_PARTS", "all_spelled", "as_tensor_argument", "category", "copy_for", "inplace", "into",
            "refuse_shared_memory", "spelled"]

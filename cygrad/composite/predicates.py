@@ -5,7 +5,7 @@ from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full_like
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["conj_physical", "fill", "is_conj", "is_inference", "is_neg", "is_nonzero", "is_same_size", "is_signed",

@@ -4,8 +4,8 @@ from math import prod
 
 from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
-from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 from cygrad.composite.shapes import broadcast_shapes
 

@@ -1,6 +1,6 @@
 """One step of a recurrent network."""
 
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"]

@@ -4,7 +4,7 @@
 from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 
 __all__ = ["aminmax", "max", "min", "norm", "std", "std_mean", "var", "var_mean"]

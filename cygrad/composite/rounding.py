@@ -1,6 +1,6 @@
 """Rounding to a number of decimals."""
 
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 
 __all__ = ["round", "round_"]
 METHODS = __all__

@@ -4,8 +4,8 @@ from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full_like, ones_like, zeros
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.indexing import check_vector, wrapped
-from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["index_reduce", "scatter", "scatter_reduce"]

@@ -3,7 +3,7 @@
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full
 from cygrad._core.graph.tensor import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
 
 __all__ = ["nonzero", "nonzero_static", "unravel_index", "where"]

@@ -11,7 +11,7 @@ from cygrad._core.dispatch.parts import equal_parts, transposing
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
 
 __all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "complex", "expand_as", "imag", "real",

@@ -3,7 +3,7 @@
 from cygrad._core.creation.factories import zeros
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "column_stack", "dsplit", "dstack", "hsplit",

@@ -5,7 +5,7 @@ from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.creation import tensor
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 
 __all__ = ["corrcoef", "count_nonzero", "cov", "median", "msort", "nanmean", "nanmedian", "nanquantile", "nansum",

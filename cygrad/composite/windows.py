@@ -6,8 +6,8 @@ from cygrad._core.arrays.dtype import get_default_dtype
 from cygrad._core.creation.factories import ones
 from cygrad._core.creation.ranges import arange
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.dtypes import on_device
-from cygrad.composite.operators import operators
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 

@@ -4,7 +4,7 @@ from math import prod, sqrt
 
 from cygrad._core.arrays.dtype import get_default_dtype
 from cygrad._core.graph.tensor import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 
 __all__ = ["complex_n", "complex_tensor", "half_n", "whole_n"]
 

@@ -6,8 +6,8 @@ from cygrad._core.arrays.dtype import get_default_dtype
 from cygrad._core.creation.ranges import arange
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.dtypes import on_device
-from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import into
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]

@@ -3,7 +3,7 @@
 from math import sqrt
 
 from cygrad._core.graph.tensor import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.fft.common import complex_tensor
 
 __all__ = ["istft", "stft"]

@@ -4,7 +4,7 @@ import functools
 
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad.func.batched import strip
 from cygrad.func.inputs import Inputs, as_tensor, at_places, pullback_of, same_tree, selected, with_aux
 
@@ -55,7 +55,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
             raise RuntimeError("grad: the function must give a real number (got a complex one). Take its real part or "
                                "abs() first.")
         held = strip(output, inputs.levels)
-        one = functions["expand"](held.new_ones(()), tuple(held.shape))
+        one = operators.expand(held.new_ones(()), tuple(held.shape))
         gradients = inputs.answer(inputs.pull([held], [one], False))
         value = inputs.outside(output)
         return gradients[0] if single else gradients, (value, inputs.outside(aux)) if has_aux else value

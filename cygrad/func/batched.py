@@ -12,7 +12,7 @@ from cygrad._core.creation.factories import empty
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.tensor_type import make_subclass
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 
 __all__ = ["Batched", "Level", "active_levels", "dress", "entry", "levels_of", "peel", "restore", "strip", "value_at"]
 
@@ -112,8 +112,8 @@ class Batched(Tensor):
         """The one entry that all are equal to."""
         with no_grad():
             values = self._value.detach()
-            first = functions["select"](values, 0, 0) if self._level.size else values.new_zeros(tuple(self.shape))
-            if not functions["equal"](values, functions["expand"](first, tuple(values.shape))):
+            first = operators.select(values, 0, 0) if self._level.size else values.new_zeros(tuple(self.shape))
+            if not operators.equal(values, operators.expand(first, tuple(values.shape))):
                 raise RuntimeError(f"vmap: {operation}() of a tensor under vmap would give something else for each "
                                    "entry of the batch (got different values). Choose between elements with where(), "
                                    "or do without vmap.")
@@ -204,12 +204,12 @@ def strip(tensor, levels):
     every.sort(key=lambda level: level.number)
     for place, level in enumerate(every):
         if level not in present:
-            tensor = functions["unsqueeze"](tensor, place)
+            tensor = operators.unsqueeze(tensor, place)
     kept = [level for level in present if level not in levels]
     if len(every) > len(present):
-        tensor = functions["expand"](tensor, (*[level.size for level in every], *tensor.shape[len(every):]))
+        tensor = operators.expand(tensor, (*[level.size for level in every], *tensor.shape[len(every):]))
     if kept:
-        tensor = functions["movedim"](tensor, tuple(map(every.index, kept)), tuple(range(len(kept))))
+        tensor = operators.movedim(tensor, tuple(map(every.index, kept)), tuple(range(len(kept))))
     return dress(tensor, kept)
 
 
@@ -220,5 +220,5 @@ def restore(tensor, levels):
     tensor, outer = peel(tensor)
     if outer:
         places = tuple(range(len(outer), len(outer) + len(levels)))
-        tensor = functions["movedim"](tensor, places, tuple(range(len(levels))))
+        tensor = operators.movedim(tensor, places, tuple(range(len(levels))))
     return dress(tensor, [*levels, *outer])

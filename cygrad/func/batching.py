@@ -14,9 +14,8 @@ the entries are taken one by one.
 """
 
 from cygrad._core.arrays.dtype import promote_types
-from cygrad._core.graph.override import changing_functions
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.table.operator import find_operator, functions
+from cygrad._core.table.operator import Operator, operators
 from cygrad._core.table.signature import INT, INTS, TENSORS
 from cygrad.func.batched import Batched, entry, value_at
 
@@ -99,7 +98,7 @@ class Call:
 
     def spread(self, value, batched):
         """A tensor with all entries in its first dimension."""
-        return value if batched else functions["expand"](value, (self.size, *value.shape))
+        return value if batched else operators.expand(value, (self.size, *value.shape))
 
     def named(self, name):
         """The place of an argument."""
@@ -115,14 +114,11 @@ MOST_NESTED = 64          # sequences in each other, as everywhere
 
 def operation_of(function):
     """The `Operation` of a function of the table; None for others."""
-    if not _found:
-        for inplace, named in ((False, functions), (True, changing_functions)):
-            for name, known in named.items():
-                if (operator := find_operator(name)) is not None:
-                    _found[known] = (operator.row, inplace)
     found = _found.get(function)
-    if isinstance(found, tuple):
-        found = _found[function] = Operation(function, *found)
+    if found is None and isinstance(function, Operator):
+        found = _found[function] = Operation(function, function.row, function.is_inplace)
+    elif found is None and function is operators.index_put_into_:
+        found = _found[function] = Operation(function, operators.index_put_into.row, True)
     return found
 
 
@@ -199,7 +195,7 @@ def padded(value, batched, rank, wanted):
     """A tensor whose entries have more dimensions, of size 1 in front."""
     if not batched or rank >= wanted:
         return value
-    return functions["reshape"](value, (value.shape[0], *[1] * (wanted - rank), *value.shape[1:]))
+    return operators.reshape(value, (value.shape[0], *[1] * (wanted - rank), *value.shape[1:]))
 
 
 def aligned(call, arguments=None):
@@ -224,7 +220,7 @@ def elementwise(call):
                 common = promote_types(common, dtype)
             for place, value, batched in tensors:
                 if batched and not call.rank(place) and kind(value.dtype) and kind(value.dtype) <= kind(common):
-                    arguments[place] = functions["cast"](arguments[place], common)
+                    arguments[place] = operators.cast(arguments[place], common)
     return call.run(arguments)
 
 
@@ -287,7 +283,7 @@ def along_dims(call):
                 continue
             arguments[place] = call.spread(value, call.batched[place])
             if lifted:
-                arguments[place] = functions["unsqueeze"](arguments[place], 1)
+                arguments[place] = operators.unsqueeze(arguments[place], 1)
         elif name in DIMS and kind in (INT, INTS):
             if value is None or (kind == INTS and keeps and len(_listed(value)) == 0):
                 if kind == INT or operation.name == "roll":
@@ -303,7 +299,7 @@ def along_dims(call):
     if flat is not None:
         return _flat(call, arguments, flat)
     results = call.run(arguments)
-    return _each(results, lambda result: functions["reshape"](result, (call.size,))) if lifted else results
+    return _each(results, lambda result: operators.reshape(result, (call.size,))) if lifted else results
 
 
 # Rows whose results are single elements where the argument is one; whose `size` is no shape; that add a dimension.
@@ -341,14 +337,14 @@ def _each(results, change):
 def _flat(call, arguments, place):
     """Without a dimension the elements count in their order."""
     shape = call.shape(0)
-    arguments = [functions["reshape"](value, (call.size, -1)) if isinstance(value, Tensor) else value
+    arguments = [operators.reshape(value, (call.size, -1)) if isinstance(value, Tensor) else value
                  for value in arguments]
     arguments[place] = 1 if call.operation.kinds[place] == INT else (1,)
     keeps = "keepdim" in call.operation.names and arguments[call.named("keepdim")]
     results = call.run(arguments)
     if call.operation.name == "roll":
-        return functions["reshape"](results, (call.size, *shape))
-    return functions["reshape"](results, (call.size, *[1] * len(shape))) if keeps else results
+        return operators.reshape(results, (call.size, *shape))
+    return operators.reshape(results, (call.size, *[1] * len(shape))) if keeps else results
 
 
 def one_by_one(call):
@@ -356,9 +352,9 @@ def one_by_one(call):
     parts = []
     for value, batched in zip(call.args, call.batched, strict=True):
         if batched is True:
-            parts.append(functions["unbind"](value, 0) if call.size else [value.new_zeros(tuple(value.shape)[1:])])
+            parts.append(operators.unbind(value, 0) if call.size else [value.new_zeros(tuple(value.shape)[1:])])
         elif isinstance(batched, list) and any(batched):
-            listed = [functions["unbind"](part, 0) if inside and call.size
+            listed = [operators.unbind(part, 0) if inside and call.size
                       else [part.new_zeros(tuple(part.shape)[1:]) if inside else part] * max(call.size, 1)
                       for part, inside in zip(value, batched, strict=True)]
             parts.append([list(entries) for entries in zip(*listed, strict=True)])
@@ -366,7 +362,7 @@ def one_by_one(call):
             parts.append([value] * max(call.size, 1))
     if call.operation.inplace:
         if call.size:
-            views = [functions["select"](call.args[0], 0, number) for number in range(call.size)]
+            views = [operators.select(call.args[0], 0, number) for number in range(call.size)]
             for number, view in enumerate(views):
                 call.operation([view, *[part[number] for part in parts[1:]]])
         return None
@@ -391,5 +387,5 @@ def _stacked(call, results):
         raise RuntimeError(f"vmap: {call.operation.name}: the shape of the result depends on values, and differs "
                            f"between the entries of the batch (got {sorted(shapes)[:2]}). Such dynamic shapes are "
                            "possible outside of vmap only.")
-    stacked = functions["stack"](list(results), 0)
-    return stacked if call.size else functions["slice"](stacked, 0, 0, 0, 1)
+    stacked = operators.stack(list(results), 0)
+    return stacked if call.size else operators.slice(stacked, 0, 0, 0, 1)

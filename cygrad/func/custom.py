@@ -4,7 +4,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad.autograd.function import Function
 from cygrad.func.batched import Level, active_levels, entry, value_at
 from cygrad.random.generator import current, own_generator
@@ -60,7 +60,7 @@ def _entries(results, level, dims=0):
         if dim is None or not isinstance(leaf, Tensor):
             made.append(leaf)
         else:
-            made.append(entry(leaf if dim == 0 else functions["movedim"](leaf, dim, 0), level))
+            made.append(entry(leaf if dim == 0 else operators.movedim(leaf, dim, 0), level))
     return tree_unflatten(made, spec)
 
 
@@ -143,7 +143,7 @@ def _generated(cls, level, dims):
     def batch(value, level):
         """The whole of an entry."""
         held = value_at(value, level)
-        return functions["expand"](value, (size, *value.shape)) if held is None else held
+        return operators.expand(value, (size, *value.shape)) if held is None else held
 
     def entries(values, level, held):
         return tuple(entry(value, level) if known and value is not None else value
@@ -199,7 +199,7 @@ def _generated(cls, level, dims):
         if dim == 0:
             return batch(gradient, level)
         held = value_at(gradient, level)
-        return gradient * size if held is None else functions["sum"](held, (0,))
+        return gradient * size if held is None else operators.sum(held, (0,))
 
     Generated.__name__ = Generated.__qualname__ = f"Vmapped{cls.__name__}"
     return Generated.apply

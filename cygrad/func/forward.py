@@ -4,7 +4,7 @@ from cygrad._core.creation.factories import zeros_like
 from cygrad._core.dispatch import tangents
 from cygrad._core.engine.engine import run_backward
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad.func.batched import active_levels, restore, strip
 from cygrad.func.inputs import as_tensor, differentiable, outputs_of, plain, pullback_of, same_tree, with_aux
 from cygrad.utils.pytree import tree_flatten, tree_unflatten
@@ -83,7 +83,7 @@ def push_forward(func, primals, directions, strict=False, has_aux=False):
                 duals.append(leaf)
                 continue
             if any(step == 0 and size > 1 for step, size in zip(leaf.stride(), leaf.shape, strict=True)):
-                leaf = functions["clone"](leaf)         # expanded, but its tangent need not be
+                leaf = operators.clone(leaf)         # expanded, but its tangent need not be
             dual = leaf.view_as(leaf)
             with tangents.paused():
                 if tuple(vector.stride()) != tuple(leaf.stride()):

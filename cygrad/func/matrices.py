@@ -3,7 +3,7 @@
 import functools
 
 from cygrad._core.creation.factories import eye, zeros, zeros_like
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad.func.batched import restore, strip
 from cygrad.func.forward import push_forward
 from cygrad.func.inputs import as_tensor, at_places, pullback_of, selected
@@ -69,7 +69,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
             if not output.numel():
                 return [zeros((*output.shape, *leaf.shape), dtype=leaf.dtype) for leaf in tree_flatten(chosen)[0]]
             found = vmap(row, chunk_size=chunk_size)(_units(output))
-            return [functions["reshape"](part, (*output.shape, *part.shape[1:])) for part in found]
+            return [operators.reshape(part, (*output.shape, *part.shape[1:])) for part in found]
 
         blocks = []
         for number in range(len(held)):
@@ -129,7 +129,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
             leaf = leaves[number]
             found, aux = vmap(column, out_dims=(-1, 0), randomness=randomness)(_units(leaf))
-            return [functions["reshape"](part, (*part.shape[:-1], *leaf.shape)) for part in found], aux
+            return [operators.reshape(part, (*part.shape[:-1], *leaf.shape)) for part in found], aux
 
         found = [columns(number) for number in range(len(leaves))]
         out_spec = tree_flatten(kept[0])[1]
@@ -140,7 +140,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         answer = tree_unflatten(blocks, out_spec)
         if not has_aux:
             return answer
-        return answer, tree_map(lambda leaf: functions["select"](leaf, 0, 0), found[0][1])
+        return answer, tree_map(lambda leaf: operators.select(leaf, 0, 0), found[0][1])
 
     return jacobian
 

@@ -1,6 +1,6 @@
 """Modules as functions of their parameters."""
 
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad.func.batched import Batched
 from cygrad.nn.normalization import _BatchNorm
 from cygrad.nn.utils.stateless import functional_call
@@ -60,7 +60,7 @@ def _stacked(models, name, tensors):
     needs = {tensor.requires_grad for tensor in tensors}
     if len(needs) > 1:
         raise RuntimeError(f"stack_module_state: {name!r} requires grad in some modules and not in others.")
-    stacked = functions["stack"](list(tensors), 0).detach()
+    stacked = operators.stack(list(tensors), 0).detach()
     return stacked.requires_grad_() if needs.pop() else stacked
 
 

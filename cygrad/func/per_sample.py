@@ -13,7 +13,7 @@ from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.native import NativeNode
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad._core.table.signature import OPERAND, TENSOR, TENSORS
 from cygrad.func.per_sample_rules import PRODUCTS, RULES, product_of
 from cygrad.func.vmap import vmap
@@ -178,7 +178,7 @@ def _parts(node, edge, gradient, like, count, products):
 
     def entries(tensor):
         """Batches of one sample, which the first dimension counts."""
-        return functions["unsqueeze"](functions["movedim"](tensor, dim, 0), dim + 1)
+        return operators.unsqueeze(operators.movedim(tensor, dim, 0), dim + 1)
 
     layout = layout_of(operator)
     saved = [getattr(node, f"_saved_{entry.name}") for entry in layout]
@@ -202,16 +202,16 @@ def _by_rule(node, operator, argument, gradient, like, dim):
     def saved(name):
         value = getattr(node, f"_saved_{name}")
         value = value.detach() if isinstance(value, Tensor) else value
-        return functions["movedim"](value, dim, 0) if dim and isinstance(value, Tensor) else value
+        return operators.movedim(value, dim, 0) if dim and isinstance(value, Tensor) else value
 
     if use in PRODUCTS:
         values = saved("self")
-        gradient = functions["movedim"](gradient, dim, 0) if dim else gradient
+        gradient = operators.movedim(gradient, dim, 0) if dim else gradient
         fits = like.ndim == 2 and values.ndim == gradient.ndim > 1 and not gradient.is_complex()
         return (gradient, values) if fits else None
     if use not in RULES:
         return None
-    return RULES[use](functions["movedim"](gradient, dim, 0) if dim else gradient, saved, like)
+    return RULES[use](operators.movedim(gradient, dim, 0) if dim else gradient, saved, like)
 
 
 def _dimension(node, operator, gradient, count):

@@ -6,7 +6,7 @@ Nodes without a rule are left to `vmap` of their formula.
 """
 
 from cygrad import arange
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 
 __all__ = ["PRODUCTS", "RULES", "product_of"]
 
@@ -15,7 +15,7 @@ PRODUCTS = {("linear", "weight"), ("linear_in_panels", "weight")}
 
 
 def _call(name, *arguments):
-    return functions[name](*arguments)
+    return getattr(operators, name)(*arguments)
 
 
 def product_of(pairs):

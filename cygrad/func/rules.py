@@ -2,7 +2,7 @@
 
 from cygrad._core.creation.ranges import arange
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad.func import rules_of_indices
 from cygrad.func.batched import entry, value_at
 from cygrad.func.batching import (
@@ -29,11 +29,6 @@ def rule(*names):
     return register
 
 
-def op(name, *args, **kwargs):
-    """An operator of the table."""
-    return functions[name](*args, **kwargs)
-
-
 # ------------------------------------------------------------------------------------------------------------- products
 
 def product(call, first, second):
@@ -43,18 +38,18 @@ def product(call, first, second):
     if 0 in (rank_a, rank_b):
         return NotImplemented
     if rank_a == 2 and rank_b == 1 and not call.batched[first]:         # the vectors as rows of one matrix
-        return op("matmul", b, op("matrix_transpose", a))
+        return operators.matmul(b, operators.matrix_transpose(a))
     if rank_a == 1:
-        a = op("unsqueeze", a, -2)
+        a = operators.unsqueeze(a, -2)
     if rank_b == 1:
-        b = op("unsqueeze", b, -1)
+        b = operators.unsqueeze(b, -1)
     rank = max(rank_a, rank_b, 2)
     a = padded(a, call.batched[first], max(rank_a, 2), rank)
     b = padded(b, call.batched[second], max(rank_b, 2), rank)
-    result = op("matmul", a, b)
+    result = operators.matmul(a, b)
     if rank_a == 1:
-        result = op("squeeze", result, -2)
-    return op("squeeze", result, -1) if rank_b == 1 else result
+        result = operators.squeeze(result, -2)
+    return operators.squeeze(result, -1) if rank_b == 1 else result
 
 
 @rule("mm", "bmm", "mv", "dot", "matmul")
@@ -71,7 +66,7 @@ def _matmul(call):
 def _vdot(call):
     if (call.rank(0), call.rank(1)) != (1, 1):
         return NotImplemented
-    call.args[0] = op("conj", call.args[0]) if call.args[0].dtype.is_complex else call.args[0]
+    call.args[0] = operators.conj(call.args[0]) if call.args[0].dtype.is_complex else call.args[0]
     return product(call, 0, 1)
 
 
@@ -79,7 +74,7 @@ def _vdot(call):
 def _outer(call):
     if (call.rank(0), call.rank(1)) != (1, 1):
         return NotImplemented
-    return op("mul", op("unsqueeze", call.args[0], -1), op("unsqueeze", call.args[1], -2))
+    return operators.mul(operators.unsqueeze(call.args[0], -1), operators.unsqueeze(call.args[1], -2))
 
 
 @rule("addmm")
@@ -88,11 +83,11 @@ def _addmm(call):
     if call.operation.inplace or call.rank(0) > 2 or (call.rank(1), call.rank(2)) != (2, 2):
         return NotImplemented
     result = product(call, 1, 2)
-    result = result if alpha == 1 else op("mul", result, alpha)
+    result = result if alpha == 1 else operators.mul(result, alpha)
     if beta == 0:
-        return op("expand", result, (call.size, *result.shape[-2:]))
+        return operators.expand(result, (call.size, *result.shape[-2:]))
     self = padded(self, call.batched[0], call.rank(0), 2)
-    return op("add", result, self if beta == 1 else op("mul", self, beta))
+    return operators.add(result, self if beta == 1 else operators.mul(self, beta))
 
 
 @rule("linear", "linear_in_panels")
@@ -101,22 +96,22 @@ def _linear(call):
     x, weight, bias = call.args[0], call.args[1], call.args[-1]
     in_x, in_weight, in_bias = call.batched[0], call.batched[1], call.batched[-1]
     if not in_weight and not in_bias and in_x and (bias is None or bias.ndim == 1):
-        return op("linear", x, weight, bias)
+        return operators.linear(x, weight, bias)
     rank = call.rank(0)
     if call.rank(1) != 2 or rank == 0:
         return NotImplemented
     if not in_weight:
-        result = op("linear", x, weight)
+        result = operators.linear(x, weight)
     else:
         if rank == 1:
-            x = op("unsqueeze", x, -2)
+            x = operators.unsqueeze(x, -2)
         elif rank > 2:
-            x = op("reshape", x, (*([call.size] if in_x else []), -1, x.shape[-1]))
-        result = op("matmul", x, op("matrix_transpose", weight))
-        result = op("reshape", result, (call.size, *call.shape(0)[:-1], weight.shape[1]))
+            x = operators.reshape(x, (*([call.size] if in_x else []), -1, x.shape[-1]))
+        result = operators.matmul(x, operators.matrix_transpose(weight))
+        result = operators.reshape(result, (call.size, *call.shape(0)[:-1], weight.shape[1]))
     if bias is None:
         return result
-    return op("add", result, padded(bias, in_bias, call.rank(len(call.args) - 1), rank))
+    return operators.add(result, padded(bias, in_bias, call.rank(len(call.args) - 1), rank))
 
 
 # ---------------------------------------------------------------------------------------------- views of a given shape
@@ -136,7 +131,7 @@ def _expand(call):
         return NotImplemented
     value = call.args[0]
     for _ in range(len(shape) - call.rank(0)):
-        value = op("unsqueeze", value, 1)
+        value = operators.unsqueeze(value, 1)
     return call.operation([value, (call.size, *shape)])
 
 
@@ -144,7 +139,7 @@ def _expand(call):
 def _sum_to(call):
     shape = tuple(call.args[1])
     ones = (1,) * (call.rank(0) - len(shape))
-    return op("reshape", op("sum_to", call.args[0], (call.size, *ones, *shape)), (call.size, *shape))
+    return operators.reshape(operators.sum_to(call.args[0], (call.size, *ones, *shape)), (call.size, *shape))
 
 
 @rule("repeat")
@@ -153,7 +148,7 @@ def _repeat(call):
     if len(repeats) < call.rank(0):
         return NotImplemented
     value = padded(call.args[0], True, call.rank(0), len(repeats))
-    return op("repeat", value, (1, *repeats))
+    return operators.repeat(value, (1, *repeats))
 
 
 @rule("t", "transpose_all")
@@ -161,19 +156,20 @@ def _reversed(call):
     rank = call.rank(0)
     if call.operation.name == "t" and rank > 2:
         return NotImplemented
-    return op("permute", call.args[0], (0, *range(rank, 0, -1)))
+    return operators.permute(call.args[0], (0, *range(rank, 0, -1)))
 
 
 @rule("permute")
 def _permute(call):
     dims = counted(call.args[1], call.rank(0))
-    return NotImplemented if dims is None else op("permute", call.args[0], (0, *dims))
+    return NotImplemented if dims is None else operators.permute(call.args[0], (0, *dims))
 
 
 @rule("max_all", "min_all")
 def _extremum(call):
     """Of all elements of an entry; with the derivative that shares gradients between equal ones."""
-    return along_dims(Call(operation_of(functions["amax" if call.operation.name == "max_all" else "amin"]), call.level,
+    extremum = operators.amax if call.operation.name == "max_all" else operators.amin
+    return along_dims(Call(operation_of(extremum), call.level,
                            [entry(call.args[0], call.level), *call.args[1:]]))
 
 
@@ -185,7 +181,7 @@ def _as_strided(call):
     offset = begin if offset is None else offset
     size = size if isinstance(size, (list, tuple)) else (size,)
     stride = stride if isinstance(stride, (list, tuple)) else (stride,)
-    return op("as_strided", value, (call.size, *size), (step, *stride), offset)
+    return operators.as_strided(value, (call.size, *size), (step, *stride), offset)
 
 
 @rule("pad")
@@ -217,7 +213,7 @@ def _masked_fill(call):
     if isinstance(value, Tensor):
         if call.rank(2):
             return NotImplemented
-        value = op("cast", value, self.dtype) if value.dtype != self.dtype else value
+        value = operators.cast(value, self.dtype) if value.dtype != self.dtype else value
     if call.operation.inplace:
         if not (call.batched[1] or call.batched[2]):
             return call.run()
@@ -230,8 +226,8 @@ def _masked_fill(call):
             return NotImplemented
         rank = max(call.rank(0), call.rank(1))
         shape = tuple(map(max, _shape_of(call, 0, rank), _shape_of(call, 1, rank)))
-        return op("masked_fill", op("expand", self, shape), mask, value)
-    filled = op("where", mask, value, self)
+        return operators.masked_fill(operators.expand(self, shape), mask, value)
+    filled = operators.where(mask, value, self)
     return self.copy_(filled) if call.operation.inplace else filled
 
 
@@ -259,11 +255,11 @@ def _together(call):
 def folded(call, place):
     """An argument whose entries have a batch of their own in front, as one batch."""
     value = call.spread(call.args[place], call.batched[place])
-    return op("reshape", value, (value.shape[0] * value.shape[1], *value.shape[2:]))
+    return operators.reshape(value, (value.shape[0] * value.shape[1], *value.shape[2:]))
 
 
 def unfolded(call, result):
-    return op("reshape", result, (call.size, result.shape[0] // max(call.size, 1), *result.shape[1:]))
+    return operators.reshape(result, (call.size, result.shape[0] // max(call.size, 1), *result.shape[1:]))
 
 
 @rule("convolution", "convolution_input_backward")
@@ -282,16 +278,16 @@ def _convolution(call):
         result = unfolded(call, result)
     else:
         options = options if shape is None else [(shape[0], call.size * shape[1], *shape[2:]), *options]
-        images = op("movedim", call.spread(images, in_images), 0, 1)
-        images = op("reshape", images, (images.shape[0], -1, *images.shape[3:]))
-        result = call.run([images, op("reshape", weight, (-1, *weight.shape[2:])), None, *options,
+        images = operators.movedim(call.spread(images, in_images), 0, 1)
+        images = operators.reshape(images, (images.shape[0], -1, *images.shape[3:]))
+        result = call.run([images, operators.reshape(weight, (-1, *weight.shape[2:])), None, *options,
                            groups * call.size])
-        result = op("reshape", result, (result.shape[0], call.size, -1, *result.shape[2:]))
-        result = op("movedim", result, 1, 0)
+        result = operators.reshape(result, (result.shape[0], call.size, -1, *result.shape[2:]))
+        result = operators.movedim(result, 1, 0)
     if bias is None or not (in_weight or in_bias):
         return result
     ones = [1] * (result.ndim - 3)
-    return op("add", result, op("reshape", bias, ((call.size if in_bias else 1), 1, -1, *ones)))
+    return operators.add(result, operators.reshape(bias, ((call.size if in_bias else 1), 1, -1, *ones)))
 
 
 @rule("convolution_weight_backward")
@@ -301,15 +297,15 @@ def _convolution_weight(call):
     if 0 in (*grad.shape, *images.shape) or (groups != 1 and not call.batched[1]):
         return NotImplemented
     if call.batched[1]:
-        grad, images = [op("movedim", call.spread(value, batched), 0, 1)
+        grad, images = [operators.movedim(call.spread(value, batched), 0, 1)
                         for value, batched in zip((grad, images), call.batched, strict=False)]
-        grad, images = [op("reshape", value, (value.shape[0], -1, *value.shape[3:])) for value in (grad, images)]
+        grad, images = [operators.reshape(value, (value.shape[0], -1, *value.shape[3:])) for value in (grad, images)]
         result = call.run([grad, images, (call.size * shape[0], *shape[1:]), *options, call.size * groups])
-        return op("reshape", result, (call.size, *shape))
-    grad = op("movedim", grad, 0, 1)
-    grad = op("reshape", grad, (grad.shape[0], -1, *grad.shape[3:]))
+        return operators.reshape(result, (call.size, *shape))
+    grad = operators.movedim(grad, 0, 1)
+    grad = operators.reshape(grad, (grad.shape[0], -1, *grad.shape[3:]))
     result = call.run([grad, images, (call.size * shape[0], *shape[1:]), *options, groups])
-    return op("reshape", result, (call.size, *shape))
+    return operators.reshape(result, (call.size, *shape))
 
 
 @rule("im2col", "col2im")
@@ -343,7 +339,7 @@ def _planes(call):
         value = call.spread(value, batched)
         if 0 in value.shape:
             return NotImplemented
-        arguments[place] = op("reshape", value, (-1, 1, *value.shape[value.ndim - n:]))
+        arguments[place] = operators.reshape(value, (-1, 1, *value.shape[value.ndim - n:]))
     if "shape" in call.operation.names:
         place = call.named("shape")
         shape = call.args[place]
@@ -352,7 +348,7 @@ def _planes(call):
         arguments[place] = (arguments[0].shape[0], 1, *shape[len(shape) - n:])
     results = call.run(arguments)
     single = isinstance(results, Tensor)
-    made = [op("reshape", result, (call.size, *lead, *result.shape[2:]))
+    made = [operators.reshape(result, (call.size, *lead, *result.shape[2:]))
             for result in ([results] if single else results)]
     return made[0] if single else type(results)(*made)
 
@@ -371,7 +367,7 @@ def _layer_norm(call):
     for place in weights:
         if call.args[place] is not None:
             weight = padded(call.args[place], call.batched[place], call.rank(place), call.rank(0))
-            results[0] = op("mul" if names[place] == "weight" else "add", results[0], weight)
+            results[0] = (operators.mul if names[place] == "weight" else operators.add)(results[0], weight)
     return tuple(results)
 
 
@@ -381,12 +377,12 @@ def _batch_norm(call):
     images, *weights, dims, eps = call.args
     if call.rank(0) < 2 or 0 in images.shape:
         return NotImplemented
-    images = op("movedim", call.spread(images, call.batched[0]), 0, 1)
+    images = operators.movedim(call.spread(images, call.batched[0]), 0, 1)
     shape = images.shape
-    joined = [None if weight is None else op("reshape", call.spread(weight, batched), (-1,))
+    joined = [None if weight is None else operators.reshape(call.spread(weight, batched), (-1,))
               for weight, batched in zip(weights, call.batched[1:3], strict=True)]
-    results = call.run([op("reshape", images, (shape[0], -1, *shape[3:])), *joined, dims, eps])
-    return tuple(op("movedim", op("reshape", result, (result.shape[0], call.size, -1, *result.shape[2:])), 1, 0)
+    results = call.run([operators.reshape(images, (shape[0], -1, *shape[3:])), *joined, dims, eps])
+    return tuple(operators.movedim(operators.reshape(result, (result.shape[0], call.size, -1, *result.shape[2:])), 1, 0)
                  for result in results)
 
 
@@ -396,12 +392,12 @@ def _gates(call):
     lead = call.shape(0)[:-1]
     if any(0 in value.shape for _, value, _ in call.tensors()):
         return NotImplemented
-    arguments = [op("reshape", call.spread(value, batched), (-1, value.shape[-1]))
+    arguments = [operators.reshape(call.spread(value, batched), (-1, value.shape[-1]))
                  for _, value, batched in call.tensors()]
     results = call.run(arguments)
-    made = [op("reshape", result, (call.size, *lead, -1)) for result in results[:-1]]
-    activations = op("reshape", results[-1], (results[-1].shape[0], call.size, *lead, -1))
-    return (*made, op("movedim", activations, 1, 0))
+    made = [operators.reshape(result, (call.size, *lead, -1)) for result in results[:-1]]
+    activations = operators.reshape(results[-1], (results[-1].shape[0], call.size, *lead, -1))
+    return (*made, operators.movedim(activations, 1, 0))
 
 
 @rule("embedding")
@@ -412,12 +408,12 @@ def _embedding(call):
         return call.run()
     rows, offset = weight.shape[1], call.size
     if padding >= 0:
-        kept = op("reshape", arange(rows), (rows, 1)) != padding
-        weight = op("where", kept, weight, weight.detach())
+        kept = operators.reshape(arange(rows), (rows, 1)) != padding
+        weight = operators.where(kept, weight, weight.detach())
     index = call.spread(index, call.batched[1])
-    offset = op("reshape", arange(call.size), (call.size, *[1] * (index.ndim - 1))) * rows
-    index = op("where", index < 0, rows * call.size, index + offset) if rows else index
-    return op("embedding", op("reshape", weight, (-1, weight.shape[2])), index, -1)
+    offset = operators.reshape(arange(call.size), (call.size, *[1] * (index.ndim - 1))) * rows
+    index = operators.where(index < 0, rows * call.size, index + offset) if rows else index
+    return operators.embedding(operators.reshape(weight, (-1, weight.shape[2])), index, -1)
 
 
 @rule("embedding_backward")
@@ -425,12 +421,12 @@ def _embedding_backward(call):
     """All tables one below the other."""
     grad, index, rows, padding = call.args
     grad, index = call.spread(grad, call.batched[0]), call.spread(index, call.batched[1])
-    offset = op("reshape", arange(call.size), (call.size, *[1] * (index.ndim - 1))) * rows
-    result = op("embedding_backward", grad, index + offset, rows * call.size, -1)
-    result = op("reshape", result, (call.size, rows, -1))
+    offset = operators.reshape(arange(call.size), (call.size, *[1] * (index.ndim - 1))) * rows
+    result = operators.embedding_backward(grad, index + offset, rows * call.size, -1)
+    result = operators.reshape(result, (call.size, rows, -1))
     if padding < 0:
         return result
-    return op("where", op("reshape", arange(rows), (rows, 1)) != padding, result, 0.0)
+    return operators.where(operators.reshape(arange(rows), (rows, 1)) != padding, result, 0.0)
 
 
 @rule("nll_loss", "cross_entropy")
@@ -444,25 +440,27 @@ def _nll_loss(call):
         return NotImplemented
     rank = call.rank(0)
     target = call.spread(target, call.batched[1])
-    rows = [op("reshape", values, (-1, values.shape[-1])) if rank == 1 else folded(call, 0),
-            op("reshape", target, (-1, *target.shape[2:]) if rank > 1 else (-1,)), weight, *call.args[3:]]
+    rows = [operators.reshape(values, (-1, values.shape[-1])) if rank == 1 else folded(call, 0),
+            operators.reshape(target, (-1, *target.shape[2:]) if rank > 1 else (-1,)), weight, *call.args[3:]]
     if rank == 1 and call.rank(1):
         return NotImplemented
     rows[names.index("reduction")] = "none"
     results = list(operation(rows))
-    losses = op("reshape", results[0], (call.size, *call.shape(1)))
+    losses = operators.reshape(results[0], (call.size, *call.shape(1)))
     counted = target != ignored
-    totals = op("cast", counted, losses.dtype) if weight is None else op(
-        "where", counted, op("reshape", op("index", weight, [op("reshape", op("where", counted, target, 0), (-1,))]),
-                             tuple(target.shape)), 0.0)
+    if weight is None:
+        totals = operators.cast(counted, losses.dtype)
+    else:
+        chosen = operators.index(weight, [operators.reshape(operators.where(counted, target, 0), (-1,))])
+        totals = operators.where(counted, operators.reshape(chosen, tuple(target.shape)), 0.0)
     inner = tuple(range(1, losses.ndim))
-    total = op("sum", totals, inner) if inner else totals
+    total = operators.sum(totals, inner) if inner else totals
     if reduction != "none":
-        losses = op("sum", losses, inner) if inner else losses
+        losses = operators.sum(losses, inner) if inner else losses
         losses = losses / total if reduction == "mean" else losses
     made = [losses]
     if operation.name == "cross_entropy":
-        made.append(op("reshape", results[1], tuple(values.shape)))
+        made.append(operators.reshape(results[1], tuple(values.shape)))
     return (*made, total)
 
 
@@ -484,7 +482,7 @@ def _assigned(function, level, args, kwargs):
         refuse_change("copy", type("Batch", (), {"size": level.size}))
     if given is not None:
         while given.ndim > held.ndim and given.shape[1] == 1:
-            given = op("squeeze", given, 1)
+            given = operators.squeeze(given, 1)
         given = padded(given, True, given.ndim - 1, held.ndim - 1)
     held.copy_(source if given is None else given)
     return target

@@ -5,9 +5,8 @@ from numpy import ndarray
 from cygrad._core.arrays.dtype import bool as boolean
 from cygrad._core.creation.creation import tensor as tensor_of
 from cygrad._core.creation.ranges import arange
-from cygrad._core.graph.override import changing_functions
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad.func.batched import Batched, entry
 from cygrad.func.batching import RULES, along_dims, padded
 
@@ -36,7 +35,7 @@ class Places:
         self.indices = [None if index is None else padded(index, batched[number], index.ndim - batched[number], k)
                         for number, index in enumerate(indices)]
         if in_self:
-            self.indices.insert(0, functions["reshape"](arange(size), (size, *[1] * k)))
+            self.indices.insert(0, operators.reshape(arange(size), (size, *[1] * k)))
             if together:
                 self.source, self.destination = tuple(range(1 + k, 1 + k + first)), tuple(range(1, 1 + first))
         elif together:
@@ -44,17 +43,17 @@ class Places:
 
     def read(self, result):
         """A result with the entries first, and the other dimensions in the order of an entry's."""
-        return functions["movedim"](result, self.source, self.destination) if self.source else result
+        return operators.movedim(result, self.source, self.destination) if self.source else result
 
     def written(self, values, batched, rank):
         """Values as the index tensors want them; `rank`: how many dimensions those of an entry are to have."""
         if not batched:
             if not self.source:
                 return values
-            values = functions["reshape"](values, (1, *[1] * (rank - values.ndim), *values.shape))
+            values = operators.reshape(values, (1, *[1] * (rank - values.ndim), *values.shape))
         else:
             values = padded(values, True, values.ndim - 1, rank)
-        return functions["movedim"](values, self.destination, self.source) if self.source else values
+        return operators.movedim(values, self.destination, self.source) if self.source else values
 
 
 def _places(call, place):
@@ -91,10 +90,10 @@ def _index_select(call):
         return along_dims(call)
     if not rank or not -rank <= dim < rank:
         return NotImplemented
-    index = index if call.rank(2) else functions["unsqueeze"](index, 1)
+    index = index if call.rank(2) else operators.unsqueeze(index, 1)
     batched = [False] * (dim % rank) + [True]
     places = Places(call.size, call.batched[0], [None] * (dim % rank) + [index], batched)
-    return places.read(functions["index"](self, places.indices))
+    return places.read(operators.index(self, places.indices))
 
 
 RULES.update({"index": _index, "index_put_into": _index_put, "index_backward": _index_backward,
@@ -156,7 +155,7 @@ def getitem(function, level, args, kwargs):
     tensor, key = args
     basic, advanced = _parts(key, tensor.ndim)
     view = _view(tensor, basic)
-    return functions["index"](view, advanced) if advanced else view
+    return operators.index(view, advanced) if advanced else view
 
 
 def setitem(function, level, args, kwargs):
@@ -167,7 +166,7 @@ def setitem(function, level, args, kwargs):
     if not isinstance(value, Tensor):
         value = tensor_of(value, dtype=tensor.dtype)
     if advanced:
-        value = functions["cast"](value, tensor.dtype) if value.dtype != tensor.dtype else value
-        changing_functions["index_put_into"](view, advanced, value, False)
+        value = operators.cast(value, tensor.dtype) if value.dtype != tensor.dtype else value
+        operators.index_put_into_(view, advanced, value, False)
     else:
         view.copy_(value)

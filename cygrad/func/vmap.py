@@ -3,7 +3,7 @@
 import functools
 
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad.func.batched import Level, entry, value_at
 from cygrad.func.randomness import drawing
 from cygrad.utils.pytree import tree_flatten, tree_unflatten
@@ -129,7 +129,7 @@ def _size(name, leaves, dims):
 
 def _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness):
     with Level(size, randomness) as level, drawing(level):
-        given = [leaf if dim is None else entry(functions["movedim"](leaf, dim, 0), level)
+        given = [leaf if dim is None else entry(operators.movedim(leaf, dim, 0), level)
                  for leaf, dim in zip(leaves, dims, strict=True)]
         results = func(*tree_unflatten(given, spec), **kwargs)
         return _collected(results, name, out_dims, level)
@@ -155,8 +155,8 @@ def _collected(results, name, out_dims, level):
             raise IndexError(f"vmap({name}, ...): out_dim is out of range (got {dim} for a result of {result.ndim} "
                              "dimensions).")
         if value is None:
-            value = functions["expand"](result, (level.size, *result.shape))
-        made.append(functions["movedim"](value, 0, dim))
+            value = operators.expand(result, (level.size, *result.shape))
+        made.append(operators.movedim(value, 0, dim))
     return tree_unflatten(made, spec)
 
 
@@ -165,11 +165,11 @@ def _in_chunks(func, name, leaves, dims, spec, kwargs, out_dims, size, randomnes
     parts = []
     for begin in range(0, size, chunk_size):
         count = min(chunk_size, size - begin)
-        given = [leaf if dim is None else functions["narrow"](leaf, dim, begin, count)
+        given = [leaf if dim is None else operators.narrow(leaf, dim, begin, count)
                  for leaf, dim in zip(leaves, dims, strict=True)]
         parts.append(_run(func, name, given, dims, spec, kwargs, out_dims, count, randomness))
     _, out_spec = tree_flatten(parts[0])
     columns = zip(*[tree_flatten(part)[0] for part in parts], strict=True)
-    joined = [column[0] if dim is None else functions["cat"](list(column), dim)
+    joined = [column[0] if dim is None else operators.cat(list(column), dim)
               for column, dim in zip(columns, spread(out_dims, parts[0], "vmap: out_dims"), strict=True)]
     return tree_unflatten(joined, out_spec)

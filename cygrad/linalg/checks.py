@@ -1,7 +1,7 @@
 """What the functions of linear algebra check: that operands are matrices, and what LAPACK reports."""
 
 from cygrad._core.graph.tensor import Tensor
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.shapes import broadcast_shapes
 from cygrad.conversion import values_of
 

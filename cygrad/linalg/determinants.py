@@ -1,7 +1,7 @@
 """Determinants and their logarithms."""
 
 
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import square
 

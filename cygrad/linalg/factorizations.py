@@ -3,7 +3,7 @@
 
 from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import check_info, matrices, not_definite, same_dtype, square
 

@@ -7,7 +7,7 @@ from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import into
 from cygrad.conversion import values_of
 from cygrad.linalg.checks import broadcast_batches, check_info, matrices, not_converged, same_dtype, square

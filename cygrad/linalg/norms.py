@@ -3,7 +3,7 @@
 from math import inf
 
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
 from cygrad.conversion import values_of
 from cygrad.linalg.checks import check_info, floating, matrices, not_converged, square

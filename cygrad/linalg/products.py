@@ -3,8 +3,8 @@
 from cygrad._core.creation.creation import tensor
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite import products
-from cygrad.composite.operators import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
 from cygrad.linalg.checks import check_info, floating, singular, square
 

@@ -5,7 +5,7 @@ from math import prod
 from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
 from cygrad.linalg.checks import LinAlgError, broadcast_batches, check_info, matrices, same_dtype, singular, square
 

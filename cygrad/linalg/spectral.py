@@ -2,7 +2,7 @@
 
 
 from cygrad._core.dispatch.named_results import named_result
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import into
 from cygrad.linalg.checks import check_info, matrices, not_converged, square
 

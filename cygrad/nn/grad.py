@@ -1,7 +1,7 @@
 """Gradients of convolutions with respect to their input and weight, by the gradient of the result."""
 
+from cygrad._core.table.operator import operators
 from cygrad.nn.functional.convolution import spread
-from cygrad.operators import OPERATORS
 
 __all__ = [f"conv{n}d_{part}" for n in (1, 2, 3) for part in ("input", "weight")]
 
@@ -30,7 +30,7 @@ def _options(n, operation, *values):
 def _of_input(n):
     def gradient(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
         options = _options(n, f"conv{n}d_input", stride, padding, dilation)
-        return OPERATORS["convolution_input_backward"](grad_output, weight.conj(), None, tuple(input_size), *options,
+        return operators.convolution_input_backward(grad_output, weight.conj(), None, tuple(input_size), *options,
                                                        groups)
     return gradient, "input", "input_size : tuple of int\n    weight : Tensor"
 
@@ -38,7 +38,7 @@ def _of_input(n):
 def _of_weight(n):
     def gradient(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
         options = _options(n, f"conv{n}d_weight", stride, padding, dilation)
-        return OPERATORS["convolution_weight_backward"](grad_output, input.conj(), tuple(weight_size), *options, groups)
+        return operators.convolution_weight_backward(grad_output, input.conj(), tuple(weight_size), *options, groups)
     return gradient, "weight", "input : Tensor\n    weight_size : tuple of int"
 
 

@@ -6,8 +6,8 @@ import math
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.operators import OPERATORS
 
 __all__ = ["calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",
            "kaiming_normal_", "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal",
@@ -260,7 +260,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     with cygrad.no_grad():
         rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
         flat = cygrad.empty(rows, columns, dtype=tensor.dtype).normal_(generator=generator)
-        q, r = OPERATORS["linalg_qr"](flat if rows >= columns else flat.t(), "reduced")[:2]
+        q, r = operators.linalg_qr(flat if rows >= columns else flat.t(), "reduced")[:2]
         q = q * cygrad.sgn(r.diagonal())          # signs that make the distribution uniform
         return tensor.copy_((q if rows >= columns else q.t()).reshape(tensor.shape)).mul_(gain)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor, composite, special
+from cygrad._core.table.operator import operators
 from cygrad.numpy_protocols.arrays import (
     NUMBERS,
     as_tensor,
@@ -24,7 +25,6 @@ from cygrad.numpy_protocols.arrays import (
     plain_arrays,
 )
 from cygrad.numpy_protocols.outputs import write
-from cygrad.operators import OPERATORS
 
 __all__ = ["SLOTS", "UFUNCS", "call", "general", "row_of"]
 
@@ -54,7 +54,7 @@ def _modf(x):
 
 
 def _reciprocal(x):
-    return OPERATORS["reciprocal"](x) if x.is_floating_point() or x.is_complex() else cygrad.div(
+    return operators.reciprocal(x) if x.is_floating_point() or x.is_complex() else cygrad.div(
         1, x, rounding_mode="trunc")
 
 
@@ -75,7 +75,7 @@ def _vecdot(x, y):
 
 # Functions of Tensors that have the dtypes NumPy promotes to.
 UFUNCS = {
-    **{getattr(np, theirs): OPERATORS[ours or theirs] for theirs, _, ours in
+    **{getattr(np, theirs): getattr(operators, ours or theirs) for theirs, _, ours in
        (names.partition(":") for names in _NAMES.split())},
     np.sign: _sign, np.cbrt: _cbrt, np.divmod: _divmod, np.modf: _modf, np.reciprocal: _reciprocal, np.vecdot: _vecdot,
     np.matmul: _matmul,

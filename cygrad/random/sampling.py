@@ -14,7 +14,7 @@ from cygrad._core.creation.factories import empty, empty_like, zeros
 from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.operators import operators
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.conversion import values_of
 from cygrad.random import draws

@@ -5,8 +5,8 @@ import threading
 import cygrad
 from cygrad._core.engine.plan_inspection import accumulates
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.operator import operators
 from cygrad.autograd import Function
-from cygrad.operators import OPERATORS
 from cygrad.optim.parameter_checks import sparse_gradients
 from cygrad.sparse.tensor import SparseTensor, made
 
@@ -44,7 +44,7 @@ class LookUp(Function):
         """The rows."""
         ctx.save_for_backward(index)
         ctx.shape, ctx.padding = weight.shape, padding
-        return OPERATORS["embedding"](weight, index, padding)
+        return operators.embedding(weight, index, padding)
 
     @staticmethod
     def backward(ctx, grad):
@@ -70,7 +70,7 @@ class Gather(Function):
         """The elements."""
         ctx.save_for_backward(index)
         ctx.shape, ctx.dim = input.shape, dim
-        return OPERATORS["gather"](input, dim, index)
+        return operators.gather(input, dim, index)
 
     @staticmethod
     def backward(ctx, grad):
@@ -85,4 +85,4 @@ def gather(input, dim, index, sparse_grad=True, out=None):
     """`cygrad.gather`, whose gradient is sparse."""
     if out is None and isinstance(input, Tensor) and input.ndim and input.requires_grad and cygrad.is_grad_enabled():
         return Gather.apply(input, dim, index)
-    return OPERATORS["gather"](input, dim, index, out=out)
+    return operators.gather(input, dim, index, out=out)

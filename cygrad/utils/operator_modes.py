@@ -9,7 +9,7 @@ import importlib
 
 from cygrad import Tensor
 from cygrad._core.graph.profiling import call_given, recorder, set_recorder
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 
 __all__ = ["OperatorMode", "Overload", "ops"]
 
@@ -62,7 +62,7 @@ class Overload:
 
     def _function(self):
         package, functional = map(importlib.import_module, ("cygrad", "cygrad.nn.functional"))
-        for names in (vars(package), vars(functional), vars(Tensor), functions):
+        for names in (vars(package), vars(functional), vars(Tensor), vars(operators)):
             if self._name in names:
                 return names[self._name]
         return getattr(package, self._name)               # what is loaded when it is asked for
@@ -89,14 +89,14 @@ class Call(Overload):
         self.changes = inplace or out is not None               # something that was there before
 
     def _function(self):
-        function = getattr(Tensor, f"{self._row}_") if self._name.endswith("_") else functions[self._row]
+        function = getattr(Tensor, f"{self._row}_") if self._name.endswith("_") else getattr(operators, self._row)
         return (lambda *args, **kwargs: function(*args, **self._options, **kwargs)) if self._options else function
 
     def given(self, results, args, kwargs):
         """Record the call as it is, with these results (a tuple of tensors) instead of computing them."""
         former = set_recorder(None)
         try:
-            return call_given(self._row, results, functions[self._row], args, kwargs)
+            return call_given(self._row, results, getattr(operators, self._row), args, kwargs)
         finally:
             set_recorder(former)
 

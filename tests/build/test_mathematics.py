@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 mathematics = pytest.importorskip("build_tools.mathematics", reason="build_tools is only in the source tree")
-from build_tools.generate import raw_rows, read_table  # noqa: E402
+from build_tools.operator_table import raw_rows, read_table  # noqa: E402
 from build_tools.table_documents import gradients  # noqa: E402
 
 TABLE = Path(__file__).resolve().parents[2] / "cygrad" / "_core" / "table" / "ops"

@@ -8,7 +8,7 @@ import pytest
 check_pages = pytest.importorskip("build_tools.check_pages", reason="build_tools is only in the source tree")
 import cygrad  # noqa: E402
 from build_tools import documents, function_pages, gallery, notebooks  # noqa: E402
-from build_tools.generate import read_table  # noqa: E402
+from build_tools.operator_table import read_table  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 

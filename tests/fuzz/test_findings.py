@@ -40,7 +40,7 @@ REFUSED = {
     **{f"sizes by {kind}": (lambda sizes=sizes: t.ones(3).repeat(sizes), TypeError, f"^repeat: .*got {kind}")
        for kind, sizes in (("Tensor", t.zeros(1, dtype=t.int32).expand(2**16, 2**16)), ("ndarray", np.ones((2, 2))))},
     "weights of no dimension": (
-        lambda: t.operators.OPERATORS["fft_weigh"](t.ones(1, 1, dtype=t.complex64), [], 3, 2.0), RuntimeError,
+        lambda: t.operators.operators.fft_weigh(t.ones(1, 1, dtype=t.complex64), [], 3, 2.0), RuntimeError,
         "at least one dimension"),
     "multi_dot": (lambda: t.linalg.multi_dot([t.ones(2, 2), [1]]), TypeError, r"^linalg.multi_dot.*tensors\[1\]"),
     "tensorsolve": (lambda: t.linalg.tensorsolve(t.eye(2), [1, 2]), TypeError, "^linalg.tensorsolve: argument 'B'"),

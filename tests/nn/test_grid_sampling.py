@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cygrad
+from cygrad._core.table.operator import operators
 from cygrad.nn import functional as F
-from cygrad.operators import OPERATORS
 from tests.reference import torch
 
 MODES = ("bilinear", "nearest", "bicubic")
@@ -96,7 +96,7 @@ OPTIONS = ((4, 4), 1, 0, False, (0, 0, 0))
 ])
 def test_bad_arguments_of_the_operators(name, arguments, error, text):
     with pytest.raises(error, match=text):
-        OPERATORS[name](*arguments)
+        getattr(operators, name)(*arguments)
 
 
 def test_saved_places_that_a_hook_exchanges():
@@ -109,6 +109,6 @@ def test_saved_places_that_a_hook_exchanges():
 
 
 def test_derivatives_of_orders_that_are_not_there():
-    zeros = OPERATORS["grid_taps"](POSITIONS, (4, 4), 1, 0, False, (9, 0, 0))[1]
-    plain = OPERATORS["grid_taps"](POSITIONS, (4, 4), 1, 0, False, (-3, 0, 0))[1]
-    assert (zeros == 0).all() and cygrad.equal(plain, OPERATORS["grid_taps"](POSITIONS, *OPTIONS)[1])
+    zeros = operators.grid_taps(POSITIONS, (4, 4), 1, 0, False, (9, 0, 0))[1]
+    plain = operators.grid_taps(POSITIONS, (4, 4), 1, 0, False, (-3, 0, 0))[1]
+    assert (zeros == 0).all() and cygrad.equal(plain, operators.grid_taps(POSITIONS, *OPTIONS)[1])

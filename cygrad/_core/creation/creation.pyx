@@ -27,7 +27,7 @@ from cygrad._core.memory.errors cimport check
 from cygrad._core.threads.parallel cimport parallel_for
 
 from cygrad._core.creation.dlpack_types import as_integers
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad._core.graph.user_warnings import warn_user
 
 cnp.import_array()
@@ -241,7 +241,7 @@ def tensor(data, *, dtype=None, device=None, bint requires_grad=False, pin_memor
     return finish(tensor_from(data, dtype_or(dtype, -1, "tensor"), "tensor"), requires_grad, meta)
 
 
-functions["tensor"] = tensor
+operators.tensor = tensor
 
 
 def scalar_tensor(value, *, dtype=None, device=None, layout=None, bint requires_grad=False, pin_memory=False):

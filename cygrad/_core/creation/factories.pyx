@@ -15,7 +15,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
 from cygrad._core.graph.override import call_override
 from cygrad._core.table.docstrings import documented
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 
 
 cdef object _sizes_of(tuple args, object size, str operation):
@@ -36,7 +36,7 @@ cdef object _place(object result, object out, object dtype, bint needs_grad, str
     _check_out(out, operation)
     if dtype is not None and (<Tensor>out).array.dtype != (<Tensor>result).array.dtype:
         raise RuntimeError(f"{operation}: out has another dtype (got {out.dtype}, expected {result.dtype})")
-    return functions["written"](result, out=out)
+    return operators.written(result, out=out)
 
 
 cdef int _check_out(object out, str operation) except -1:

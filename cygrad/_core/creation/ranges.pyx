@@ -10,7 +10,7 @@ from cygrad._core.creation.creation cimport (
     check_place, dtype_or, empty_tensor, finish, plain_number, tensor_from)
 from cygrad._core.graph.tensor cimport Tensor
 
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 
 cdef extern from "<complex.h>" nogil:
     double complex cpow(double complex, double complex)
@@ -167,7 +167,7 @@ cdef object _deliver(Tensor result, int dtype, object out, bint needs_grad, bint
         result = tensor_from(result, dtype, operation)
     if out is None:
         return finish(result, needs_grad, meta)
-    return functions["written"](result, out=out)
+    return operators.written(result, out=out)
 
 
 # ---- linspace and logspace -----------------------------------------------------------------------

@@ -22,7 +22,7 @@ from cygrad._core.memory.storage cimport version_new, version_release
 from cygrad._core.table.operator cimport Operator, table
 
 from cygrad._core.graph.override import call_override
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 import math
 
 cdef enum:
@@ -183,7 +183,7 @@ cdef Tensor _each_element_once(Tensor input):
     cdef int d
     for d in range(input.array.ndim):
         if input.array.strides[d] == 0 and input.array.shape[d] > 1:
-            input = functions["narrow"](input, d, 0, 1)
+            input = operators.narrow(input, d, 0, 1)
     return input
 
 
@@ -256,7 +256,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
     if size is not None:
         if stride is None:
             stride = [math.prod(size[place + 1:]) for place in range(len(size))]
-        given = functions["as_strided"](given, size, stride, storage_offset)
+        given = operators.as_strided(given, size, stride, storage_offset)
     bump_version(input)
     if input.array.version != NULL:
         version = input.array.version.value

@@ -13,7 +13,7 @@ from cygrad._core.graph.modes cimport grad_enabled, thread_state
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.table.operator cimport Operator, operator_t
 
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 
 cdef extern from * nogil:
     """
@@ -90,17 +90,17 @@ def cast(value, dtype target not None):
     if not _eligible(value) or (<Tensor>value).array.dtype == target.code:
         return value
     if not keeps_casts or not (<Tensor>value).leaf_requires_grad or (<Tensor>value).node is not None:
-        return functions["cast"](value, target)
+        return operators.cast(value, target)
     # One cast of a parameter serves all its uses in the block, in forward and in backward.
     state = (value._version, grad_enabled(), target)
     known = _kept.__dict__.get(id(value))
     if known is None or known[1] != state:
-        known = _kept.__dict__[id(value)] = (value, state, functions["cast"](value, target))
+        known = _kept.__dict__[id(value)] = (value, state, operators.cast(value, target))
     return known[2]
 
 
 cdef object call_autocast(Operator operator, PyObject **arguments):
-    cdef operator_t *op = &operator.descriptor
+    cdef operator_t *op = operator.descriptor
     cdef int before = block, i
     cdef dtype target = dtype_object(before - 1)
     cdef list args = []
@@ -121,6 +121,6 @@ cdef object call_autocast(Operator operator, PyObject **arguments):
                 args.append(value)
             else:
                 kwargs[op.arguments[i].name.decode()] = value
-        return functions[operator.name](*args, **kwargs)
+        return getattr(operators, operator.name)(*args, **kwargs)
     finally:
         _set_block(before)

@@ -90,7 +90,7 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
 cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
     cdef frame_t frame
     cdef value_t[MAX_RESULTS] results
-    cdef operator_t *op = &operator.descriptor
+    cdef operator_t *op = operator.descriptor
     cdef str name = operator.name + "_"
     cdef uint32_t needed = 0
     cdef NativeNode node = None
@@ -261,7 +261,7 @@ cdef inline int _short_edge(node_t *c, int edge, Tensor tensor) except -1:
 
 cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y):
     """Wrap and record the result of a short way: no broadcasting, one dtype, so no metas."""
-    cdef operator_t *op = &operator.descriptor
+    cdef operator_t *op = operator.descriptor
     cdef thread_state_t *state = thread_state()
     cdef Tensor tensor = wrap(result)
     cdef NativeNode node

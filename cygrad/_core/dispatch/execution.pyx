@@ -107,7 +107,7 @@ cdef int keep(NativeNode node, int position, const value_t *value, bint meta) ex
 
 cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n_outputs):
     """A node with its edges and what it saves of the arguments; results are saved by `keep_results`."""
-    cdef operator_t *op = &operator.descriptor
+    cdef operator_t *op = operator.descriptor
     cdef const saved_t *saved
     cdef value_t *value
     cdef array_t *meta
@@ -181,7 +181,7 @@ cdef program_t *program_of(Operator operator) except NULL:
 
 
 cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) except -1:
-    cdef operator_t *op = &operator.descriptor
+    cdef operator_t *op = operator.descriptor
     cdef program_t *program
     cdef array_t *result = NULL
     cdef int status
@@ -224,7 +224,7 @@ cdef int _gradients_of(const operator_t *op) noexcept:
 
 cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given, array_t *made):
     cdef value_t[MAX_RESULTS] results
-    cdef operator_t *op = &operator.descriptor
+    cdef operator_t *op = operator.descriptor
     cdef thread_state_t *state = thread_state()
     cdef uint32_t needed = 0
     cdef int64_t size
@@ -312,7 +312,7 @@ cdef object call_with_integers(Operator operator, Tensor self, int n, const int6
 cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, NativeNode node, int output_nr,
                          bint several):
     """Takes `array` over. A result that is an argument's own array is that argument's Tensor."""
-    cdef operator_t *op = &operator.descriptor
+    cdef operator_t *op = operator.descriptor
     cdef Tensor tensor, first
     if array.tensor != NULL:
         tensor = known_tensor(array)
@@ -337,7 +337,7 @@ cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, Nati
 
 
 cdef object wrap_results(Operator operator, frame_t *frame, value_t *results, NativeNode node):
-    cdef operator_t *op = &operator.descriptor
+    cdef operator_t *op = operator.descriptor
     cdef array_t *array
     cdef int i
     cdef list tensors

@@ -35,7 +35,7 @@ from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.kernels.shape.slicing cimport selected
 from cygrad._core.table.operator cimport Operator, table
 from cygrad._core.graph.override import call_override
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad._core.graph.user_warnings import warn_user
 
 cnp.import_array()
@@ -199,7 +199,7 @@ cdef Tensor _as_int64(Tensor index):
     if index.array.dtype == INT64:
         return index
     if is_meta(index.array):
-        return functions["cast"](index, dtype_object(INT64))
+        return operators.cast(index, dtype_object(INT64))
     return tensor_from(numpy_view(index.array), INT64, "index")
 
 

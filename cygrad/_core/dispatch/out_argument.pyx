@@ -55,7 +55,7 @@ cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t neede
             raise RuntimeError(f"{operator.name}: out= does not record gradients, but an argument requires grad. Use "
                                "the form without out=, or no_grad().")
         check_inplace(<Tensor>tensor, operator.name, False)
-        if _overlaps(&operator.descriptor, frame, (<Tensor>tensor).array):
+        if _overlaps(operator.descriptor, frame, (<Tensor>tensor).array):
             raise RuntimeError(f"{operator.name}: elements of out share one place in memory with others of an argument."
                                " Pass an out of its own, or clone() the argument.")
         if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
@@ -79,7 +79,7 @@ cdef object write_out(Operator operator, value_t *results, object out):
         target = <Tensor>targets[i]
         array = results[i].of.array
         if category(array.dtype) > category(target.array.dtype) or (
-                _chooses(&operator.descriptor) and operator.descriptor.arguments[0].kind != TENSORS
+                _chooses(operator.descriptor) and operator.descriptor.arguments[0].kind != TENSORS
                 and array.dtype != target.array.dtype):
             raise RuntimeError(f"{operator.name}: the result cannot be cast to out (got a result of "
                                f"{dtype_name(array.dtype).decode()}, expected "

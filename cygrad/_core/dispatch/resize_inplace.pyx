@@ -8,7 +8,7 @@ from cygrad._core.graph.tensor cimport Tensor, requires_grad
 from cygrad._core.graph.tensor_identity cimport replace_array
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 
 
 @cython.critical_section             # memory and history change one after the other
@@ -36,7 +36,7 @@ def change_geometry(Tensor tensor not None, str operation, *arguments):
     cdef Tensor seen
     cdef array_t *fresh
     check_inplace(tensor, operation + "_", recorded)
-    seen = <Tensor?>functions[operation](tensor, *arguments)
+    seen = <Tensor?>getattr(operators, operation)(tensor, *arguments)
     fresh = array_view(seen.array, seen.array.dtype, seen.array.ndim, seen.array.shape, seen.array.strides, 0)
     if fresh == NULL:
         check(MEMORY_ERROR)

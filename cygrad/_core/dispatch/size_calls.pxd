@@ -6,18 +6,13 @@ from cygrad._core.dispatch.autocast cimport AUTOCASTING
 from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.profiling cimport GIVEN, PROFILED
 from cygrad._core.graph.tensor cimport Tensor, is_plain_object
-from cygrad._core.table.operator cimport Operator
+from cygrad._core.table.operator cimport Operator, vectorcall_t
 
 cdef inline bint is_usual(PyObject *value) noexcept:
     """A Tensor of whose operations nobody wants to know, and whose elements kernels take as they are."""
     return (is_plain_object(value) and (<Tensor>value).array.dtype < FLOAT16
             and not thread_state().anomaly & (PROFILED | AUTOCASTING | GIVEN))
 
-# What Python calls functions by: it gets the function, the arguments, how many there are, and names of the last ones.
-ctypedef object (*vectorcall_t)(PyObject *function, PyObject **given, size_t count, PyObject *names)
-
 # The operator of a tensor and a list of integers, if that is what was given, and nothing is unusual; else `otherwise`.
 cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject *function, PyObject **given,
                             size_t count, PyObject *names)
-# Let Python call `own` where it called the function of Cython's so far; -> what it called.
-cdef vectorcall_t replace_call(object function, vectorcall_t own)

@@ -1,8 +1,8 @@
 """
 Calls of a tensor and integers, such as ``x.view(2, 3)``, without a tuple of them.
 
-A function that takes any number of integers gets a new tuple from Cython, whose integers are then boxed one by one;
-both together take longer than the view itself. So such functions look at their arguments where Python has put them.
+A tuple of the integers, which are then boxed one by one, takes longer than the view itself. So they are read where
+the caller has them.
 """
 
 from cpython.object cimport PyObject
@@ -12,17 +12,13 @@ from cygrad._core.dispatch.execution cimport call_boxed
 from cygrad._core.graph.boxing cimport ROOM, begin_frame, frame_t
 from cygrad._core.graph.tensor cimport Tensor, type_of
 from cygrad._core.memory.errors cimport unlikely
-from cygrad._core.table.operator cimport Operator
+from cygrad._core.table.operator cimport Operator, vectorcall_t
 
 cdef extern from *:
     """
     #define argument_count(count) ((int)PyVectorcall_NARGS(count))
-    #define call_of(function) (*(vectorcallfunc *)&((PyCFunctionObject *)(function))->vectorcall)
-    #define set_call(function, own) (((PyCFunctionObject *)(function))->vectorcall = (vectorcallfunc)(own))
     """
     int argument_count(size_t count)
-    void *call_of(object function)
-    void set_call(object function, void *own)
     int64_t PyLong_AsLongLongAndOverflow(PyObject *given, int *overflow)
 
 
@@ -44,9 +40,3 @@ cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject 
     frame.values[1].count = n
     frame.values[1].of.integers = frame.room
     return call_boxed(operator, &frame, None, None, NULL)
-
-
-cdef vectorcall_t replace_call(object function, vectorcall_t own):
-    cdef vectorcall_t former = <vectorcall_t>call_of(function)
-    set_call(function, <void *>own)
-    return former

@@ -8,7 +8,7 @@ quotients rounded down have limits where an operand is infinite.
 from cygrad._core.arrays.dtype cimport FLOAT32, category, dtype_object, promotable, promote
 from cygrad._core.graph.standard_arrays cimport mark_standard
 from cygrad._core.table.operator cimport table
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 
 cdef Operator _floor_divide = None, _floored_quotient = None
 
@@ -22,7 +22,7 @@ cdef tuple promoted(Tensor a, Tensor b, bint always):
 
 
 cdef Tensor _cast(Tensor tensor, int dtype):
-    return tensor if tensor.array.dtype == dtype else functions["cast"](tensor, dtype_object(dtype))
+    return tensor if tensor.array.dtype == dtype else operators.cast(tensor, dtype_object(dtype))
 
 
 cdef Operator standard_operator(Operator operator, object a, object b):
@@ -67,7 +67,7 @@ cdef Tensor _standard(Tensor tensor, tuple arguments):
         return tensor
     for argument in arguments:
         if argument is tensor:
-            tensor = functions["alias"](tensor)
+            tensor = operators.alias(tensor)
             break
     mark_standard(tensor.array)
     return tensor

@@ -16,7 +16,7 @@ from cygrad._core.engine.engine import run_backward
 from cygrad._core.graph.modes import enable_grad, inference_mode, is_grad_enabled
 from cygrad._core.graph.saved import memory_of
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 
 
 def push(operator, arguments, tangents, results):
@@ -63,11 +63,11 @@ def flat(tangents):
 def fit(tangent, result):
     """The tangent with the shape, dtype and strides of the result, so that all views of one are views of the other."""
     if tangent.dtype.is_complex and not result.dtype.is_complex:
-        tangent = functions["real"](tangent)
+        tangent = operators.real(tangent)
     if tangent.dtype != result.dtype:
-        tangent = functions["cast"](tangent, result.dtype)
+        tangent = operators.cast(tangent, result.dtype)
     if tuple(tangent.shape) != tuple(result.shape):
-        tangent = functions["expand"](tangent, tuple(result.shape))
+        tangent = operators.expand(tangent, tuple(result.shape))
     return tangent if tuple(tangent.stride()) == tuple(result.stride()) else laid_out(tangent, result)
 
 
@@ -76,7 +76,7 @@ def linear(operator, arguments, tangents, results):
     given = [directed(argument, tangent) if name in operator.formulas else argument
              for name, argument, tangent in zip(operator.arguments, arguments, tangents, strict=True)]
     first, *others = given
-    pushed = functions[operator.name](first, **dict(zip(operator.arguments[1:], others, strict=True)))
+    pushed = getattr(operators, operator.name)(first, **dict(zip(operator.arguments[1:], others, strict=True)))
     return pushed if isinstance(pushed, tuple) else (pushed,)
 
 
@@ -84,7 +84,7 @@ def as_strided(operator, arguments, tangents, results):
     """A tangent has the strides of its tensor, but its memory begins elsewhere."""
     tensor, size, stride, offset = arguments
     offset = tangents[0].storage_offset() + (0 if offset is None else offset - tensor.storage_offset())
-    return (functions["as_strided"](tangents[0], size, stride, offset),)
+    return (operators.as_strided(tangents[0], size, stride, offset),)
 
 
 def directed(argument, tangent):
@@ -100,14 +100,14 @@ def directed(argument, tangent):
 def elementwise(operator, arguments, tangents, results):
     """The sum of the formulas, conjugated twice, as gradients are those of conjugate Wirtinger calculus."""
     saved = saved_values(operator, arguments, results)
-    conj, total = functions["conj"], None
+    conj, total = operators.conj, None
     twisted = results[0].dtype.is_complex or any(isinstance(argument, Tensor) and argument.dtype.is_complex
                                                  for argument in arguments)
     for number, tangent in enumerate(tangents):
         if tangent is not None and operator.arguments[number] in operator.formulas:
             part = operator.derivative(number)((conj(tangent) if twisted else tangent,), saved)
             if part is not None:
-                total = part if total is None else functions["add"](total, part)
+                total = part if total is None else operators.add(total, part)
     if total is None:
         return (None,)
     return (conj(total) if twisted else total,)

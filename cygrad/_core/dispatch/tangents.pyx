@@ -22,7 +22,7 @@ from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.memory.atomic cimport atomic_add
 from cygrad._core.table.operator cimport NO_GRADIENT, TENSORS, Operator, operator_t
 
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad._core.creation.factories import zeros, zeros_like
 
 cdef dict _levels = {}              # number of a level -> {address of a dual tensor: its tangent}
@@ -137,7 +137,7 @@ cdef class unnoted(paused):
         return self
 
 
-functions["unnoted"] = unnoted
+operators.unnoted = unnoted
 
 
 # ------------------------------------------------------------------------------------------------------------ tangents
@@ -200,13 +200,13 @@ cdef Tensor _same_view(Tensor view, Tensor tangent):
     with paused():
         origin = base.storage_offset()
         if not in_numbers:
-            return functions["as_strided"](tangent, shape, strides, offset - origin + tangent.storage_offset())
+            return operators.as_strided(tangent, shape, strides, offset - origin + tangent.storage_offset())
         if is_complex(base.array.dtype):                  # of a complex base, real numbers
-            numbers = functions["view_as_real"](tangent)
-            return functions["as_strided"](numbers, shape, strides, offset - 2 * origin + numbers.storage_offset())
-        pairs = functions["as_strided"](tangent, shape + (2,), tuple([2 * step for step in strides]) + (1,),
+            numbers = operators.view_as_real(tangent)
+            return operators.as_strided(numbers, shape, strides, offset - 2 * origin + numbers.storage_offset())
+        pairs = operators.as_strided(tangent, shape + (2,), tuple([2 * step for step in strides]) + (1,),
                                          2 * offset - origin + tangent.storage_offset())
-        return functions["view_as_complex"](pairs)
+        return operators.view_as_complex(pairs)
 
 
 cdef Tensor _zeros_over(Tensor tensor, object dtype=None):
@@ -214,7 +214,7 @@ cdef Tensor _zeros_over(Tensor tensor, object dtype=None):
     shape, strides = tuple(tensor.shape), tuple(tensor.stride())
     extent = 1 + sum([(size - 1) * step for size, step in zip(shape, strides)]) if tensor.numel() else 0
     with paused():
-        return functions["as_strided"](zeros(extent, dtype=tensor.dtype if dtype is None else dtype), shape, strides, 0)
+        return operators.as_strided(zeros(extent, dtype=tensor.dtype if dtype is None else dtype), shape, strides, 0)
 
 
 def fitted(Tensor gradient not None, Tensor argument not None):
@@ -228,9 +228,9 @@ def laid_out(Tensor tangent not None, Tensor tensor not None):
         return zeros_like(tensor, dtype=tangent.dtype)
     for dim, (size, step) in enumerate(zip(tensor.shape, tensor.stride())):
         if step == 0 and size > 1:           # expanded: all elements are one, and so are their tangents
-            narrow = functions["narrow"]
+            narrow = operators.narrow
             found = laid_out(narrow(tangent, dim, 0, 1), narrow(tensor, dim, 0, 1))
-            return functions["expand"](found, tuple(tensor.shape))
+            return operators.expand(found, tuple(tensor.shape))
     return _zeros_over(tensor, tangent.dtype).copy_(tangent)
 
 

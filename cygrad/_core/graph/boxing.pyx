@@ -31,7 +31,7 @@ cdef object _index = _python_operator.index
 
 
 cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
-    cdef const operator_t *op = &operator.descriptor
+    cdef const operator_t *op = operator.descriptor
     cdef const argument_t *argument
     cdef value_t *value
     cdef PyObject *given

@@ -29,7 +29,7 @@ from cygrad._core.memory.atomic cimport atomic_increment, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.memory.storage cimport storage_new, storage_t
 
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 import numpy as np
 
 cdef dict _restricted = {
@@ -172,13 +172,13 @@ cdef int _refresh_view(Tensor view) except -1:
     try:
         base = view.base.detach().requires_grad_() if severed else view.base
         if from_complex and not to_complex:
-            base = functions["view_as_real"](base)
+            base = operators.view_as_real(base)
         elif to_complex and not from_complex:
             shape, strides = _as_pairs(shape, strides)
             offset *= 2
-        fresh = functions["as_strided"](base, shape, strides, offset)
+        fresh = operators.as_strided(base, shape, strides, offset)
         if to_complex and not from_complex:
-            fresh = functions["view_as_complex"](fresh)
+            fresh = operators.view_as_complex(fresh)
     finally:
         state.grad_disabled = disabled
     if severed:
@@ -332,7 +332,7 @@ cdef class CopySlices(Node):
         offset, whole = kept[OFFSET].value.of.integer, grads[0]
         if base_in_pairs:
             base_shape, base_strides = _as_pairs(base_shape, base_strides)
-            whole = functions["view_as_real"](whole)
+            whole = operators.view_as_real(whole)
         elif slice_in_pairs:
             shape, strides = _as_pairs(shape, strides)
             offset *= 2
@@ -340,18 +340,18 @@ cdef class CopySlices(Node):
         mask = np.zeros(int(np.prod(base_shape, dtype=np.int64)), dtype=bool)
         mask[inside] = True
         places = as_tensor(inside, "CopySlices")
-        flat = functions["reshape"](whole, (-1,))
-        region = functions["reshape"](functions["index_select"](flat, 0, places), shape)
-        region = functions["view_as_complex"](region) if slice_in_pairs else region
+        flat = operators.reshape(whole, (-1,))
+        region = operators.reshape(operators.index_select(flat, 0, places), shape)
+        region = operators.view_as_complex(region) if slice_in_pairs else region
         cdef list gradients = (<Node>self.payload).apply(
             [_as_dtype(region, <int>kept[VIEW_DTYPE].value.of.integer)], keep, recorded, ALL_ARGUMENTS)
-        outside = functions["masked_fill"](flat, as_tensor(mask, "CopySlices"), 0)
+        outside = operators.masked_fill(flat, as_tensor(mask, "CopySlices"), 0)
         if gradients[0] is not None:
             inner = _as_dtype(gradients[0], <int>kept[DTYPE].value.of.integer)
-            inner = functions["view_as_real"](inner) if slice_in_pairs else inner
-            outside = functions["index_add"](outside, 0, places, functions["reshape"](inner, (-1,)))
-        outside = functions["reshape"](outside, base_shape)
-        gradients[0] = functions["view_as_complex"](outside) if base_in_pairs else outside
+            inner = operators.view_as_real(inner) if slice_in_pairs else inner
+            outside = operators.index_add(outside, 0, places, operators.reshape(inner, (-1,)))
+        outside = operators.reshape(outside, base_shape)
+        gradients[0] = operators.view_as_complex(outside) if base_in_pairs else outside
         if self.c.edges[0].node == NULL:
             gradients[0] = None
         return gradients

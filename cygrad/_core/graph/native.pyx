@@ -35,7 +35,7 @@ from cygrad._core.table.operator cimport (
     ELEMENTWISE, MAX_ARGUMENTS, MAX_SAVED, PLAIN_FORMULAS, Operator, differentiate, first_edge, operator_t, saved_t)
 from cygrad._core.table.stored cimport any_stored, become_computed
 
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad._core.graph.saved import saved_tensor
 from cygrad._core.graph.saved_meta import Meta
 import cygrad._core.kernels.shape.complex_view  # registers real_view
@@ -49,7 +49,7 @@ cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs, bint 
     if operator.node_type is None:
         operator.node_type = node_type(operator.descriptor.node_name.decode(), NativeNode)
     cdef Node node = node_new(operator.node_type, n_edges, n_outputs, operator.descriptor.n_saved, with_metas)
-    node.c.op = &operator.descriptor
+    node.c.op = operator.descriptor
     node.c.backward = native_backward
     return <NativeNode>node
 
@@ -538,11 +538,11 @@ cdef object fit_recorded(const array_t *meta, Tensor gradient):
     """What `fit` does, as recorded operations."""
     cdef int i
     if is_complex(gradient.array.dtype) and not is_complex(meta.dtype):
-        gradient = functions["real"](gradient)
+        gradient = operators.real(gradient)
     if not same_shape(gradient.array, meta):
-        gradient = functions["sum_to"](gradient, tuple([meta.shape[i] for i in range(meta.ndim)]))
+        gradient = operators.sum_to(gradient, tuple([meta.shape[i] for i in range(meta.ndim)]))
     if gradient.array.dtype != meta.dtype:
-        gradient = functions["cast"](gradient, dtype_object(meta.dtype))
+        gradient = operators.cast(gradient, dtype_object(meta.dtype))
     return gradient
 
 

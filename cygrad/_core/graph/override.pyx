@@ -12,7 +12,7 @@ from cygrad._core.table.operator cimport TENSORS, Operator, operator_t
 from cygrad._core.graph.meta cimport is_meta
 from cygrad._core.graph.tensor cimport Tensor, borrowed_type, protocol
 from cygrad._core.graph.tensor_identity cimport held_array, replace_array
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 
 cdef extern from * nogil:
     """
@@ -23,9 +23,6 @@ cdef extern from * nogil:
 cdef extern from "Python.h":
     ctypedef struct _Type "PyTypeObject":
         object (*tp_new)(_Type *, object, PyObject *)
-
-# The functions that change their first argument by the names of the rows; see cygrad.operators.
-changing_functions = {}
 
 
 def disabled_torch_function(func, types, args=(), kwargs=None):
@@ -103,7 +100,7 @@ def call_override(function, values, args, kwargs):
 
 cdef object override(Operator operator, PyObject **arguments, object out, bint inplace):
     """The call of an operator, handed to the classes of its arguments."""
-    cdef operator_t *op = &operator.descriptor
+    cdef operator_t *op = operator.descriptor
     cdef list args = [], values = []
     cdef dict kwargs = {}
     cdef int i
@@ -119,7 +116,8 @@ cdef object override(Operator operator, PyObject **arguments, object out, bint i
             values.append(value)
     if out is not None:
         kwargs["out"] = out
-    return call_override((changing_functions if inplace else functions)[operator.name], values, tuple(args), kwargs)
+    function = getattr(operators, operator.name + "_" if inplace else operator.name)
+    return call_override(function, values, tuple(args), kwargs)
 
 
 def become(value, cls):

@@ -32,7 +32,7 @@ cdef int end_event(object event) except -1:
 
 cdef tuple intercept(Operator operator, list values, object out, bint inplace):
     """The result of an operation that the recorder takes over, alone in a tuple; None if it does not do that."""
-    cdef operator_t *op = &operator.descriptor
+    cdef operator_t *op = operator.descriptor
     cdef int i, n = op.n_positional
     handler = getattr(_recorders.current, "intercept", None)
     if handler is None:

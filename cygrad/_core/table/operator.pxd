@@ -1,5 +1,6 @@
-"""The operator descriptor: what one row of the table says, compiled; and the machine that runs its formulas."""
+"""Operator: a callable row of the table, with its descriptor in C and its compiled formulas."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport kernel_t, value_t
@@ -79,14 +80,33 @@ cdef inline int first_edge(const operator_t *op, int argument, int n_edges) noex
     """The edge of an argument with a formula; a list has one for each entry, from there on."""
     return op.arguments[argument].edge + (n_edges - op.n_single if argument > op.listed else 0)
 
+# CPython's vectorcall protocol: the function, its arguments, their number and a flag, the names of the last ones.
+ctypedef object (*vectorcall_t)(PyObject *function, PyObject **given, size_t count, PyObject *names)
+
+# How a call of an operator goes on once its arguments are bound.
+cdef enum:
+    CALL_GENERAL = 0
+    CALL_UNARY            # element-wise, of one tensor
+    CALL_BINARY           # element-wise, of two operands
+    CALL_INPLACE
+
 cdef class Operator:
-    """One row of the table."""
-    cdef operator_t descriptor
-    cdef readonly str name
+    """A row of the table, or its in-place form: callable, as a ufunc of NumPy is."""
+    cdef vectorcall_t vectorcall      # set by cygrad._core.dispatch.binding, and the same for the whole `call_kind`
+    cdef operator_t *descriptor       # shared with the in-place form; lives as long as the process
+    cdef readonly str name            # of the row; in-place forms have an underscore
+    cdef int32_t call_kind
+    cdef bint variadic                # the second argument may be given as several positional ones
+    # Names of parameters, interned, and their defaults (NULL: required); `keep` holds the references.
+    cdef PyObject *parameters[MAX_ARGUMENTS]
+    cdef PyObject *defaults[MAX_ARGUMENTS]
+    cdef readonly dict overloads      # keyword -> function that answers calls with it; None for most operators
+    cdef readonly tuple factors       # of addmm(beta, input, alpha, ...): keywords that may stand between tensors
     cdef readonly str signature       # the row's `call`
     cdef readonly dict formulas       # argument name -> derivative formula, as written
     cdef readonly object forward      # element-wise forward formula, or None for a primitive of that name
-    cdef list keep                    # objects whose memory the descriptor points into
+    cdef list keep                    # objects whose memory the fields above point into
+    cdef object __weakref__
     cdef type node_type               # of its nodes, made with the first one
     cdef dict recorded                # argument index -> Python function, compiled at first use
     # Compile the derivative formulas and lay out `saved`, once; called before the first node is recorded.
@@ -111,3 +131,5 @@ cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grad
 # Names of all operators -> Operator.
 cdef dict table
 cdef Operator register_operator(dict row)
+# The in-place form of an operator.
+cdef Operator inplace_form(Operator functional)

@@ -1,14 +1,18 @@
-"""The operator descriptor: what one row of the table says, compiled; and the machine that runs its formulas.
+"""Operator: a callable row of the table, with its descriptor in C and its compiled formulas.
 
-A row is registered when the module of its family is imported, in a few microseconds. Its formulas are
-compiled when the first node of the operator is recorded (`signature` and `formula` read them, `lowering`
-turns them into steps, `code_builder` into C structs), its recorded formulas when they are first needed
-(`recorded`).
+Rows are registered at import, in a few microseconds each. The formulas of a row are compiled when its first node is
+recorded (`signature` and `formula` read them, `lowering` turns them into steps, `code_builder` into C structs), its
+recorded formulas when they are first needed (`recorded`).
 """
 
+from sys import intern, modules
+from types import SimpleNamespace
+
 cimport cython
+from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
-from libc.string cimport memset
+from libc.stdlib cimport calloc
+from libc.string cimport memcpy
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, BOOLEAN, INTEGER, NOTHING, REAL, clear, find_kernel, kernel_t, set_arrays, value_t)
@@ -20,21 +24,27 @@ from cygrad._core.table.interpreter cimport CALL, FUSED, MAX_GRADS, WANTED, code
 cdef enum:
     SHARES = 1 << 16      # a flag: formulas read `wanted`, or something that they have in common
 
+cdef extern from "Python.h":
+    object PyVectorcall_Call(object callable, object args, object kwargs)
+
 table = {}
-# Name of an operator -> its Python function, `tensor` and `unnoted`: what formulas, and other parts of the core, call.
-# The modules that define them put them here when they are imported; nobody keeps a copy.
-functions = {}
+# The operators as attributes, in-place forms with an underscore, for code that composes them: operators.add(x, y).
+operators = SimpleNamespace()
+# The same as a dict; formulas also find `tensor`, `written` and `unnoted` here, put in by the modules that define them.
+functions = vars(operators)
 cdef dict _rows = {}          # name -> the row, as `signature.parse_row` gives it
+cdef object _docstrings = None       # name -> docstring, or a function that reads them
 
 
 @cython.binding(False)      # methods check what they are called on
 cdef class Operator:
     """
-    One row of the table.
+    A row of the table as a function.
 
     Attributes
     ----------
     name : str
+        Of the row; in-place forms have an underscore.
     signature : str
         The row's `call`.
     formulas : dict
@@ -43,23 +53,71 @@ cdef class Operator:
         Element-wise forward formula, None for a primitive or a kernel.
     """
 
+    def __call__(self, *args, **kwargs):
+        return PyVectorcall_Call(self, args, kwargs)
+
+    def __get__(self, instance, owner):
+        """The operator itself: as built-in functions, it does not bind where a class holds it."""
+        return self
+
     def __repr__(self):
         return f"<operator {self.signature}>"
+
+    def __reduce__(self):
+        public = getattr(modules.get("cygrad"), self.__name__, None)
+        return self.__name__ if public is self else (operator_named, (self.name,))
+
+    @property
+    def is_inplace(self):
+        """Whether it is an in-place form."""
+        return self.call_kind == CALL_INPLACE
+
+    @property
+    def __name__(self):
+        public = _row_of(self)["public"]
+        return public + "_" if self.call_kind == CALL_INPLACE else public
+
+    @property
+    def __qualname__(self):
+        return self.__name__
+
+    @property
+    def __module__(self):
+        return "cygrad"
+
+    @property
+    def __doc__(self):
+        if self.call_kind == CALL_INPLACE:
+            return f"In-place version of `{_row_of(self)['public']}`."
+        return docstring_of(self.name)
+
+    @property
+    def __signature__(self):
+        from cygrad._core.table.signature import python_signature
+        return python_signature(_row_of(self), self.call_kind == CALL_INPLACE)
+
+    @property
+    def __text_signature__(self):
+        return str(self.__signature__)
+
+    @property
+    def __annotations__(self):
+        return {}
 
     @property
     def row(self):
         """The row, as `signature.parse_row` gives it."""
-        return _rows[self.name]
+        return _row_of(self)
 
     @property
     def arguments(self):
         """Names of the arguments, a tuple."""
-        return tuple([argument[0] for argument in _rows[self.name]["arguments"]])
+        return tuple([argument[0] for argument in _row_of(self)["arguments"]])
 
     @property
     def jvp(self):
         """Which rule of forward mode holds, as `tangent_rules` names them."""
-        return _rows[self.name]["jvp"]
+        return _row_of(self)["jvp"]
 
     def is_differentiable(self, int result):
         """Whether a result can require grad; of a list, any of its entries."""
@@ -75,7 +133,7 @@ cdef class Operator:
         """Lay out what is saved and compile the derivative formulas, once."""
         from cygrad._core.table.layout import saved_layout, title
         from cygrad._core.table.lowering import lower_formulas
-        cdef operator_t *op = &self.descriptor
+        cdef operator_t *op = self.descriptor
         cdef saved_t[MAX_SAVED] saved
         cdef void *formulas[MAX_ARGUMENTS]
         cdef uint32_t reads = 0
@@ -83,7 +141,7 @@ cdef class Operator:
         cdef bint plain = True
         if op.compiled:
             return 0
-        row = _rows[self.name]
+        row = _row_of(self)
         layout = saved_layout(row)
         if len(layout) > MAX_SAVED:
             raise RuntimeError(f"{self.name}: the formulas use too many names (got {len(layout)}, "
@@ -119,10 +177,10 @@ cdef class Operator:
         from cygrad._core.table.formula import Reader
         from cygrad._core.table.layout import forward_names
         from cygrad._core.table.lowering import lower_forward
-        cdef operator_t *op = &self.descriptor
+        cdef operator_t *op = self.descriptor
         if op.program != NULL or not op.flags & ELEMENTWISE:
             return 0
-        row = _rows[self.name]
+        row = _row_of(self)
         names = forward_names(row)
         value = Reader(f"{self.name}: forward", self.forward, names, _rows.get).read()
         op.program = assemble_program(lower_forward(value, list(names.values())), self.keep)
@@ -133,7 +191,7 @@ cdef class Operator:
         if function is None:
             from cygrad._core.table.layout import saved_layout
             from cygrad._core.table.recorded import recorded_function
-            row = _rows[self.name]
+            row = _row_of(self)
             name = row["arguments"][argument][0]
             function = recorded_function(row, saved_layout(row), name, functions, _is_elementwise)
             self.recorded[argument] = function
@@ -153,9 +211,33 @@ def _is_elementwise(str name):
     return row is not None and row["forward"] is not None
 
 
+cdef dict _row_of(Operator operator):
+    """The row of an operator, or of that whose in-place form it is."""
+    return _rows[(<Operator>operator.descriptor.object).name]
+
+
 def find_operator(str name not None):
     """The `Operator` of a row; None if there is none of that name."""
     return table.get(name)
+
+
+def operator_named(str name not None):
+    """The operator, or in-place form, of a name: how pickles find those that are not public."""
+    return functions[name]
+
+
+def set_docstrings(read):
+    """Set the function that reads the docstrings of all rows, by name: called when the first one is looked at."""
+    global _docstrings
+    _docstrings = read
+
+
+def docstring_of(str name not None):
+    """The docstring of a row."""
+    global _docstrings
+    if callable(_docstrings):
+        _docstrings = _docstrings()
+    return (_docstrings or {}).get(name)
 
 
 # ---- registration
@@ -169,15 +251,37 @@ cdef Operator register_operator(dict row):
     name = row["name"]
     if name in table:
         raise RuntimeError(f"register_operator: '{name}' is registered twice")
+    made.descriptor = <operator_t *>calloc(1, sizeof(operator_t))
+    if made.descriptor == NULL:
+        raise MemoryError()
     made.name = name
     made.signature = row["call"]
     made.formulas = row["formulas"]
     made.forward = None if row["forward"] == "primitive" else row["forward"]
     made.keep = []
     made.recorded = {}
+    made.variadic = row["variadic"]
+    made.overloads = row["overloads"]
+    made.factors = row["factors"]
     _describe(made, row)
     _rows[name] = row
-    table[name] = made
+    table[name] = functions[name] = made
+    if row["inplace"]:
+        functions[name + "_"] = inplace_form(made)
+    return made
+
+
+cdef Operator inplace_form(Operator functional):
+    cdef Operator made = Operator.__new__(Operator)
+    made.descriptor = functional.descriptor
+    made.name = functional.name + "_"
+    made.signature, made.formulas, made.forward = functional.signature, functional.formulas, functional.forward
+    memcpy(made.parameters, functional.parameters, sizeof(made.parameters))
+    memcpy(made.defaults, functional.defaults, sizeof(made.defaults))
+    made.factors = functional.factors
+    made.call_kind = CALL_INPLACE
+    made.keep = [functional]
+    made.recorded = functional.recorded
     return made
 
 
@@ -190,9 +294,8 @@ REFUSALS = {"bool": REFUSES_BOOL, "integer": REFUSES_INTEGERS, "real": REFUSES_R
 
 cdef int _describe(Operator made, dict row) except -1:
     """Fill the descriptor; kernels and primitives must exist."""
-    cdef operator_t *op = &made.descriptor
+    cdef operator_t *op = made.descriptor
     cdef int i
-    memset(op, 0, sizeof(operator_t))
     op.object = <void *>made
     op.name = text(row["name"], made.keep)
     op.node_name = text(row["node"], made.keep)
@@ -214,6 +317,9 @@ cdef int _describe(Operator made, dict row) except -1:
         if row["gradient"] and name in row["differentiable"]:
             op.differentiable_results |= <uint32_t>1 << i
     op.n_results = len(row["results"])
+    if row["forward"] is not None and op.n_arguments <= 2 and all(
+            [entry[1] in (TENSOR, OPERAND) and entry[3] for entry in row["arguments"]]):
+        made.call_kind = CALL_UNARY if op.n_arguments == 1 else CALL_BINARY
     if row["forward"] == "primitive":
         op.program = primitive_program(row["name"], op.n_arguments, made.keep)
     elif row["forward"] is None:
@@ -233,10 +339,15 @@ cdef kernel_t _kernel(str operator, str name) except NULL:
 
 
 cdef int _describe_argument(Operator made, int i, object entry) except -1:
-    cdef operator_t *op = &made.descriptor
+    cdef operator_t *op = made.descriptor
     cdef argument_t *argument = &op.arguments[i]
     cdef value_t *default = &op.defaults[i]
     name, kind, optional, required, value, keyword_only = entry
+    parameter = intern("input" if name == "self" else name)
+    made.keep += [parameter, value]
+    made.parameters[i] = <PyObject *>parameter
+    if not required:
+        made.defaults[i] = <PyObject *>value
     argument.name = text(name, made.keep)
     argument.kind = kind
     argument.optional = optional

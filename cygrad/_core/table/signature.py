@@ -1,6 +1,6 @@
 """Rows of the operator table: their keys, the signature text `call`, and errors that name the row.
 
-Used by `register_operator` and, loaded by its path, by the generator: nothing is imported from cygrad.
+Used by `register_operator` and, loaded by its path, by the build: nothing is imported from cygrad.
 """
 
 import ast
@@ -21,7 +21,7 @@ KEYS = {
     "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
     "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
     "dtypes": str, "into": str, "inplace_method": bool, "internal": bool, "moves": bool, "mixed": bool,
-    "autocast": str, "zeros": bool, "elsewhere": dict,
+    "autocast": str, "zeros": bool, "overloads": dict,
 }
 # Rules of forward mode (tangent_rules).
 JVP = ("linear", "as_strided", "elementwise", "transpose")
@@ -175,7 +175,48 @@ def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
         "dtypes": _dtypes(row.get("dtypes", "all")), "jvp": _jvp(row),
         "moves": row.get("moves", row.get("view", False)), "mixed": row.get("mixed", False),
         "autocast": row.get("autocast"), "zeros": row.get("zeros", False),
+        "public": public, "alias": tuple(row.get("alias", ())), "variadic": row.get("variadic", False),
+        "overloads": row.get("overloads"), **_places(row, arguments),
     }
+
+
+def _places(row: dict, arguments: tuple[Argument, ...]) -> dict:
+    """Where the operator is found: in the public namespace, as methods of Tensor; and its early form."""
+    function = row.get("function", not row.get("internal", False))
+    method = (bool(arguments) and arguments[0].kind in (TENSOR, OPERAND) and row.get("method", function))
+    positional = [argument for argument in arguments if not argument.keyword_only]
+    factors = ()
+    if function and len(positional) == 3 and all(argument.kind in (TENSOR, OPERAND) for argument in positional):
+        factors = tuple(argument.name for argument in arguments
+                        if argument.keyword_only and argument.name in ("alpha", "beta", "value"))
+    inplace_method = row.get("inplace", False) and (method or row.get("inplace_method", False))
+    return {"function": function, "method": method, "inplace_method": inplace_method, "factors": factors}
+
+
+# What NumPy calls parameters, and what the table calls the first argument.
+SPELLINGS = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def python_signature(row: dict, inplace: bool = False):
+    """The `inspect.Signature` of an operator, or of its in-place form."""
+    from inspect import Parameter, Signature
+    parameters, numpy_names = [], []
+    for number, entry in enumerate(row["arguments"]):
+        name, _, _, required, default, keyword_only = entry
+        kind = Parameter.KEYWORD_ONLY if keyword_only else Parameter.POSITIONAL_OR_KEYWORD
+        if row["variadic"] and number == 1:
+            parameters.append(Parameter("sizes", Parameter.VAR_POSITIONAL))
+            kind, required = Parameter.KEYWORD_ONLY, False
+        if name in SPELLINGS and not row["variadic"]:
+            numpy_names.append(SPELLINGS[name])
+        required = required and not (numpy_names and kind == Parameter.POSITIONAL_OR_KEYWORD)      # `axis` may be given
+        parameters.append(Parameter("input" if name == "self" else name, kind,
+                                    default=Parameter.empty if required else default))
+    own = {parameter.name for parameter in parameters}
+    extra = [name for name in row["overloads"] or () if name not in own]
+    extra += ["out"] if row["out"] and not inplace else []
+    parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in extra + numpy_names]
+    return Signature(parameters)
 
 
 def _jvp(row: dict) -> str:

@@ -65,7 +65,7 @@ def describe(str name):
         a list of (name, from_result, index, meta, needed_by).
     """
     cdef Operator found = table[name]
-    cdef operator_t *op = &found.descriptor
+    cdef operator_t *op = found.descriptor
     cdef int i
     found.compile()
     return {"node_name": op.node_name.decode(), "flags": op.flags, "n_required": op.n_required,
@@ -169,7 +169,7 @@ def differentiate_arrays(str name, saved, grads, needed, *, give_up_grads=False,
                 for k in range(repeat):
                     for i in range(n_grads):
                         copy_value(&grad_values[i], &given[i])
-                    differentiate(&found.descriptor, saved_values, grad_values, n_grads, wanted, NULL, 0, results)
+                    differentiate(found.descriptor, saved_values, grad_values, n_grads, wanted, NULL, 0, results)
                     for i in range(found.descriptor.n_arguments):
                         clear(&results[i])
             return (time.perf_counter_ns() - start) / repeat
@@ -179,7 +179,7 @@ def differentiate_arrays(str name, saved, grads, needed, *, give_up_grads=False,
                 copy_value(&grad_values[i], &given[i])
             given[i].kind = NOTHING if give_up_grads else given[i].kind
         with nogil:
-            status = differentiate(&found.descriptor, saved_values, grad_values, n_grads, wanted, NULL, 0, results)
+            status = differentiate(found.descriptor, saved_values, grad_values, n_grads, wanted, NULL, 0, results)
         check(status)
         gradients = {}
         for argument in needed:

@@ -5,20 +5,20 @@ from inspect import signature
 from cygrad._core.arrays.dtype import uint8
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.operators import OPERATORS
 
 __all__ = ["celu", "elu", "elu_", "gelu", "glu", "hardtanh", "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid",
            "mish", "relu", "relu6", "relu6_", "relu_", "selu", "selu_", "sigmoid", "silu", "softmax", "softmin",
            "softplus", "softsign", "tanh", "tanhshrink", "write_into"]
 
 _celu, _gelu, _gelu_tanh, _hardtanh, _log_softmax, _relu, _softmax = (
-    OPERATORS[name] for name in ("celu", "gelu", "gelu_tanh", "hardtanh", "log_softmax", "relu", "softmax"))
+    getattr(operators, name) for name in ("celu", "gelu", "gelu_tanh", "hardtanh", "log_softmax", "relu", "softmax"))
 
-sigmoid = OPERATORS["sigmoid"]
-tanh = OPERATORS["tanh"]
-logsigmoid = OPERATORS["logsigmoid"]
-softplus = OPERATORS["softplus"]
+sigmoid = operators.sigmoid
+tanh = operators.tanh
+logsigmoid = operators.logsigmoid
+softplus = operators.softplus
 
 
 @documented()
@@ -59,7 +59,7 @@ def {name}_({parameters}):
 
 def with_inplace(name):
     """The function of a row with the option `inplace`, and the form that writes into its input."""
-    operator = OPERATORS[name]
+    operator = getattr(operators, name)
     parameters = list(signature(operator).parameters.values())
     made = {"__name__": __name__, "operator": operator, "write_into": write_into}
     exec(_WITH_INPLACE.format(name=name, parameters=", ".join(map(str, parameters)),

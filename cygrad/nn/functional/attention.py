@@ -3,13 +3,13 @@
 import math
 
 import cygrad
+from cygrad._core.table.operator import operators
 from cygrad.nn.functional.layers import dropout, linear
-from cygrad.operators import OPERATORS
 from cygrad.random.generator import current
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
-_weights, _matmul = OPERATORS["attention_weights"], OPERATORS["matmul"]
+_weights, _matmul = operators.attention_weights, operators.matmul
 
 
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,

@@ -1,12 +1,12 @@
 """Convolutions and their transposes: the rows of the operator table with the options that users know."""
 
 import cygrad
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.operators import OPERATORS
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
-_convolution, _convolution_input = OPERATORS["convolution"], OPERATORS["convolution_input_backward"]
+_convolution, _convolution_input = operators.convolution, operators.convolution_input_backward
 _KERNEL = ("width", "height and width", "depth, height and width")
 
 

@@ -10,14 +10,14 @@ recurrence over the same steps, so derivatives of any order are right.
 import math
 
 import cygrad
+from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.loss import reduced
-from cygrad.operators import OPERATORS
 
 __all__ = ["ctc_loss"]
 
-_states, _scores = OPERATORS["alignment_states"], OPERATORS["alignment_scores"]
+_states, _scores = operators.alignment_states, operators.alignment_scores
 
 # Stands for log(0): of it, unlike of -inf, differences have derivatives. Far below any sum of logarithms.
 _LOG_ZERO = -1e30

@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import cygrad
 from cygrad._core.dispatch.tangents import paused
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.operators import OPERATORS
 
 __all__ = ["embedding", "embedding_bag"]
 
-_embedding, _bag, _bag_maximum = (OPERATORS[name] for name in ("embedding", "embedding_bag", "embedding_bag_maximum"))
+_embedding, _bag, _bag_maximum = operators.embedding, operators.embedding_bag, operators.embedding_bag_maximum
 
 
 def _check_padding(operation, padding_idx, rows):

@@ -4,9 +4,9 @@ import math
 
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
+from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.operators import OPERATORS
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -91,9 +91,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input.")
     align_corners = _aligned("grid_sample", align_corners)
     sizes, points = input.shape[2:], grid.shape[1:-1]
-    places, weights = OPERATORS["grid_taps"](grid.flatten(1, -2), sizes, MODES.index(mode),
+    places, weights = operators.grid_taps(grid.flatten(1, -2), sizes, MODES.index(mode),
                                              PADDINGS.index(padding_mode), align_corners, (0, 0, 0))
-    return OPERATORS["gather_weighted"](input.flatten(2), places, weights).reshape(*input.shape[:2], *points)
+    return operators.gather_weighted(input.flatten(2), places, weights).reshape(*input.shape[:2], *points)
 
 
 def affine_grid(theta, size, align_corners=None):

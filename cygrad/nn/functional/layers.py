@@ -4,16 +4,16 @@ import math
 
 import cygrad
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.operators import OPERATORS
 from cygrad.random.generator import room
 
 __all__ = ["bilinear", "dropout", "linear", "normalize", "one_hot", "pad"]
 
-linear = OPERATORS["linear"]
-one_hot = OPERATORS["one_hot"]
-pad = OPERATORS["pad"]
+linear = operators.linear
+one_hot = operators.one_hot
+pad = operators.pad
 
 
 def check_probability(p, operation):

@@ -2,8 +2,8 @@
 
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.operators import OPERATORS
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div",
            "l1_loss", "mse_loss", "nll_loss", "reduced", "resolve_reduction", "smooth_l1_loss"]
@@ -12,11 +12,11 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_en
 _PARAMETERS = {"input, target": "Tensor\n    Of one shape."}
 
 _REDUCTIONS = ("none", "mean", "sum")
-_log_softmax, _cross_entropy, _nll_loss = (OPERATORS[name] for name in ("log_softmax", "cross_entropy", "nll_loss"))
+_log_softmax, _cross_entropy, _nll_loss = operators.log_softmax, operators.cross_entropy, operators.nll_loss
 _mse, _l1, _smooth_l1, _huber, _kl_div, _bce, _bce_with_logits = (
-    OPERATORS[f"{name}_elementwise"] for name in ("mse", "l1", "smooth_l1", "huber", "kl_div", "binary_cross_entropy",
-                                                  "binary_cross_entropy_with_logits"))
-_bce_unweighted = OPERATORS["binary_cross_entropy_with_logits_unweighted"]
+    getattr(operators, f"{name}_elementwise") for name in (
+        "mse", "l1", "smooth_l1", "huber", "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits"))
+_bce_unweighted = operators.binary_cross_entropy_with_logits_unweighted
 
 
 def resolve_reduction(size_average, reduce, reduction, operation):

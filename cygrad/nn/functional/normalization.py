@@ -3,8 +3,8 @@
 import cygrad
 from cygrad._core.dispatch.tangents import paused, tangent
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.operators import OPERATORS
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
@@ -12,7 +12,7 @@ __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_res
 _PARAMETERS = {"eps": "float, default 1e-5\n    Added to the variance."}
 _RETURNED = "Tensor\n    Of the shape of the input."
 
-_batch_norm, _layer_norm, _rms_norm = (OPERATORS[name] for name in ("batch_norm", "layer_norm", "rms_norm"))
+_batch_norm, _layer_norm, _rms_norm = (getattr(operators, name) for name in ("batch_norm", "layer_norm", "rms_norm"))
 
 
 def _per_channel(values, input):

@@ -1,11 +1,11 @@
 """Patches of images as columns of matrices, and back."""
 
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.operators import OPERATORS
 
 __all__ = ["fold", "unfold"]
 
-_unfold, _fold = OPERATORS["im2col"], OPERATORS["col2im"]
+_unfold, _fold = operators.im2col, operators.col2im
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):

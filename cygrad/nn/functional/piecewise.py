@@ -1,18 +1,18 @@
 """Activations that are straight lines with bends, and activations written into their input."""
 
 import cygrad
+from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import celu, hardtanh, leaky_relu, with_inplace, write_into
-from cygrad.operators import OPERATORS
 from cygrad.random.generator import room
 
 __all__ = ["celu_", "hardshrink", "hardsigmoid", "hardswish", "hardtanh_", "prelu", "rrelu", "rrelu_", "softshrink",
            "threshold", "threshold_"]
 
-_softshrink, _threshold, _prelu = (OPERATORS[name] for name in ("softshrink", "threshold", "prelu_elementwise"))
+_softshrink, _threshold, _prelu = operators.softshrink, operators.threshold, operators.prelu_elementwise
 
-hardshrink = OPERATORS["hardshrink"]
+hardshrink = operators.hardshrink
 hardsigmoid, hardswish = (with_inplace(name)[0] for name in ("hardsigmoid", "hardswish"))
 
 

@@ -2,16 +2,17 @@
 
 import cygrad
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.nn.functional.convolution import spread
-from cygrad.operators import OPERATORS
 
 __all__ = [f"{kind}_pool{n}d" for kind in ("max", "avg", "lp", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)] + [
     f"{kind}_pool{n}d_with_indices" for kind in ("max", "adaptive_max") for n in (1, 2, 3)] + [
     f"max_unpool{n}d" for n in (1, 2, 3)]
 
 _max_pool, _avg_pool, _adaptive_max_pool, _adaptive_avg_pool, _max_unpool = (
-    OPERATORS[name] for name in ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool", "max_unpool"))
+    operators.max_pool, operators.avg_pool, operators.adaptive_max_pool, operators.adaptive_avg_pool,
+    operators.max_unpool)
 
 
 def _max(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):

@@ -8,12 +8,13 @@ the input's share is added in the same operation, and one operation for everythi
 import cygrad
 from cygrad._core.dispatch import autocast
 from cygrad._core.kernels.linalg.packed_matmul import ROWS
-from cygrad.operators import OPERATORS
+from cygrad._core.table.operator import operators
 
 __all__ = ["run_direction"]
 
 _linear, _linear_in_panels, _unbind, _lstm_gates, _gru_gates, _tanh, _relu = (
-    OPERATORS[name] for name in ("linear", "linear_in_panels", "unbind", "lstm_gates", "gru_gates", "tanh", "relu"))
+    operators.linear, operators.linear_in_panels, operators.unbind, operators.lstm_gates, operators.gru_gates,
+    operators.tanh, operators.relu)
 
 
 def _panels(matrix):

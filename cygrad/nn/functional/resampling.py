@@ -4,14 +4,14 @@ import math
 
 import cygrad
 from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from cygrad.operators import OPERATORS
 
 __all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle", "upsample", "upsample_bilinear",
            "upsample_nearest"]
 
-_resample = OPERATORS["resample"]
+_resample = operators.resample
 # Number of dimensions of the input that each mode is meant for, and what the kernel calls it.
 _MODES = {"nearest": (None, "nearest"), "nearest-exact": (None, "nearest-exact"), "linear": (3, "linear"),
           "bilinear": (4, "linear"), "trilinear": (5, "linear"), "bicubic": (4, "cubic"), "area": (None, None)}

@@ -11,7 +11,7 @@ import pytest
 
 import cygrad
 import cygrad.nn.functional as F
-from cygrad.operators import OPERATORS
+from cygrad._core.table.operator import operators
 
 
 def convolved(x, weight, stride, padding, dilation, groups):
@@ -84,11 +84,11 @@ def test_gradients_are_transposes(seed):
     random = np.random.default_rng(100 + seed)
     x, weight, *options = problem(random, float)
     x, weight = cygrad.tensor(np.array(x)), cygrad.tensor(np.array(weight))
-    result = OPERATORS["convolution"](x, weight, None, *options)
+    result = operators.convolution(x, weight, None, *options)
     grad = cygrad.tensor(random.integers(-3, 4, tuple(result.shape)).astype(float))
     product = (result * grad).sum().item()
-    assert (OPERATORS["convolution_input_backward"](grad, weight, None, x.shape, *options) * x).sum().item() == product
-    assert (OPERATORS["convolution_weight_backward"](grad, x, weight.shape, *options) * weight).sum().item() == product
+    assert (operators.convolution_input_backward(grad, weight, None, x.shape, *options) * x).sum().item() == product
+    assert (operators.convolution_weight_backward(grad, x, weight.shape, *options) * weight).sum().item() == product
 
 
 def test_same_bits_for_any_number_of_threads():
@@ -140,17 +140,17 @@ def test_frozen_kernels_save_nothing():
 
 
 @pytest.mark.parametrize(("call", "match"), [
-    (lambda: OPERATORS["convolution_input_backward"](
+    (lambda: operators.convolution_input_backward(
         cygrad.ones(1, 1, 3), cygrad.ones(1, 1, 2), None, (1, 1, 5), 1, 0, 1, 1),
      "convolution_input_backward: .*grad"),
-    (lambda: OPERATORS["convolution_weight_backward"](
+    (lambda: operators.convolution_weight_backward(
         cygrad.ones(1, 1, 3), cygrad.ones(1, 1, 4), (1, 2, 2), 1, 0, 1, 1),
      "convolution_weight_backward: the number of channels"),
-    (lambda: OPERATORS["max_pool_backward"](
+    (lambda: operators.max_pool_backward(
         cygrad.ones(1, 1, 2), cygrad.tensor([[[0, 9]]]), (1, 1, 4), 1), "invalid index"),
-    (lambda: OPERATORS["max_pool_backward"](cygrad.ones(1, 1, 2), cygrad.tensor([[[0, 1]]]), (2, 1, 4), 1),
+    (lambda: operators.max_pool_backward(cygrad.ones(1, 1, 2), cygrad.tensor([[[0, 1]]]), (2, 1, 4), 1),
      "sizes of the planes"),
-    (lambda: OPERATORS["max_pool_gather"](cygrad.ones(1, 2), cygrad.tensor([[0]]), 5), "same number of dimensions"),
+    (lambda: operators.max_pool_gather(cygrad.ones(1, 2), cygrad.tensor([[0]]), 5), "same number of dimensions"),
     (lambda: F.conv2d(cygrad.ones(1, 1, 1, 1).expand(1, 1, 1 << 40, 4), cygrad.ones(1, 1, 1, 1)),
      "less than 2\\*\\*31"),
     (lambda: F.conv2d(cygrad.ones(1, 1, 1, 1).expand(1, 1, 1 << 20, 1 << 30), cygrad.ones(1, 1, 1, 1)), "2\\*\\*31"),

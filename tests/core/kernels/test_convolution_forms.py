@@ -6,8 +6,8 @@ import pytest
 import cygrad
 import cygrad.nn.functional as F
 from cygrad._core.kernels.convolution.convolution_choice import FORMS, chosen_form, force_form
+from cygrad._core.table.operator import operators
 from cygrad.autograd import gradgradcheck
-from cygrad.operators import OPERATORS
 from tests.core.kernels.test_convolution import convolved, in_some_layout
 
 DIRECTIONS = ("forward", "input", "weight")
@@ -64,7 +64,7 @@ def test_definition(form, seed, dtype):
     assert {chosen_form(way, images, kernel, *options, cygrad.float64) for way in DIRECTIONS} == {form}
     x, weight = (in_some_layout(random, random.standard_normal(shape).astype(dtype)) for shape in (images, kernel))
     bias = random.standard_normal(kernel[0]).astype(dtype)
-    found = OPERATORS["convolution"](tensor(x), tensor(weight), cygrad.tensor(bias), *options)
+    found = operators.convolution(tensor(x), tensor(weight), cygrad.tensor(bias), *options)
     wide = x.astype(float), weight.astype(float)
     expected = convolved(*wide, *options) + bias.reshape(-1, *[1] * (x.ndim - 2))
     tolerance = 1e-4 if dtype is np.float32 else 1e-11
@@ -74,14 +74,14 @@ def test_definition(form, seed, dtype):
     for name, other, shape, mine in (("convolution_input_backward", tensor(weight), images, wide[0]),
                                      ("convolution_weight_backward", tensor(x), kernel, wide[1])):
         arguments = (None, shape) if name == "convolution_input_backward" else (shape,)
-        back = OPERATORS[name](tensor(grad), other, *arguments, *options).numpy().astype(float)
+        back = getattr(operators, name)(tensor(grad), other, *arguments, *options).numpy().astype(float)
         np.testing.assert_allclose((back * mine).sum(), (against * grad).sum(), tolerance * 10, tolerance * 100)
     # The product with one array says little about each element; a unit gradient says all of some.
     if grad.size:
         place = tuple(random.integers(0, size) for size in grad.shape)
         unit = np.zeros_like(grad)
         unit[place] = 1
-        back = OPERATORS["convolution_input_backward"](tensor(unit), tensor(weight), None, images, *options).numpy()
+        back = operators.convolution_input_backward(tensor(unit), tensor(weight), None, images, *options).numpy()
         at = tuple(random.integers(0, size) for size in images)
         probe = np.zeros(images)
         probe[at] = 1
@@ -105,9 +105,9 @@ def test_forms_agree(form, images, kernel, groups):
 
     def results(name):
         force_form(name)
-        return [OPERATORS["convolution"](x, weight, None, *options).numpy(),
-                OPERATORS["convolution_input_backward"](grad, weight, bias, images, *options).numpy(),
-                OPERATORS["convolution_weight_backward"](grad, x, kernel, *options).numpy()]
+        return [operators.convolution(x, weight, None, *options).numpy(),
+                operators.convolution_input_backward(grad, weight, bias, images, *options).numpy(),
+                operators.convolution_weight_backward(grad, x, kernel, *options).numpy()]
 
     for found, expected in zip(results(form), results("columns"), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
@@ -123,9 +123,9 @@ def test_bits_depend_on_neither_threads_nor_layout(form, images, kernel, groups,
 
     def results(x, grad):
         return [found.numpy().tobytes() for found in (
-            OPERATORS["convolution"](x, weight, None, *options),
-            OPERATORS["convolution_input_backward"](grad, weight, None, images, *options),
-            OPERATORS["convolution_weight_backward"](grad, x, kernel, *options))]
+            operators.convolution(x, weight, None, *options),
+            operators.convolution_input_backward(grad, weight, None, images, *options),
+            operators.convolution_weight_backward(grad, x, kernel, *options))]
 
     expected = results(x, grad)
     assert results(x, grad) == expected
@@ -145,9 +145,9 @@ def test_what_memory_held_before_does_not_matter(form, images, kernel, groups):
 
     def results(before):
         found = []
-        for call in (lambda: OPERATORS["convolution"](x, weight, None, *options),
-                     lambda: OPERATORS["convolution_input_backward"](grad, weight, None, images, *options),
-                     lambda: OPERATORS["convolution_weight_backward"](grad, x, kernel, *options)):
+        for call in (lambda: operators.convolution(x, weight, None, *options),
+                     lambda: operators.convolution_input_backward(grad, weight, None, images, *options),
+                     lambda: operators.convolution_weight_backward(grad, x, kernel, *options)):
             waste = [cygrad.full((1 << size,), before) for size in range(8, 22) for _ in range(4)]
             del waste
             found.append(call().numpy().tobytes())
@@ -170,9 +170,9 @@ def test_inf_and_nan_stay_where_they_belong(form, which, bad):
     def finite(forced):
         force_form(forced)
         return [np.isfinite(found.numpy()) for found in (
-            OPERATORS["convolution"](tensors[0], tensors[1], None, *options),
-            OPERATORS["convolution_input_backward"](tensors[2], tensors[1], None, images, *options),
-            OPERATORS["convolution_weight_backward"](tensors[2], tensors[0], kernel, *options))]
+            operators.convolution(tensors[0], tensors[1], None, *options),
+            operators.convolution_input_backward(tensors[2], tensors[1], None, images, *options),
+            operators.convolution_weight_backward(tensors[2], tensors[0], kernel, *options))]
 
     for found, expected in zip(finite(form), finite("columns"), strict=True):
         np.testing.assert_array_equal(found, expected)
@@ -196,9 +196,9 @@ def test_rounding_of_winograd():
     def results(form, dtype):
         force_form(form)
         a, b, c = (cygrad.tensor(array.astype(dtype)) for array in (x, weight, grad))
-        found = [OPERATORS["convolution"](a, b, None, *options),
-                 OPERATORS["convolution_input_backward"](c, b, None, x.shape, *options),
-                 OPERATORS["convolution_weight_backward"](c, a, weight.shape, *options)]
+        found = [operators.convolution(a, b, None, *options),
+                 operators.convolution_input_backward(c, b, None, x.shape, *options),
+                 operators.convolution_weight_backward(c, a, weight.shape, *options)]
         force_form(None)
         return [tensor.numpy().astype(float) for tensor in found]
 

@@ -19,7 +19,7 @@ def test_pairs_have_the_distances_that_all_vectors_have(count, dtype, p, threads
     cygrad.set_num_threads(threads)
     try:
         x = cygrad.from_numpy(vectors)
-        within = cygrad.operators.OPERATORS["distances_within"](x, p).numpy()
+        within = cygrad.operators.operators.distances_within(x, p).numpy()
         between = cygrad.cdist(x, cygrad.from_numpy(vectors.copy()), p).numpy()
         pairs = cygrad.pdist(x, p).numpy()
     finally:

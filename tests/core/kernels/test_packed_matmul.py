@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import cygrad
+from cygrad._core.table.operator import operators
 from cygrad.autograd import gradcheck, gradgradcheck
 from cygrad.nn.functional.recurrent import _in_panels
-from cygrad.operators import OPERATORS
 
-linear_in_panels = OPERATORS["linear_in_panels"]
+linear_in_panels = operators.linear_in_panels
 
 
 def operands(rows, outputs, inputs, dtype=np.float64):

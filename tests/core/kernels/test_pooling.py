@@ -7,7 +7,7 @@ import pytest
 
 import cygrad
 import cygrad.nn.functional as F
-from cygrad.operators import OPERATORS
+from cygrad._core.table.operator import operators
 
 
 def averages(x, kernel, stride, padding, with_padding):
@@ -54,13 +54,13 @@ def test_gradients_of_averages_are_transposes(kernel, stride, padding, columns):
     x = random.standard_normal((2, 7, columns))
     y = averages(x, kernel, stride, padding, False)
     grad = random.standard_normal(y.shape)
-    back = OPERATORS["avg_pool_backward"](cygrad.tensor(grad), x.shape, *options).numpy()
+    back = operators.avg_pool_backward(cygrad.tensor(grad), x.shape, *options).numpy()
     np.testing.assert_allclose((back * x).sum(), (grad * y).sum(), 1e-10, 1e-10)
     for _ in range(5):
         place, at = (tuple(random.integers(0, size) for size in shape) for shape in (y.shape, x.shape))
         unit, probe = np.zeros(y.shape), np.zeros(x.shape)
         unit[place], probe[at] = 1, 1
-        back = OPERATORS["avg_pool_backward"](cygrad.tensor(unit), x.shape, *options).numpy()
+        back = operators.avg_pool_backward(cygrad.tensor(unit), x.shape, *options).numpy()
         np.testing.assert_allclose(back[at], averages(probe, kernel, stride, padding, False)[place], 1e-14)
         assert np.count_nonzero(back) <= kernel[0] * kernel[1]
 
@@ -90,7 +90,7 @@ def test_elements_of_one_place_are_added():
     random = np.random.default_rng(0)
     places = random.integers(-1, 5, (2, 3, 41))
     grad = random.integers(-9, 9, places.shape).astype(float)
-    found = OPERATORS["max_pool_backward"](cygrad.tensor(grad), cygrad.tensor(places), (2, 3, 5), 1).numpy()
+    found = operators.max_pool_backward(cygrad.tensor(grad), cygrad.tensor(places), (2, 3, 5), 1).numpy()
     for plane in np.ndindex(2, 3):
         for place in range(5):
             assert found[*plane, place] == grad[plane][places[plane] == place].sum()
@@ -101,8 +101,8 @@ def test_elements_of_one_place_are_added():
 def test_places_out_of_bounds(wrong, at):
     places = np.zeros((2, 41), int)
     places[1, at] = wrong
-    for call in (lambda: OPERATORS["max_pool_backward"](cygrad.ones(2, 41), cygrad.tensor(places), (2, 5), 1),
-                 lambda: OPERATORS["max_pool_gather"](cygrad.ones(2, 5), cygrad.tensor(places), 1),
-                 lambda: OPERATORS["max_unpool"](cygrad.ones(2, 41), cygrad.tensor(places), (2, 5), 1)):
+    for call in (lambda: operators.max_pool_backward(cygrad.ones(2, 41), cygrad.tensor(places), (2, 5), 1),
+                 lambda: operators.max_pool_gather(cygrad.ones(2, 5), cygrad.tensor(places), 1),
+                 lambda: operators.max_unpool(cygrad.ones(2, 41), cygrad.tensor(places), (2, 5), 1)):
         with pytest.raises(RuntimeError, match=f"found an invalid index \\(got {wrong}, expected 0 to 4"):
             call()

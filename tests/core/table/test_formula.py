@@ -15,7 +15,7 @@ from cygrad._core.memory.storage import empty_cache
 from cygrad._core.table import signature
 from cygrad._core.table.formula import FormulaError, Reader, Value
 from cygrad._core.table.lowering import KINDS, Lowering
-from cygrad._core.table.operator import functions
+from cygrad._core.table.operator import operators
 from cygrad._core.testing import formula_interop as machine
 
 # Rows with names of their own: those of the real table may be registered too.
@@ -174,7 +174,7 @@ def test_formulas_native_and_recorded(register, monkeypatch, formula, expected, 
             native = gradient(name, saved, [g.copy()], give_up_grads=give_up)
             assert (native is None and wanted is None) or np.allclose(native, wanted, equal_nan=True)
         for function, meaning in NUMPY.items():
-            monkeypatch.setitem(functions, function, meaning)
+            monkeypatch.setitem(vars(operators), function, meaning)
         again = machine.recorded(name, "self")((g,), tuple(saved))
         assert (again is None and wanted is None) or np.allclose(again, wanted, equal_nan=True)
 
@@ -234,7 +234,7 @@ def test_recorded_numbers_go_through_tensors(register, monkeypatch):
             return self.value.conjugate().item()
 
     for name, meaning in {"f_conj": lambda a: a, "tensor": Fake}.items():
-        monkeypatch.setitem(functions, name, meaning)
+        monkeypatch.setitem(vars(operators), name, meaning)
     name = register(PRODUCT, kernel="transpose", self="grad * f_conj(other)")
     assert machine.recorded(name, "self")((2,), (1j,)) == -2j
 
@@ -243,7 +243,7 @@ def test_traceback_shows_the_formula(register, monkeypatch):
     def fail(a):
         raise ZeroDivisionError
 
-    monkeypatch.setitem(functions, "f_conj", fail)
+    monkeypatch.setitem(vars(operators), "f_conj", fail)
     name = register(PRODUCT, kernel="transpose", self="grad * f_conj(other)")
     with pytest.raises(ZeroDivisionError) as info:
         machine.recorded(name, "self")((g,), (x,))

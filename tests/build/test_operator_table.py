@@ -1,11 +1,11 @@
-"""The generator: what modules, stub and documentation it makes of a table, and which mistakes it finds."""
+"""The operator table: what the build writes of it, stub and documentation, and which mistakes it finds."""
 
-import ast
-from pathlib import Path
+import marshal
+import math
 
 import pytest
 
-generate = pytest.importorskip("build_tools.generate", reason="build_tools is only in the source tree")
+operator_table = pytest.importorskip("build_tools.operator_table", reason="build_tools is only in the source tree")
 from build_tools import table_documents  # noqa: E402
 
 TABLE = '''
@@ -90,66 +90,50 @@ def ops(tmp_path):
     return directory
 
 
-def test_generated_module(ops, tmp_path):
-    [path] = generate.generate(ops, tmp_path / "out")
-    assert path == tmp_path / "out" / "functions_arithmetic.pyx"
-    text = path.read_text()
-    for line in [
-        "def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None):",
-        "    cdef PyObject *arguments[4]",
-        "    arguments[3] = <PyObject *>dtype",
-        "    return call(_sum, arguments, out)",
-        "    return binary(_mul, input, other, out)",
-        "    return call_inplace(_mul, arguments)",
-        "    return unary(_conj, input, None)",
-        'def leaky_relu(input, slope=float("inf")):',
-        "def leaky_relu_(input, slope=float(\"inf\")):",
-        "def reshape(input, *sizes, shape=None):",
-        "def unreduce(grad, shape, dims, keepdim):",
-        "    'arguments': (('self', 0, False, True, None, False,),),",
-        "    'into': 'put_into',",
-        "    'into': None,",
-        "    'leaky_': leaky_relu_,",
-    ]:
-        assert line in text.splitlines()
-    assert "'multiply': mul," in text
-    assert "'multiply_': mul_," in text
+@pytest.fixture
+def rows(ops):
+    rows, docs = marshal.loads(operator_table.compiled(ops))
+    return {row["name"]: row for row in rows}, marshal.loads(docs)
 
 
-def dictionary(text, name):
-    """The keys of a dictionary in the text of a generated module."""
-    body = text[text.index(f"{name} = "):].partition("= ")[2]
-    return [key.value for key in ast.parse(body[:body.index("}") + 1], mode="eval").body.keys]
+def test_rows_say_what_operators_are_called_with(rows):
+    sum_, leaky = rows[0]["sum"], rows[0]["leaky"]
+    assert sum_["arguments"][1] == ("dim", 5, True, False, None, False)
+    assert (leaky["public"], leaky["arguments"][1][4], leaky["inplace"]) == ("leaky_relu", math.inf, True)
+    assert rows[0]["mul"]["alias"] == ("multiply",)
+    assert rows[0]["reshape"]["variadic"]
+    assert (rows[0]["put"]["kernel"], rows[0]["put"]["into"]) == ("put_copy", "put_into")
 
 
-def test_functions_and_methods(ops, tmp_path):
-    text = generate.generate(ops, tmp_path)[0].read_text()
-    assert dictionary(text, "OPERATORS") == [
-        "sum", "unreduce", "mul", "mul_scaled", "put", "conj", "leaky", "sort", "split", "view", "reshape", "cat"]
-    assert dictionary(text, "INPLACE") == ["mul_", "mul_scaled_", "put_", "leaky_"]
-    assert dictionary(text, "FUNCTIONS") == [
-        "sum", "mul", "multiply", "conj", "leaky_relu", "sort", "split", "reshape", "cat", "concat"]
-    assert dictionary(text, "METHODS") == [
-        "sum", "mul", "mul_", "multiply", "multiply_", "put_", "conj", "leaky_relu", "leaky_relu_", "sort", "split",
-        "view", "reshape"]
+def test_rows_say_where_operators_are_found(rows):
+    def names(key):
+        return [name for name, row in rows[0].items() if row[key]]
+    assert names("function") == ["sum", "mul", "conj", "leaky", "sort", "split", "reshape", "cat"]
+    assert names("method") == ["sum", "mul", "conj", "leaky", "sort", "split", "view", "reshape"]
+    assert names("inplace_method") == ["mul", "put", "leaky"]
 
 
-def test_generated_module_is_cython(ops, tmp_path):
-    compiler = pytest.importorskip("Cython.Compiler.Main")
-    [path] = generate.generate(ops, tmp_path)
-    root = Path(generate.__file__).resolve().parents[1]
-    result = compiler.compile_single(
-        str(path), compiler.CompilationOptions(include_path=[str(root)], language_level=3,
-                                               output_file=str(tmp_path / "module.c")),
-        "cygrad._core.functions_arithmetic")
-    assert result.num_errors == 0
+def test_docstrings_are_apart_from_rows(rows):
+    assert rows[1]["sum"] == 'Sum of the elements, with a \\ and a "quote".'
+    assert rows[1]["conj"] == "Operator `conj(Tensor self)`."
 
 
-def test_unchanged_modules_are_not_written_again(ops, tmp_path):
-    [path] = generate.generate(ops, tmp_path)
-    time = path.stat().st_mtime_ns
-    generate.generate(ops, tmp_path)
-    assert path.stat().st_mtime_ns == time
+@pytest.mark.parametrize(("name", "inplace", "signature"), [
+    ("sum", False, "(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None)"),
+    ("leaky", False, "(input, slope=inf)"),
+    ("reshape", False, "(input, *sizes, shape=None)"),
+    ("unreduce", False, "(grad, shape, dims, keepdim=None, *, keepdims=None)"),
+    ("mul", False, "(input, other, *, out=None)"),
+    ("mul", True, "(input, other)"),
+    ("split", False, "(input, split_size, dim=0, *, axis=None)"),
+])
+def test_signatures_are_those_of_rows(rows, name, inplace, signature):
+    row = rows[0][name]
+    assert str(operator_table.table_module("signature").python_signature(row, inplace)) == signature
+
+
+def test_equal_tables_are_equal_bytes(ops):
+    assert operator_table.compiled(ops) == operator_table.compiled(ops)
 
 
 def test_types(ops):
@@ -213,8 +197,8 @@ def test_kinks(ops):
     ("a = 1", "'a' stands outside of a row"),
     ("[a", "Expected"),
 ])
-def test_mistakes_name_file_and_row(ops, tmp_path, row, message):
+def test_mistakes_name_file_and_row(ops, row, message):
     (ops / "family.toml").write_text(row + "\n")
-    with pytest.raises(generate.TableError, match=message) as info:
-        generate.generate(ops, tmp_path)
+    with pytest.raises(operator_table.TableError, match=message) as info:
+        operator_table.compiled(ops)
     assert "family.toml" in str(info.value)

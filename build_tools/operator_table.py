@@ -1,0 +1,120 @@
+"""The operator table as the build writes it: all rows checked and spelled out, in one file that is read at import.
+
+Derivative formulas are compiled as far as that goes without kernels, so that a mistake in the table stops the build and
+not a user.
+"""
+
+import importlib
+import marshal
+import sys
+import tomllib
+import types
+from pathlib import Path
+
+from build_tools.operator_docs import completed
+
+TABLE = Path(__file__).resolve().parent.parent / "cygrad" / "_core" / "table"
+# Read by cygrad.operators; next to the modules of the table.
+FILE = Path("table", "rows.marshal")
+# What a row says of itself at run time.
+KEYS = ("name", "call", "arguments", "formulas", "forward", "kernel", "into", "results", "differentiable", "list",
+        "view", "inplace", "out", "gradient", "node", "dtypes", "jvp", "moves", "mixed", "autocast", "zeros", "public", "alias",
+        "variadic", "overloads", "factors", "function", "method", "inplace_method")
+
+
+class TableError(ValueError):
+    """A mistake in the operator table; the text names file and row."""
+
+
+def table_module(name: str):
+    """A module of cygrad/_core/table in plain Python, imported without importing cygrad."""
+    if "cygrad_table" not in sys.modules:
+        package = types.ModuleType("cygrad_table")
+        package.__path__ = [str(TABLE)]
+        sys.modules["cygrad_table"] = package
+    return importlib.import_module(f"cygrad_table.{name}")
+
+
+def read_table(ops_dir: Path) -> dict[str, dict[str, dict]]:
+    """Family -> name of the row -> row, spelled out and checked."""
+    signature, expansion = table_module("signature"), table_module("expansion")
+    raw = {path: raw_rows(path) for path in sorted(Path(ops_dir).glob("*.toml"))}
+    try:
+        helpers = expansion.read_helpers(
+            {name: row for rows in raw.values() for name, row in rows.items() if "helper" in row})
+    except signature.RowError as error:
+        raise TableError(f"{ops_dir}: {error}") from None
+    families, origin = {}, {}
+    for path, written in raw.items():
+        rows = families[path.stem] = {}
+        for name, row in written.items():
+            if "helper" in row:
+                continue
+            try:
+                parsed = signature.parse_row(row, name, helpers)
+            except signature.RowError as error:
+                raise TableError(f"{path}: {error}") from None
+            rows[name] = {**parsed, "row": row, "path": path}
+            for spelling in spellings(rows[name]):
+                if spelling in origin:
+                    raise TableError(f"{path}: {name}: the name '{spelling}' is taken by {origin[spelling]}.")
+                origin[spelling] = f"'{name}' in {path.name}"
+    check_formulas({name: row for rows in families.values() for name, row in rows.items()})
+    return families
+
+
+def raw_rows(path: Path) -> dict[str, dict]:
+    """The rows and helpers of a file as they are written."""
+    try:
+        rows = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise TableError(f"{path}: {error}") from None
+    for name, row in rows.items():
+        if not isinstance(row, dict):
+            raise TableError(f"{path}: '{name}' stands outside of a row (got {row!r}).")
+    return rows
+
+
+def spellings(row: dict) -> list[str]:
+    """All names of the Python functions of a row."""
+    names = [row["public"], *row["alias"]]
+    return names + [f"{name}_" for name in names if row["inplace"]]
+
+
+def check_formulas(rows: dict[str, dict]) -> None:
+    """Compile every formula as far as that goes without kernels."""
+    formula, layout, lowering = (table_module(name) for name in ("formula", "layout", "lowering"))
+    for row in rows.values():
+        try:
+            if row["forward"] not in (None, "primitive"):
+                names = layout.forward_names(row)
+                value = formula.Reader(f"{row['name']}: forward", row["forward"], names, rows.get).read()
+                lowering.lower_forward(value, list(names.values()))
+            lowering.lower_formulas(row, layout.saved_layout(row), rows.get)
+        except formula.FormulaError as error:
+            raise TableError(f"{row['path']}: {error}") from None
+
+
+def compiled(ops_dir: Path) -> bytes:
+    """The rows, and apart from them the docstrings, which most programs never read: two marshalled objects."""
+    rows, docs = [], {}
+    for family in read_table(ops_dir).values():
+        for name, row in family.items():
+            rows.append({key: row[key] for key in KEYS} | {"arguments": tuple(map(tuple, row["arguments"]))})
+            docs[name] = completed(row, table_module("signature").KINDS)
+    return marshal.dumps((rows, marshal.dumps(docs, 2)), 2)         # in version 2 equal tables are equal bytes
+
+
+def is_function(row: dict) -> bool:
+    """Is it in the public namespace? An internal operator is for formulas and composites only."""
+    return row["function"]
+
+
+def is_method(row: dict) -> bool:
+    """Is it a method of Tensor? What is no public function is none either, unless the row says so."""
+    return row["method"]
+
+
+def parameter_names(row: dict) -> list[str]:
+    """Names of the Python parameters: what the table calls `self` is `input`."""
+    return ["input" if argument.name == "self" else argument.name for argument in row["arguments"]]

@@ -1,0 +1,310 @@
+"""
+Calls of operators from Python: the arguments bound to the parameters of the row.
+
+One binder serves all operators. `Operator` and `OperatorMethod`, the method descriptor that stands in Tensor, are
+called by CPython's vectorcall protocol, which passes arguments where the caller has them. Positional arguments alone
+are copied; whatever else a signature allows is read from the row: keywords under both spellings (`input` and `self`,
+`dim` and `axis`), defaults, `out=`, sizes as several arguments.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from cygrad._core.arrays.dtype cimport dtype as Dtype
+from cygrad._core.dispatch.dispatch cimport binary, call, call_inplace, unary
+from cygrad._core.dispatch.size_calls cimport call_with_sizes
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.memory.errors cimport unlikely
+from cygrad._core.table.operator cimport (
+    CALL_BINARY, CALL_INPLACE, CALL_UNARY, INPLACE, MAX_ARGUMENTS, OUT, Operator, operator_t, register_operator,
+    vectorcall_t)
+
+from importlib import import_module
+
+from cygrad._core.graph.early_forms import factors_first
+from cygrad._core.table.operator import operators
+
+cdef extern from *:
+    """
+    #define argument_count(count) PyVectorcall_NARGS(count)
+    #define VECTORCALL_FLAGS Py_TPFLAGS_HAVE_VECTORCALL
+    #define METHOD_FLAGS (Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR)
+    """
+    Py_ssize_t argument_count(size_t count) noexcept
+    unsigned long VECTORCALL_FLAGS
+    unsigned long METHOD_FLAGS
+
+cdef extern from "Python.h":
+    ctypedef struct _Type "PyTypeObject":
+        object (*tp_call)(object, object, object)
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
+    object PyVectorcall_Call(object callable, object args, object kwargs)
+    object PyMethod_New(object function, object instance)
+    PyObject *PyTuple_GET_ITEM(PyObject *names, Py_ssize_t i) noexcept
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *names) noexcept
+    void PyType_Modified(_Type *)
+
+
+# ---- calls
+
+cdef inline object _run(Operator operator, PyObject **arguments, PyObject *out):
+    """Call with bound arguments."""
+    if operator.call_kind == CALL_INPLACE:
+        return call_inplace(<Operator>operator.descriptor.object, arguments)
+    if operator.call_kind == CALL_UNARY:
+        return unary(operator, <object>arguments[0], <object>out)
+    if operator.call_kind == CALL_BINARY:
+        return binary(operator, <object>arguments[0], <object>arguments[1], <object>out)
+    return call(operator, arguments, <object>out)
+
+
+cdef object _call(PyObject *function, PyObject **given, size_t count, PyObject *names):
+    """Any call of any operator."""
+    cdef Operator called = <Operator>function
+    cdef operator_t *op = called.descriptor
+    cdef PyObject *arguments[MAX_ARGUMENTS]
+    cdef Py_ssize_t i, n = argument_count(count)
+    if unlikely(names != NULL or n > op.n_positional or called.variadic):
+        return _bind_and_run(called, given, n, names)
+    for i in range(n):
+        arguments[i] = given[i]
+    for i in range(n, op.n_arguments):
+        arguments[i] = called.defaults[i]
+        if unlikely(arguments[i] == NULL):
+            raise _missing(called, i)
+    return _run(called, arguments, <PyObject *>None)
+
+
+cdef object _call_unary(PyObject *function, PyObject **given, size_t count, PyObject *names):
+    if unlikely(names != NULL or argument_count(count) != 1):
+        return _call(function, given, count, names)
+    return unary(<Operator>function, <object>given[0], None)
+
+
+cdef object _call_binary(PyObject *function, PyObject **given, size_t count, PyObject *names):
+    if unlikely(names != NULL or argument_count(count) != 2):
+        return _call(function, given, count, names)
+    return binary(<Operator>function, <object>given[0], <object>given[1], None)
+
+
+cdef object _call_variadic(PyObject *function, PyObject **given, size_t count, PyObject *names):
+    return call_with_sizes(<Operator>function, _call, function, given, count, names)
+
+
+# ---- binding
+
+# Other spellings of parameters: of the first one of most operators, and NumPy's.
+cdef dict _spellings = {"self": "input", "axis": "dim", "keepdims": "keepdim"}
+
+
+cdef Py_ssize_t _position(Operator operator, PyObject *name) except -2:
+    """The position of a parameter of that name, -1 if there is none."""
+    cdef Py_ssize_t i, n = operator.descriptor.n_arguments
+    for i in range(n):
+        if operator.parameters[i] == name:            # names of keywords are interned, as a rule
+            return i
+    for i in range(n):
+        if <str>operator.parameters[i] == <str>name:
+            return i
+    return -1
+
+
+cdef object _bind_and_run(Operator operator, PyObject **given, Py_ssize_t n, PyObject *names):
+    """Bind keywords, sizes and defaults, and call."""
+    cdef operator_t *op = operator.descriptor
+    cdef PyObject *arguments[MAX_ARGUMENTS]
+    cdef PyObject *out = <PyObject *>None
+    cdef PyObject *value
+    cdef Py_ssize_t i, position, n_positional = n, first_keyword = n
+    cdef object sizes = None, overload = None
+    if operator.factors and n > op.n_positional:
+        return _call_early_form(operator, given, n, names)
+    if operator.variadic and n > 1:
+        sizes = <object>given[1] if n == 2 else tuple([<object>given[i] for i in range(1, n)])
+        n_positional = 1
+    if n_positional > op.n_positional:
+        raise TypeError(f"{operator.__name__}: takes {op.n_positional} positional "
+                        f"argument{'s' if op.n_positional != 1 else ''} but {n} were given. "
+                        f"Its signature is {operator.__name__}{operator.__signature__}.")
+    for i in range(op.n_arguments):
+        arguments[i] = given[i] if i < n_positional else NULL
+    if sizes is not None:
+        if operator.overloads is not None and isinstance(sizes, Dtype):
+            overload = sizes, "dtype"
+        else:
+            arguments[1] = <PyObject *>sizes
+    for i in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
+        name, value = <object>PyTuple_GET_ITEM(names, i), given[first_keyword + i]
+        if op.flags & OUT and operator.call_kind != CALL_INPLACE and name == "out":
+            out = value
+            continue
+        position = _position(operator, <PyObject *>name)
+        if position < 0 and name in _spellings:
+            if name != "self" and value == <PyObject *>None:
+                continue
+            spelling = _spellings[name]
+            position = _position(operator, <PyObject *>spelling)
+        if operator.overloads is not None and name in operator.overloads:
+            if value != <PyObject *>None and (position < 0 or value != operator.defaults[position]):
+                overload = <object>value, name
+            if position < 0:
+                continue
+        if position < 0:
+            raise TypeError(f"{operator.__name__}: got an unexpected keyword argument '{name}'. "
+                            f"Its signature is {operator.__name__}{operator.__signature__}.")
+        if arguments[position] != NULL:
+            raise TypeError(f"{operator.__name__}: got multiple values for argument "
+                            f"'{<object>operator.parameters[position]}'. Pass it once.")
+        arguments[position] = value
+    if overload is not None:
+        return _call_overload(operator, arguments, out, overload)
+    if operator.variadic and arguments[1] == NULL:
+        sizes = ()
+        arguments[1] = <PyObject *>sizes
+    for i in range(op.n_arguments):
+        if arguments[i] == NULL:
+            arguments[i] = operator.defaults[i]
+            if arguments[i] == NULL:
+                raise _missing(operator, i)
+    return _run(operator, arguments, out)
+
+
+cdef object _missing(Operator operator, Py_ssize_t position):
+    return TypeError(f"{operator.__name__}: missing required argument '{<object>operator.parameters[position]}'. "
+                     f"Its signature is {operator.__name__}{operator.__signature__}.")
+
+
+cdef object _call_overload(Operator operator, PyObject **arguments, PyObject *out, tuple overload):
+    """Call the function that answers calls with a keyword, with the arguments that were given."""
+    value, name = overload
+    cdef dict given = {name: value}
+    cdef int i
+    for i in range(operator.descriptor.n_arguments):
+        if arguments[i] != NULL:
+            given[<object>operator.parameters[i]] = <object>arguments[i]
+    if out != <PyObject *>None:
+        given["out"] = <object>out
+    module, _, function = operator.overloads[name].rpartition(".")
+    return getattr(import_module(module), function)(**given)
+
+
+cdef object _call_early_form(Operator operator, PyObject **given, Py_ssize_t n, PyObject *names):
+    """Call ``addmm(beta, input, alpha, mat1, mat2)``, where factors stand before what they scale."""
+    cdef Py_ssize_t i
+    cdef dict options = {}
+    for i in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
+        options[<object>PyTuple_GET_ITEM(names, i)] = <object>given[n + i]
+    return factors_first(operator, tuple([<object>given[i] for i in range(n)]), operator.factors, **options)
+
+
+# ---- the methods of Tensor
+
+@cython.final
+@cython.binding(False)      # methods check what they are called on
+cdef class OperatorMethod:
+    """An operator as a method of Tensor: a descriptor that CPython calls without making a bound method."""
+    cdef vectorcall_t vectorcall
+    cdef readonly Operator operator
+    cdef readonly str __name__
+
+    def __init__(self, Operator operator not None, str name not None):
+        self.operator, self.__name__ = operator, name
+        self.vectorcall = _call_method
+
+    def __call__(self, *args, **kwargs):
+        return PyVectorcall_Call(self, args, kwargs)
+
+    def __get__(self, instance, owner):
+        return self if instance is None else PyMethod_New(self, instance)
+
+    def __eq__(self, other):
+        """The function and the method of one operator are equal: ``__torch_function__`` is asked about either."""
+        if isinstance(other, OperatorMethod):
+            return (<OperatorMethod>other).operator is self.operator
+        return other is self.operator if isinstance(other, Operator) else NotImplemented
+
+    def __hash__(self):
+        return hash(self.operator)
+
+    def __repr__(self):
+        return f"<method '{self.__name__}' of 'cygrad.Tensor' objects>"
+
+    def __reduce__(self):
+        return getattr, (Tensor, self.__name__)
+
+    @property
+    def __objclass__(self):
+        return Tensor
+
+    @property
+    def __qualname__(self):
+        return f"Tensor.{self.__name__}"
+
+    @property
+    def __module__(self):
+        return "cygrad"
+
+    @property
+    def __doc__(self):
+        return self.operator.__doc__
+
+    @property
+    def __signature__(self):
+        return self.operator.__signature__
+
+    @property
+    def __text_signature__(self):
+        return self.operator.__text_signature__
+
+    @property
+    def __annotations__(self):
+        return {}
+
+
+cdef object _call_method(PyObject *function, PyObject **given, size_t count, PyObject *names):
+    cdef PyObject *called = <PyObject *>(<OperatorMethod>function).operator
+    return (<Operator>called).vectorcall(called, given, count, names)
+
+
+# ---- the types
+
+cdef int _set_vectorcall(type cls, Py_ssize_t offset, unsigned long flags) except -1:
+    """Give a type CPython's vectorcall protocol, which Cython has no word for."""
+    cdef _Type *slots = <_Type *>cls
+    slots.tp_vectorcall_offset = offset
+    slots.tp_call = PyVectorcall_Call
+    slots.tp_flags |= flags
+    PyType_Modified(slots)
+    return 0
+
+
+def _complete_types():
+    cdef Operator function = Operator.__new__(Operator)
+    cdef OperatorMethod method = OperatorMethod.__new__(OperatorMethod)
+    _set_vectorcall(Operator, <char *>&function.vectorcall - <char *><void *>function, VECTORCALL_FLAGS)
+    _set_vectorcall(OperatorMethod, <char *>&method.vectorcall - <char *><void *>method, METHOD_FLAGS)
+
+
+_complete_types()
+
+
+cdef Operator _make_callable(Operator operator):
+    """Set how the operator is called."""
+    if operator.variadic:
+        operator.vectorcall = _call_variadic
+    elif operator.call_kind == CALL_UNARY:
+        operator.vectorcall = _call_unary
+    elif operator.call_kind == CALL_BINARY:
+        operator.vectorcall = _call_binary
+    else:
+        operator.vectorcall = _call
+    return operator
+
+
+def load_rows(list rows):
+    """Register rows as `signature.parse_row` gives them, and make their operators and in-place forms callable."""
+    cdef Operator made
+    for row in rows:
+        made = _make_callable(register_operator(row))
+        if made.descriptor.flags & INPLACE:
+            _make_callable(getattr(operators, made.name + "_"))
