@@ -1,5 +1,6 @@
 """Puts into the Tensor type what other modules contribute: operators, conversions, hooks, printing and the rest."""
 
+from functools import update_wrapper
 from importlib import import_module
 
 from cygrad import composite, conversion, linalg, operators, printing, random
@@ -23,15 +24,25 @@ def _late(name, module):
 
 
 def _made_subclass(cls, **options):
-    """A subclass of Tensor: what has its memory outside the graph is of the class, too, as all results are."""
+    """Let a subclass of Tensor take part in methods that are no operators: in all, if it has its own function."""
     super(Tensor, cls).__init_subclass__(**options)
-    if cls.__torch_function__ is not override.disabled_torch_function and cls.detach is Tensor.detach:
-        cls.detach, cls.data = _detach, _data
+    function = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
+    if function is override.disabled_torch_function:
+        return
+    if function is not override.torch_function and not cls.__module__.startswith("cygrad."):
+        import_module("cygrad.compatibility.function_overrides").dispatch_methods(cls)
+    elif cls.detach is Tensor.detach:
+        cls.detach, cls.data = _typed(Tensor.detach), _data
+        if function is override.torch_function:
+            for name in FACTORIES:
+                setattr(cls, name, _typed(getattr(Tensor, name)))
 
 
-def _detach(self):
-    """The same memory outside the graph."""
-    return type(self).__torch_function__(Tensor.detach, (type(self),), (self,))
+def _typed(method):
+    """A method that is no operator, whose result gets the class."""
+    def call(self, *args, **options):
+        return type(self).__torch_function__(method, (type(self),), (self, *args), options)
+    return update_wrapper(call, method)
 
 
 def _make_subclass(cls, data, require_grad=False, *options):
@@ -39,11 +50,17 @@ def _make_subclass(cls, data, require_grad=False, *options):
     return make_subclass(cls, Tensor.detach(data), require_grad)
 
 
+def _make_wrapper_subclass(cls, size, *, dtype=None, requires_grad=False, **options):
+    """A tensor of a subclass on the meta device: a shape and a dtype, whose elements the class keeps elsewhere."""
+    return make_subclass(cls, factories.empty(size, dtype=dtype, device="meta"), requires_grad)
+
+
 _data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__, (type(self),), (self,)),
                  lambda self, value: Tensor.data.__set__(self, value),
                  doc="The same memory outside the graph, with a version counter of its own.")
 
 
+FACTORIES = ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
 LATE = {
     "cygrad.compatibility.tensors": (
         "__rdiv__", "apply_", "as_subclass", "const_data_ptr", "dense_dim", "dim_order",
@@ -61,14 +78,15 @@ LATE = {
 install({
     **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **linalg.METHODS, **random.METHODS,
     **conversion.METHODS, **tensor_metadata.METHODS, **tensor_hooks.METHODS, **assign.METHODS,
-    **{name: getattr(factories, name) for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")},
+    **{name: getattr(factories, name) for name in FACTORIES},
     **{name: _late(name, module) for module, names in LATE.items() for name in names},
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
     "_grad_fn": property(lambda self: self.grad_fn, doc="The node."),
     "name": property(lambda self: None, doc="None: tensors have no names."),
     "_cdata": property(id, doc="A number that no other tensor has as long as this one is there."),
     "__reversed__": lambda self: self.flip(0) if self.ndim else self,
-    "_make_subclass": staticmethod(_make_subclass), "__init__": creation.construct,
+    "_make_subclass": staticmethod(_make_subclass), "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
+    "__init__": creation.construct,
     "__init_subclass__": classmethod(_made_subclass),
     "__torch_function__": classmethod(override.torch_function),
     "backward": tensor_backward, "__repr__": printing.tensor_repr, "__format__": printing.tensor_format,

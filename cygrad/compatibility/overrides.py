@@ -1,9 +1,10 @@
-"""What libraries ask about types that take over functions of tensors: there are none but Tensor and its subclasses."""
+"""``overrides``: what libraries ask about classes that define ``__torch_function__``."""
 
 import functools
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.override import asked_in_turn, call_override
 from cygrad.utils.operator_modes import OperatorMode as TorchDispatchMode
 from cygrad.utils.operator_modes import Overload as OpOverload
 from cygrad.utils.operator_modes import Packet as OpOverloadPacket
@@ -17,8 +18,8 @@ __all__ = [
 
 
 def has_torch_function(relevant_args):
-    """Whether one of the arguments takes over functions: one that is no Tensor and has ``__torch_function__``."""
-    return any(not isinstance(arg, Tensor) and hasattr(type(arg), "__torch_function__") for arg in relevant_args)
+    """Whether the class of one of the arguments takes over functions: a subclass of Tensor, or another class."""
+    return bool(asked_in_turn(relevant_args))
 
 
 def has_torch_function_unary(arg):
@@ -32,15 +33,8 @@ def has_torch_function_variadic(*args):
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    """Let the arguments that take over functions compute this one, the most derived type first."""
-    types = {type(arg): arg for arg in relevant_args
-             if not isinstance(arg, Tensor) and hasattr(type(arg), "__torch_function__")}
-    for kind in sorted(types, key=lambda kind: -len(kind.__mro__)):
-        result = types[kind].__torch_function__(public_api, tuple(types), args, kwargs)
-        if result is not NotImplemented:
-            return result
-    raise TypeError(f"{getattr(public_api, '__name__', public_api)}: no implementation for "
-                    f"{', '.join(kind.__name__ for kind in types)}.")
+    """Let the arguments that take over functions compute this one, a subclass before its bases."""
+    return call_override(public_api, relevant_args, args, kwargs)
 
 
 def is_tensor_like(inp):

@@ -3,9 +3,10 @@
 import math
 
 import cygrad
-from cygrad import Size
+from cygrad import Size, Tensor
 from cygrad._core.creation.creation import constructed
-from cygrad._core.graph.tensor_type import make_subclass
+from cygrad._core.graph.override import Disabled, become
+from cygrad._core.table.operator import operators
 from cygrad.compatibility.storages import TypedStorage, UntypedStorage
 from cygrad.composite.out_forms import as_tensor_argument
 
@@ -95,8 +96,11 @@ def map_(self, tensor, callable):
 
 
 def as_subclass(self, cls):
-    """The same memory as a tensor of a subclass."""
-    return make_subclass(cls, self.detach(), self.requires_grad)
+    """A view of the tensor, recorded as all views are, of a subclass or of Tensor itself."""
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError(f"as_subclass: expected a subclass of Tensor (got {cls!r}).")
+    with Disabled():
+        return become(operators.alias(self), cls)
 
 
 def new_empty_strided(self, size, stride, dtype=None, **options):

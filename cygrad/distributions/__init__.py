@@ -21,5 +21,6 @@ from cygrad.distributions.continuous import *  # noqa: F403
 from cygrad.distributions.discrete import *  # noqa: F403
 from cygrad.distributions.distribution import Distribution, ExponentialFamily
 from cygrad.distributions.kl import kl_divergence, register_kl
+from cygrad.distributions.transformed import *  # noqa: F403
 from cygrad.distributions.transforms import *  # noqa: F403
 from cygrad.distributions.vectors import *  # noqa: F403

@@ -7,6 +7,8 @@ from cygrad import special
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import ExponentialFamily, Parametric
 from cygrad.distributions.gamma_samples import standard_gamma
+from cygrad.distributions.transformed import TransformedDistribution
+from cygrad.distributions.transforms import AbsTransform, AffineTransform, ExpTransform
 from cygrad.distributions.utils import EPS, TINY, broadcast_all, euler_constant
 
 __all__ = ["Beta", "Cauchy", "Chi2", "Exponential", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Gumbel",
@@ -112,7 +114,7 @@ class Cauchy(_LocationScale):
     variance = property(lambda self: cygrad.full_like(self.loc, math.inf))
 
     def _standard(self, shape, like):
-        return (math.pi * (cygrad.rand(shape, dtype=like.dtype) - 0.5)).tan()
+        return cygrad.empty(shape, dtype=like.dtype).cauchy_()
 
     def _log_density(self, z):
         return -math.log(math.pi) - z.square().log1p()
@@ -124,59 +126,34 @@ class Cauchy(_LocationScale):
         return (math.pi * (p - 0.5)).tan()
 
 
-class Gumbel(_LocationScale):
-    """Gumbel's distribution: of the largest of many."""
-
-    _entropy = 1 + euler_constant
-    mean = property(lambda self: self.loc + self.scale * euler_constant)
-    stddev = property(lambda self: math.pi / math.sqrt(6) * self.scale)
-    variance = property(lambda self: self.stddev.square())
-
-    def _standard(self, shape, like):
-        return -cygrad.empty(shape, dtype=like.dtype).exponential_().clamp(min=TINY[like.dtype]).log()
-
-    def _log_density(self, z):
-        return -z - (-z).exp()
-
-    def _cdf(self, z):
-        return (-(-z).exp()).exp()
-
-    def _icdf(self, p):
-        return -(-p.log()).log()
-
-
-class _Half(Parametric):
+class _Half(TransformedDistribution):
     """The absolute value of a distribution around 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    scale = property(lambda self: self.base_dist.scale)
     mode = property(lambda self: cygrad.zeros_like(self.scale))
 
-    @property
-    def _whole(self):
-        return self._base(cygrad.zeros_like(self.scale), self.scale, validate_args=False)
-
-    def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
-        return self._whole.rsample(sample_shape).abs()
+    def __init__(self, scale, validate_args=None):
+        super().__init__(self._base(0.0, scale, validate_args=False), AbsTransform(), validate_args)
 
     def log_prob(self, value):
         """Logarithm of the density."""
-        found = self._whole.log_prob(self._checked(value)) + math.log(2)
+        found = self.base_dist.log_prob(self._checked(value)) + math.log(2)
         return cygrad.where(value >= 0, found, -math.inf)
 
     def cdf(self, value):
         """Probability of at most the value."""
-        return 2 * self._whole.cdf(self._checked(value)) - 1
+        return 2 * self.base_dist.cdf(self._checked(value)) - 1
 
     def icdf(self, value):
         """The value below which there is that much probability."""
-        return self._whole.icdf((value + 1) / 2)
+        return self.base_dist.icdf((value + 1) / 2)
 
     def entropy(self):
         """Expected value of ``-log_prob``."""
-        return self._whole.entropy() - math.log(2)
+        return self.base_dist.entropy() - math.log(2)
 
 
 class HalfNormal(_Half):
@@ -236,6 +213,35 @@ class Uniform(Parametric):
     def entropy(self):
         """Expected value of ``-log_prob``."""
         return (self.high - self.low).log()
+
+
+class Gumbel(_LocationScale, TransformedDistribution):
+    """Gumbel's distribution: of the largest of many."""
+
+    def __init__(self, loc, scale, validate_args=None):
+        self.loc, self.scale = broadcast_all(loc, scale)
+        ones, dtype = cygrad.ones_like(self.scale), self.scale.dtype
+        TransformedDistribution.__init__(
+            self, Uniform(TINY[dtype] * ones, ones - EPS[dtype], validate_args=validate_args),
+            [ExpTransform().inv, AffineTransform(0.0, -ones), ExpTransform().inv,
+             AffineTransform(self.loc, -self.scale)], validate_args)
+
+    _entropy = 1 + euler_constant
+    mean = property(lambda self: self.loc + self.scale * euler_constant)
+    stddev = property(lambda self: math.pi / math.sqrt(6) * self.scale)
+    variance = property(lambda self: self.stddev.square())
+
+    def _standard(self, shape, like):
+        return -cygrad.empty(shape, dtype=like.dtype).exponential_().clamp(min=TINY[like.dtype]).log()
+
+    def _log_density(self, z):
+        return -z - (-z).exp()
+
+    def _cdf(self, z):
+        return (-(-z).exp()).exp()
+
+    def _icdf(self, p):
+        return -(-p.log()).log()
 
 
 class Exponential(ExponentialFamily):

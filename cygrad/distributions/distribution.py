@@ -75,6 +75,26 @@ class Distribution:
         """The same distribution, repeated to `batch_shape`."""
         raise NotImplementedError(f"{type(self).__name__} does not implement expand.")
 
+    def _get_checked_instance(self, cls, _instance=None):
+        """An object for `expand` to fill: `_instance`, or a new one if the constructor is that of `cls`."""
+        if _instance is None and type(self).__init__ is not cls.__init__:
+            raise NotImplementedError(f"expand: {type(self).__name__} has a constructor of its own and must define "
+                                      f"expand(), as {cls.__name__} does.")
+        return self.__new__(type(self)) if _instance is None else _instance
+
+    def _expanded(self, batch_shape, _instance):
+        """`expand` of everything that the object holds: the class is kept."""
+        batch_shape, n = tuple(batch_shape), len(self._batch_shape)
+        twin = object.__new__(type(self)) if _instance is None else _instance
+        for name, value in self.__dict__.items():
+            if isinstance(value, Tensor) and tuple(value.shape[:n]) == self._batch_shape:
+                value = value.expand(batch_shape + tuple(value.shape[n:]))
+            elif isinstance(value, Distribution):
+                value = value.expand(batch_shape + tuple(value.batch_shape[n:]))
+            twin.__dict__[name] = value
+        twin._batch_shape = batch_shape
+        return twin
+
     def sample(self, sample_shape=()):
         """Values of shape ``sample_shape + batch_shape + event_shape``, without gradients."""
         with cygrad.no_grad():
@@ -175,24 +195,9 @@ class Parametric(Distribution):
         self.__dict__.update(zip(parameters, tensors, strict=True))
         Distribution.__init__(self, tensors[0].shape, event_shape, validate_args)
 
-    def _dimensions(self):
-        """Each tensor that the object holds, by name, and how many of its dimensions are not those of the batch."""
-        return {name: value.ndim - len(self._batch_shape) for name, value in self.__dict__.items()
-                if isinstance(value, Tensor)}
-
     def expand(self, batch_shape, _instance=None):
         """The same distribution, repeated to `batch_shape`."""
-        batch_shape = tuple(batch_shape)
-        twin = object.__new__(type(self)) if _instance is None else _instance
-        own = self._dimensions()
-        for name, value in self.__dict__.items():
-            if name in own:
-                value = value.expand(batch_shape + tuple(value.shape[value.ndim - own[name]:]))
-            elif isinstance(value, Distribution):
-                value = value.expand(batch_shape + tuple(value.batch_shape[len(self._batch_shape):]))
-            twin.__dict__[name] = value
-        twin._batch_shape = batch_shape
-        return twin
+        return self._expanded(batch_shape, _instance)
 
 
 class ExponentialFamily(Parametric):

@@ -4,8 +4,8 @@ import math
 
 import cygrad
 from cygrad.distributions import composed, continuous, discrete, vectors
-from cygrad.distributions.composed import Independent, TransformedDistribution
 from cygrad.distributions.distribution import ExponentialFamily
+from cygrad.distributions.transformed import Independent, TransformedDistribution
 from cygrad.distributions.utils import euler_constant, sum_last
 
 __all__ = ["kl_divergence", "register_kl"]
@@ -265,9 +265,9 @@ _TABLE |= {
     (_D.Poisson, _D.Poisson): _poissons, (_C.Beta, _C.Beta): _beta, (_V.Dirichlet, _V.Dirichlet): _dirichlet,
     (_C.Exponential, _C.Exponential): lambda p, q: q.rate / p.rate - 1 - (q.rate / p.rate).log(),
     (_C.Gamma, _C.Gamma): _gamma, (_C.Gumbel, _C.Gumbel): _gumbels, (_C.Laplace, _C.Laplace): _laplaces,
-    (_C.Normal, _C.Normal): _normals, (_C.HalfNormal, _C.HalfNormal): lambda p, q: _normals(p._whole, q._whole),
+    (_C.Normal, _C.Normal): _normals, (_C.HalfNormal, _C.HalfNormal): lambda p, q: _normals(p.base_dist, q.base_dist),
     (_C.Cauchy, _C.Cauchy): _cauchys, (_M.Pareto, _M.Pareto): _paretos, (_V.Wishart, _V.Wishart): _wisharts,
-    (_C.HalfCauchy, _C.HalfCauchy): lambda p, q: _cauchys(p._whole, q._whole),
+    (_C.HalfCauchy, _C.HalfCauchy): lambda p, q: _cauchys(p.base_dist, q.base_dist),
     (_C.Beta, _D.ContinuousBernoulli): _by_moments(_continuous_bernoulli_log),
     (_D.ContinuousBernoulli, _C.Exponential): _by_moments(_exponential_log),
     (_C.Uniform, _C.Uniform): _uniforms,

@@ -32,16 +32,9 @@ class Parameter(Tensor):
     __torch_function__ = disabled_torch_function
 
     def __new__(cls, data=None, requires_grad=True):
-        """A leaf over the memory of `data`; without data, `__init__` finishes the work."""
-        if data is None:
-            return Tensor.__new__(cls)
-        return make_subclass(cls, _checked(data, "Parameter"), requires_grad)
-
-    def __init__(self, data=None, requires_grad=True):
-        """Fill a parameter that was made without data."""
-        super().__init__()
-        if data is None:
-            self.requires_grad = requires_grad
+        """A leaf over the memory of `data`."""
+        data = cygrad.empty(0) if data is None else _checked(data, "Parameter")
+        return make_subclass(cls, data, requires_grad)
 
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
@@ -55,7 +48,7 @@ class Parameter(Tensor):
 
     def __reduce_ex__(self, protocol):
         """Pickling keeps values and ``requires_grad``; gradients and hooks belong to the process."""
-        return _rebuild_parameter, (type(self), self.detach(), self.requires_grad)
+        return _rebuild_parameter, (type(self), self.detach(), self.requires_grad), self.__dict__ or None
 
 
 set_plain_subclass(Parameter)
@@ -228,7 +221,7 @@ def _rebuild_uninitialized(cls, dtype, requires_grad):
 
 
 def _rebuild_parameter(cls, data, requires_grad):
-    return cls(data, requires_grad)
+    return make_subclass(cls, data, requires_grad)
 
 
 def _rebuild_buffer(data, persistent):

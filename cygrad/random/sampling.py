@@ -443,11 +443,11 @@ def dropout_mask(input, p, *, generator=None):
 # ---- like another tensor
 
 def _as_lies(drawn, input, memory_format):
-    """The numbers in memory that lies as that of another tensor, or as a memory format says."""
-    if (memory_format is None and input.is_contiguous()) or drawn.is_meta:
+    """The numbers in memory that lies as that of another tensor, or as a memory format says, and of its class."""
+    if (memory_format is None and input.is_contiguous() and type(input) is Tensor) or drawn.is_meta:
         return drawn
     placed = empty_like(input, dtype=drawn.dtype, memory_format=memory_format).copy_(drawn.detach())
-    return placed.requires_grad_(drawn.requires_grad)
+    return placed.requires_grad_() if drawn.requires_grad else placed
 
 
 @documented()

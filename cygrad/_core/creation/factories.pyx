@@ -9,7 +9,7 @@ from cygrad._core.creation.creation cimport (
 from cygrad._core.creation.sequences cimport number_dtype
 from cygrad._core.elementwise.memory_order cimport array_like, array_strided, channels_last_strides
 from cygrad._core.graph.meta cimport is_meta, meta_array
-from cygrad._core.graph.override cimport is_entry
+from cygrad._core.graph.override cimport overrides
 from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
@@ -249,7 +249,7 @@ cdef object _filled_like(object input, object value, object dtype, bint needs_gr
     cdef Tensor model = _checked(input, operation)
     cdef int code = dtype_or(dtype, model.array.dtype, operation)
     cdef array_t *array
-    if meta and is_entry(model):
+    if type(model) is not Tensor and overrides(model):
         return call_override(globals()[operation], (model,), (model, value) if operation == "full_like" else (model,),
                              {"dtype": dtype, "requires_grad": needs_grad})
     if value is not None:

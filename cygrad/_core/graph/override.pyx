@@ -27,7 +27,8 @@ cdef extern from "Python.h":
 
 def disabled_torch_function(func, types, args=(), kwargs=None):
     """The ``__torch_function__`` of classes whose results are plain Tensors."""
-    return NotImplemented
+    with Disabled():
+        return func(*args, **({} if kwargs is None else kwargs))
 
 
 cdef object _kept = None           # holds the reference that the protocol borrows

@@ -207,7 +207,7 @@ cdef class Tensor:
     __array_priority__ = 1000.0        # NumPy arrays leave mixed operations to us
 
     def __init__(self, *data, **options):
-        if data or options:
+        if (data or options) and type(self).__new__ is Tensor.__new__:      # another `__new__` has used the arguments
             _slot_functions["__init__"](self, data, options)
 
     def __dealloc__(self):

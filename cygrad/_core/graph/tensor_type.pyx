@@ -99,6 +99,8 @@ cdef object _new(_Type *cls, object arguments, PyObject *options):
         check(MEMORY_ERROR)
     tensor.array.tensor = <void *>tensor
     make_lendable(<PyObject *>tensor)
+    if cls.tp_new is not _new and (arguments or options != NULL):      # called by the `__new__` of a subclass
+        adopt(tensor, Tensor(*arguments, **({} if options == NULL else <object>options)), False)
     return tensor
 
 

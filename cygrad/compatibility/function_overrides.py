@@ -1,0 +1,73 @@
+"""
+``__torch_function__`` of methods, properties and functions that are no operators, for classes that define one.
+
+Operators ask the classes of their arguments by themselves. What is composed of operators, or reads metadata, asks only
+where a class needs it: the methods in the namespace of that class, the functions in the modules of the stand-in.
+"""
+
+import functools
+import importlib
+import sys
+from types import FunctionType, ModuleType
+
+import cygrad
+from cygrad import Tensor
+from cygrad._core.arrays.dtype import library_name
+from cygrad._core.graph.override import asked_in_turn, call_override
+from cygrad.operators import METHODS
+
+__all__ = ["dispatch_functions", "dispatch_methods", "dispatching"]
+
+SPECIAL = {"__bool__", "__contains__", "__deepcopy__", "__float__", "__format__", "__int__", "__len__", "__repr__"}
+OWN = {"_cdata", "_make_subclass", "_make_wrapper_subclass", "as_subclass"}       # ask nothing in PyTorch either
+MODULES = ("cygrad", "cygrad.nn.functional", "cygrad.linalg", "cygrad.fft", "cygrad.special")
+
+
+def dispatching(function, public=None):
+    """`function`, which first asks the classes of its arguments; they are handed `public`, by default `function`."""
+    def call(*args, **options):
+        asked = asked_in_turn([part for value in (*args, *options.values())
+                               for part in (value if type(value) in (list, tuple) else (value,))])
+        if asked:
+            return call_override(public or function, asked, args, options)
+        return function(*args, **options)
+    return functools.update_wrapper(call, function)
+
+
+def dispatch_methods(cls):
+    """Put methods and properties into a subclass of Tensor that ask its ``__torch_function__``."""
+    for name, attribute in list(vars(Tensor).items()):
+        if name in METHODS or name in OWN or (name.startswith("__") and name not in SPECIAL):
+            continue
+        attribute = getattr(Tensor, name)
+        if getattr(cls, name) is not attribute:
+            continue
+        if hasattr(attribute, "__set__"):
+            setattr(cls, name, property(dispatching(attribute.__get__), dispatching(attribute.__set__)))
+        elif callable(attribute) and not isinstance(attribute, type):
+            setattr(cls, name, dispatching(attribute))
+    if library_name() == "torch":
+        dispatch_functions()
+
+
+@functools.cache
+def dispatch_functions():
+    """Let the public functions that are composed of operators ask, too."""
+    modules = [importlib.import_module(name) for name in MODULES]
+    for module in modules:
+        for name, function in list(vars(module).items()):
+            if type(function) is FunctionType and not name.startswith("_"):
+                _replace(module, name, function)
+    namespace = sys.modules.get("torch")
+    if isinstance(namespace, ModuleType) and getattr(namespace, "cygrad", None) is cygrad:
+        vars(namespace).update({name: getattr(cygrad, name) for name, function in vars(namespace).items()
+                                if type(function) is FunctionType and hasattr(cygrad, name)})
+
+
+def _replace(module, name, function):
+    def public(*args, **options):
+        return replaced(*args, **options)
+    replaced = dispatching(function, public)
+    functools.update_wrapper(public, function)
+    public.__module__, public.__qualname__ = module.__name__, name           # by which it is pickled
+    setattr(module, name, public)

@@ -1,0 +1,164 @@
+"""Distributions over another one: with batches as parts of one value, and by transforms of its values."""
+
+import math
+
+import cygrad
+from cygrad.distributions import constraints
+from cygrad.distributions.distribution import Distribution
+from cygrad.distributions.transforms import ComposeTransform, Transform
+from cygrad.distributions.utils import sum_last
+
+__all__ = ["Independent", "TransformedDistribution"]
+
+
+class Independent(Distribution):
+    """A distribution whose last `reinterpreted_batch_ndims` batch dimensions count as parts of one value."""
+
+    def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
+        if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
+            raise ValueError("Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
+                             f"{reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}")
+        shape = base_distribution.batch_shape + base_distribution.event_shape
+        n = len(base_distribution.batch_shape) - reinterpreted_batch_ndims
+        self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
+        super().__init__(shape[:n], shape[n:], validate_args)
+
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
+    mean = property(lambda self: self.base_dist.mean)
+    mode = property(lambda self: self.base_dist.mode)
+    variance = property(lambda self: self.base_dist.variance)
+
+    @property
+    def has_enumerate_support(self):
+        """Only without parts."""
+        return self.base_dist.has_enumerate_support and not self.reinterpreted_batch_ndims
+
+    @constraints.dependent_property
+    def support(self):
+        """That of the base, part for part."""
+        n = self.reinterpreted_batch_ndims
+        return constraints.independent(self.base_dist.support, n) if n else self.base_dist.support
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        return self._expanded(batch_shape, _instance)
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value):
+        """The sum of those of the parts."""
+        return sum_last(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def entropy(self):
+        """The sum of those of the parts."""
+        return sum_last(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def enumerate_support(self, expand=True):
+        """That of the base."""
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError("enumerate_support: Independent: the support of a whole event is not listed.")
+        return self.base_dist.enumerate_support(expand)
+
+    def __repr__(self):
+        return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"
+
+
+class TransformedDistribution(Distribution):
+    """
+    The distribution of what transforms make of the values of another one.
+
+    Parameters
+    ----------
+    base_distribution : Distribution
+    transforms : Transform or list of Transform
+        Applied in this order.
+    validate_args : bool, optional
+    """
+
+    def __init__(self, base_distribution, transforms, validate_args=None):
+        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        if not all(isinstance(transform, Transform) for transform in self.transforms):
+            raise ValueError(f"TransformedDistribution: a Transform or a list of them is needed (got {transforms!r}).")
+        whole = ComposeTransform(self.transforms)
+        shape = base_distribution.batch_shape + base_distribution.event_shape
+        if len(shape) < whole.domain.event_dim:
+            raise ValueError("TransformedDistribution: the base has too few dimensions; the "
+                             f"transforms need {whole.domain.event_dim} (got shape {shape}).")
+        image = whole.forward_shape(shape)
+        # The base gets the shape that the transforms bring along, and as many dimensions per value as they need.
+        spread = whole.inverse_shape(image)
+        if spread != shape:
+            own = len(base_distribution.event_shape)
+            base_distribution = base_distribution.expand(spread[:len(spread) - own])
+        missing = whole.domain.event_dim - len(base_distribution.event_shape)
+        if missing > 0:
+            base_distribution = Independent(base_distribution, missing, validate_args=False)
+        self.base_dist = base_distribution
+        n = len(image) - max(whole.codomain.event_dim, len(base_distribution.event_shape)
+                             + whole.codomain.event_dim - whole.domain.event_dim)
+        super().__init__(image[:n], image[n:], validate_args)
+
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
+
+    @constraints.dependent_property
+    def support(self):
+        """What the last transform gives."""
+        if not self.transforms:
+            return self.base_dist.support
+        found = self.transforms[-1].codomain
+        missing = len(self._event_shape) - found.event_dim
+        return constraints.independent(found, missing) if missing > 0 else found
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution, repeated to `batch_shape`."""
+        return self._expanded(batch_shape, _instance)
+
+    def _image(self, value):
+        for transform in self.transforms:
+            value = transform(value)
+        return value
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        with cygrad.no_grad():
+            return self._image(self.base_dist.sample(sample_shape))
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return self._image(self.base_dist.rsample(sample_shape))
+
+    def log_prob(self, value):
+        """That of the base, less what the transforms stretch."""
+        n, y, total = len(self._event_shape), self._checked(value), 0.0
+        for transform in reversed(self.transforms):
+            x = transform.inv(y)
+            n += transform.domain.event_dim - transform.codomain.event_dim
+            total = total - sum_last(transform.log_abs_det_jacobian(x, y), n - transform.domain.event_dim)
+            y = x
+        return total + sum_last(self.base_dist.log_prob(y), n - len(self.base_dist.event_shape))
+
+    def _turned(self, probability):
+        sign = math.prod(transform.sign for transform in self.transforms) if self.transforms else 1
+        return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        self._checked(value)
+        for transform in reversed(self.transforms):
+            value = transform.inv(value)
+        return self._turned(self.base_dist.cdf(value))
+
+    def icdf(self, value):
+        """The value below which there is that much probability."""
+        return self._image(self.base_dist.icdf(self._turned(value)))
+
+    def __repr__(self):
+        if type(self) is TransformedDistribution:
+            return f"TransformedDistribution({self.base_dist}, {self.transforms})"
+        return super().__repr__()
