@@ -26,6 +26,15 @@ def _numbers(values):
     return np.asarray(values.detach().numpy() if isinstance(values, cygrad.Tensor) else values)
 
 
+def _number(value):
+    """The number in a number, or in an array or tensor of one element."""
+    array = _numbers(value)
+    if array.size != 1:
+        raise ValueError(f"add_scalar: the value must have one element (got shape {array.shape}). Reduce it first, or "
+                         "use add_histogram.")
+    return float(array.reshape(()))
+
+
 class SummaryWriter:
     """
     Writes numbers, histograms and texts for TensorBoard.
@@ -62,13 +71,13 @@ class SummaryWriter:
 
     def add_scalar(self, tag, scalar_value, global_step=None, walltime=None, new_style=False, double_precision=False):
         """Write a number."""
-        value = self._proto[1].Value(tag=tag, simple_value=float(_numbers(scalar_value)))
+        value = self._proto[1].Value(tag=tag, simple_value=_number(scalar_value))
         self._write(self.log_dir, global_step, walltime, value)
 
     def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
         """Write several numbers that belong into one picture."""
         for tag, number in tag_scalar_dict.items():
-            value = self._proto[1].Value(tag=main_tag, simple_value=float(_numbers(number)))
+            value = self._proto[1].Value(tag=main_tag, simple_value=_number(number))
             self._write(f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}", global_step, walltime, value)
 
     def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None):
@@ -118,6 +127,11 @@ class SummaryWriter:
 
     def __exit__(self, *error):
         self.close()
+
+
+def hparams(hparam_dict=None, metric_dict=None, hparam_domain_discrete=None):
+    """Refuse: `SummaryWriter.add_hparams` writes a text and numbers."""
+    raise NotImplementedError("hparams: summaries of hyperparameters are not made here. Use SummaryWriter.add_hparams.")
 
 
 def FileWriter(*args, **options):

@@ -152,6 +152,8 @@ def add(input, other, *, alpha=1, out=None):
     if input._indices() is other._indices():
         return input.with_values(input._values() + alpha * other._values())
     values = other._values() * alpha if alpha != 1 else other._values()
+    dtype = cygrad.promote_types(input.dtype, other.dtype)
+    input, values = input.to(dtype), values.to(dtype)
     found = made(cygrad.cat([input._indices(), other._indices()], 1), cygrad.cat([input._values(), values]),
                  input.shape, layout=input.layout)
     return found if input.layout is COO else found.coalesce()
@@ -159,6 +161,14 @@ def add(input, other, *, alpha=1, out=None):
 
 def _into_dense(dense, sparse, alpha, in_place=False):
     count = sparse.sparse_dim()
+    dtype = cygrad.promote_types(dense.dtype, sparse.dtype)
+    if sparse.dtype != dtype:
+        sparse = sparse.to(dtype)
+    if dense.dtype != dtype:
+        if in_place:
+            raise RuntimeError(f"add_: the result type {dtype} cannot be cast to {dense.dtype} (got a sparse tensor of "
+                               f"{sparse.dtype}). Convert one of them first.")
+        dense = dense.to(dtype)
     flat = dense.view(-1, *dense.shape[count:]) if in_place else dense.reshape(-1, *dense.shape[count:])
     added = (flat.index_add_ if in_place else flat.index_add)(0, sparse._flat_indices(), sparse._values(), alpha=alpha)
     return dense if in_place else added.view(dense.shape)
