@@ -6,6 +6,7 @@ Which operators go which way is said by the key `autocast` of their rows in the 
 with their operands is in `cygrad._core.dispatch.autocast`.
 """
 
+import enum
 import functools
 import sys
 import warnings
@@ -215,6 +216,17 @@ class GradScaler:
         return self._growth["growth_interval"]
 
 
+def _setter(name):
+    def setter(self, value):
+        self._growth[name] = value
+    setter.__name__, setter.__doc__ = f"set_{name}", "Keep another number, which has no effect."
+    return setter
+
+
+for _name in ("growth_factor", "backoff_factor", "growth_interval"):
+    setattr(GradScaler, f"set_{_name}", _setter(_name))
+
+
 def custom_fwd(fwd=None, *, device_type="cpu", cast_inputs=None):
     """
     For the ``forward`` of a `Function`: it runs outside of blocks, with floating arguments in `cast_inputs` if that is
@@ -236,6 +248,17 @@ def custom_fwd(fwd=None, *, device_type="cpu", cast_inputs=None):
 def custom_bwd(bwd=None, *, device_type="cpu"):
     """For the ``backward`` that belongs to a `custom_fwd`: the function itself, as nothing is cast in backward."""
     return (lambda function: function) if bwd is None else bwd
+
+
+def _cast(value, device_type, dtype):
+    """Floating tensors in another dtype."""
+    return blocks.cast(value, dtype)
+
+
+class OptState(enum.Enum):
+    """How far an optimizer is in a step of a `GradScaler`."""
+
+    READY, UNSCALED, STEPPED = 0, 1, 2
 
 
 grad_scaler = autocast_mode = sys.modules[__name__]

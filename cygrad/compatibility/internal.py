@@ -200,6 +200,22 @@ def _str(self, *, tensor_contents=None):
     return tensor_repr(self) if isinstance(self, Tensor) else repr(self)
 
 
+def _str_intern(inp, *, tensor_contents=None):
+    """How a tensor prints."""
+    return tensor_repr(inp)
+
+
+@contextlib.contextmanager
+def printoptions(**options):
+    """A block within which tensors print by other options."""
+    before = cygrad.get_printoptions()
+    cygrad.set_printoptions(**options)
+    try:
+        yield
+    finally:
+        cygrad.set_printoptions(**before)
+
+
 def _tensor_str(self, indent):
     """The elements, as they print behind so many other characters."""
     text = tensor_repr(self)
@@ -293,7 +309,13 @@ def _parse_to(*args, **options):
     return device, dtype, options.get("non_blocking", False), options.get("memory_format")
 
 
-_TensorMeta = type(Tensor)
+def _get_accelerator(check=None):
+    """The accelerator: there is none, so the CPU."""
+    return cygrad.device("cpu")
+
+
+_TensorMeta, _TensorBase, TensorBase, _LinAlgError = type(Tensor), Tensor, Tensor, cygrad.linalg.LinAlgError
+_VF = _VariableFunctions = cygrad
 
 
 def __getattr__(name):

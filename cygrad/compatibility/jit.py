@@ -121,6 +121,10 @@ class ScriptFunction:
     """The type of compiled functions, of which there are none."""
 
 
+class ScriptMethod:
+    """The type of compiled methods, of which there are none."""
+
+
 class TracerWarning(Warning):
     """A warning that tracing would give."""
 

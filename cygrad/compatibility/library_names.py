@@ -351,3 +351,12 @@ class Partial:
 
 # ------------------------------------------------------------------------------------------ of torch.jit.annotations
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = list
+
+
+# ----------------------------------------------------------------------------------------------- of torch.utils
+def has_triton(*args):
+    """Whether kernels can be compiled by Triton: no."""
+    return False
+
+
+has_triton_package = has_triton_tma = has_triton

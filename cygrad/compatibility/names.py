@@ -99,7 +99,8 @@ REASONS = {
 
 
 # Types that programs mention in annotations and ask for with `isinstance`; to make one is an error.
-MENTIONED = {"Event", "Graph", "Node", "PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "Stream", "Value"}
+MENTIONED = {"Event", "Graph", "ListType", "Node", "PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "Stream",
+             "TensorType", "Value"}
 
 
 def find(name):
@@ -121,6 +122,10 @@ def find(name):
 def _made(name):
     """A function whose name says what it is made of; None if there is none."""
     forms = f"{_HERE}.forms"
+    for module in (f"{_HERE}.internal", f"{_HERE}.library_names") if name.startswith("_") else ():
+        found = vars(importlib.import_module(module)).get(name)
+        if found is not None and not name.startswith("__"):
+            return found
     if name.startswith("_foreach_"):
         return importlib.import_module(forms).foreach(name.removeprefix("_foreach_"))
     if name.endswith("_copy") and not name.startswith("_"):

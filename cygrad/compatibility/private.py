@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import cygrad
 from cygrad.compatibility.absent import placeholder
+from cygrad.distributions import constraints, gamma_samples, vectors
 from cygrad.distributions.utils import sum_last
-from cygrad.nn import normalization, pooling
+from cygrad.nn import normalization, padding, pooling
 from cygrad.nn.convolution import _Conv, _Convolution, _ConvTranspose
 from cygrad.nn.dropout import _Dropout
 from cygrad.nn.loss import Loss, WeightedLoss
@@ -22,6 +23,9 @@ _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd, _MaxUnpoolNd = (
     pooling._AdaptiveAvgPool, pooling._AdaptiveMaxPool, pooling._MaxUnpool)
 _Loss, _WeightedLoss, _LRScheduler = Loss, WeightedLoss, LRScheduler
 _Conv, CheckpointFunction = _Conv, Reentrant
+_ConstantPadNd, _IndependentConstraint = padding._ConstantPad, constraints.independent
+_precision_to_scale_tril, _batch_mv, _batch_mahalanobis = vectors._factor_of_inverse, vectors._times, vectors._distance
+_standard_gamma = gamma_samples.standard_gamma
 
 
 class _Either(type):
@@ -35,6 +39,18 @@ class _DropoutNd(metaclass=_Either):
     """Layers that leave elements or channels out."""
 
     classes = (_Dropout,)
+
+
+class _ReflectionPadNd(metaclass=_Either):
+    """Layers that pad by reflection."""
+
+    classes = (padding.ReflectionPad1d, padding.ReflectionPad2d, padding.ReflectionPad3d)
+
+
+class _ReplicationPadNd(metaclass=_Either):
+    """Layers that pad with the elements at the edge."""
+
+    classes = (padding.ReplicationPad1d, padding.ReplicationPad2d, padding.ReplicationPad3d)
 
 
 def _ntuple(n, name="parse"):
@@ -240,6 +256,21 @@ emit_nvtx, emit_itt = placeholder("torch.autograd.profiler.emit_nvtx"), placehol
 def kineto_available():
     """Whether `profile` can do what it can do."""
     return True
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    """What a file needs besides tensors, which `load` says when it refuses."""
+    return []
+
+
+def apply_permutation(tensor, permutation, dim=1):
+    """The parts of a tensor along a dimension in another order."""
+    return tensor.index_select(dim, permutation)
+
+
+def functional_datapipe(name, enable_df_api_tracing=False):
+    """A decorator that returns the class: data pipes are data sets here."""
+    return lambda cls: cls
 
 
 def consume_prefix_in_state_dict_if_present(state_dict, prefix):
