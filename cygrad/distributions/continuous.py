@@ -55,7 +55,7 @@ class Normal(_LocationScale, ExponentialFamily):
     _entropy = 0.5 + 0.5 * LOG_2PI
     mean = property(lambda self: self.loc)
     stddev = property(lambda self: self.scale)
-    variance = property(lambda self: self.scale.square())
+    variance = property(lambda self: self.stddev.square())
 
     def sample(self, sample_shape=()):
         """Values, without gradients."""

@@ -85,7 +85,7 @@ def is_shared(tensor):
 
 def placed(region, dtype, size, stride, offset):
     """A tensor over a region; `offset` in elements."""
-    flat = cygrad.from_numpy(region.bytes()[:len(region) // dtype.itemsize * dtype.itemsize].view(dtype.numpy_dtype))
+    flat = cygrad.from_numpy(region.bytes()[:len(region) // dtype.itemsize * dtype.itemsize]).view(dtype)
     return flat.as_strided(tuple(size), tuple(stride), offset).detach()
 
 

@@ -10,41 +10,41 @@ __all__ = [
 
 
 class Plain(Module):
-    """A function without options; the subclass sets `function`."""
+    """A function without options; the subclass names it as `function`."""
 
     function = None
 
     def forward(self, input):
         """Apply the function."""
-        return type(self).function(input)
+        return getattr(F, self.function)(input)
 
 
 class Sigmoid(Plain):
     """``1 / (1 + exp(-x))``."""
 
-    function = staticmethod(F.sigmoid)
+    function = "sigmoid"
 
 
 class Tanh(Plain):
     """The hyperbolic tangent."""
 
-    function = staticmethod(F.tanh)
+    function = "tanh"
 
 
 class LogSigmoid(Plain):
     """``log(sigmoid(x))``."""
 
-    function = staticmethod(F.logsigmoid)
+    function = "logsigmoid"
 
 
 class Softsign(Plain):
     """``x / (1 + |x|)``."""
 
-    function = staticmethod(F.softsign)
+    function = "softsign"
 
 
 class Inplace(Module):
-    """A function whose only option is whether to write into its input; the subclass sets `function`."""
+    """A function whose only option is whether to write into its input; the subclass names it as `function`."""
 
     function = None
 
@@ -54,7 +54,7 @@ class Inplace(Module):
 
     def forward(self, input):
         """Apply the function."""
-        return type(self).function(input, inplace=self.inplace)
+        return getattr(F, self.function)(input, inplace=self.inplace)
 
     def extra_repr(self):
         """Shown if it writes into its input."""
@@ -64,7 +64,7 @@ class Inplace(Module):
 class ReLU(Inplace):
     """``max(x, 0)``."""
 
-    function = staticmethod(F.relu)
+    function = "relu"
 
     def forward(self, input):
         """Apply the function."""
@@ -74,25 +74,25 @@ class ReLU(Inplace):
 class ReLU6(Inplace):
     """``min(max(x, 0), 6)``."""
 
-    function = staticmethod(F.relu6)
+    function = "relu6"
 
 
 class SELU(Inplace):
     """The scaled exponential linear unit (Klambauer et al., 2017)."""
 
-    function = staticmethod(F.selu)
+    function = "selu"
 
 
 class SiLU(Inplace):
     """``x * sigmoid(x)``."""
 
-    function = staticmethod(F.silu)
+    function = "silu"
 
 
 class Mish(Inplace):
     """``x * tanh(softplus(x))``."""
 
-    function = staticmethod(F.mish)
+    function = "mish"
 
 
 class Hardtanh(Module):
@@ -220,7 +220,7 @@ class Softplus(Module):
 
 
 class _AlongDimension(Module):
-    """A function along one dimension; the subclass sets `function`."""
+    """A function along one dimension; the subclass names it as `function`."""
 
     function = None
 
@@ -230,7 +230,7 @@ class _AlongDimension(Module):
 
     def forward(self, input):
         """Apply the function."""
-        return type(self).function(input, self.dim)
+        return getattr(F, self.function)(input, self.dim)
 
     def extra_repr(self):
         """The dimension."""
@@ -240,16 +240,16 @@ class _AlongDimension(Module):
 class Softmax(_AlongDimension):
     """``exp(x)`` divided by its sum along `dim`."""
 
-    function = staticmethod(F.softmax)
+    function = "softmax"
 
 
 class LogSoftmax(_AlongDimension):
     """The logarithm of `Softmax`."""
 
-    function = staticmethod(F.log_softmax)
+    function = "log_softmax"
 
 
 class Softmin(_AlongDimension):
     """`Softmax` of ``-x``."""
 
-    function = staticmethod(F.softmin)
+    function = "softmin"

@@ -24,6 +24,10 @@ class Attributes:
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
+        own = cls.__dict__
+        for name in ("_wrapped_call_impl", "_call_impl"):          # what ``__call__`` is named in PyTorch
+            if name in own and "__call__" not in own:
+                cls.__call__ = own[name]
         fill_slots(cls, Attributes.__getattr__, Attributes.__call__)
 
     def __call__(self, *args, **kwargs):
@@ -31,7 +35,7 @@ class Attributes:
         hooks = self._hooks                          # as in `fill_slots`, which does the same natively
         return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
 
-    _call_impl = __call__                            # programs that override `__call__` go on by this name
+    _call_impl = _wrapped_call_impl = __call__       # programs that override `__call__` go on by this name
 
     def __getattr__(self, name):
         """A parameter, buffer or module; Python calls it only where a subclass defines this method, too."""
@@ -202,4 +206,6 @@ class Attributes:
             raise TypeError(f"add_module: expected a Module or None for {name!r} (got {type(module).__name__}).")
         self.__dict__["_modules"][name] = self._watched(MODULE, name, module)
 
-    register_module = add_module
+    def register_module(self, name, module):
+        """Add a child module under `name`; calls `add_module`."""
+        self.add_module(name, module)

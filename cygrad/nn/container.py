@@ -25,6 +25,10 @@ class _Numbered(Module):
             raise IndexError(f"{type(self).__name__}: index {position} is out of range (got {size} modules).")
         return position % size if position < 0 else position
 
+    def _get_abs_string_index(self, idx):
+        """The name of the module at a position."""
+        return str(self._index(idx))
+
     def __getitem__(self, index):
         if isinstance(index, slice):
             return self._of(list(self._modules.items())[index])

@@ -104,10 +104,14 @@ class _Conv(_Convolution):
 
     def forward(self, input):
         """Images, with or without a batch -> images of new sizes and `out_channels` channels."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input, weight, bias):
+        """`forward` with a given kernel and bias; subclasses call and override it."""
         function, padding = getattr(F, f"conv{self.dimensions}d"), self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._pads(), mode=self.padding_mode), 0
-        return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(_Conv):

@@ -41,6 +41,9 @@ class _Table(Module):
     def reset_parameters(self):
         """Draw new values; the padding row becomes zero."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self):
         if self.padding_idx is not None:
             with cygrad.no_grad():
                 self.weight[self.padding_idx] = 0

@@ -13,13 +13,13 @@ __all__ = ["CELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "PReLU", "RR
 class Tanhshrink(Plain):
     """``x - tanh(x)``."""
 
-    function = staticmethod(F.tanhshrink)
+    function = "tanhshrink"
 
 
 class Hardsigmoid(Inplace):
     """A logistic function of three straight lines."""
 
-    function = staticmethod(F.hardsigmoid)
+    function = "hardsigmoid"
 
     def extra_repr(self):
         """Nothing."""
@@ -29,7 +29,7 @@ class Hardsigmoid(Inplace):
 class Hardswish(Inplace):
     """``x * hardsigmoid(x)``."""
 
-    function = staticmethod(F.hardswish)
+    function = "hardswish"
 
     def extra_repr(self):
         """Nothing."""
@@ -86,7 +86,7 @@ class Threshold(Module):
 
 
 class _Shrink(Module):
-    """A function with the parameter `lambd`; the subclass sets `function`."""
+    """A function with the parameter `lambd`; the subclass names it as `function`."""
 
     function = None
 
@@ -96,7 +96,7 @@ class _Shrink(Module):
 
     def forward(self, input):
         """Apply the function."""
-        return type(self).function(input, self.lambd)
+        return getattr(F, self.function)(input, self.lambd)
 
     def extra_repr(self):
         """The parameter."""
@@ -106,13 +106,13 @@ class _Shrink(Module):
 class Hardshrink(_Shrink):
     """``x``, but 0 from ``-lambd`` to ``lambd``."""
 
-    function = staticmethod(F.hardshrink)
+    function = "hardshrink"
 
 
 class Softshrink(_Shrink):
     """``x`` drawn towards 0 by `lambd`."""
 
-    function = staticmethod(F.softshrink)
+    function = "softshrink"
 
 
 class GLU(Module):

@@ -137,9 +137,10 @@ class RNNBase(Module):
         return tuple(getattr(self, f"{name}_l{layer}{suffix}", None)
                      for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"))
 
-    def _check_input(self, input, packed):
+    def check_input(self, input, batch_sizes):
+        """Check dimensions, features and dtype of an input; `batch_sizes` are those of a packed one, or None."""
         name = type(self).__name__
-        if packed:
+        if batch_sizes is not None:
             if input.ndim != 2:
                 raise RuntimeError(f"{name}: input must have 2 dimensions, got {input.ndim}")
         elif input.ndim not in (2, 3):
@@ -194,7 +195,7 @@ class RNNBase(Module):
         unbatched = packed is None and input.ndim == 2
         if packed is not None:
             input, sizes, order = packed.data, packed.batch_sizes.tolist(), packed.sorted_indices
-        self._check_input(input, packed is not None)
+        self.check_input(input, packed and packed.batch_sizes)
         if packed is None:
             if unbatched:
                 input = input.unsqueeze(1)

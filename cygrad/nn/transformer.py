@@ -60,17 +60,17 @@ class _Layer(Module):
         return attention(x, source, source, attn_mask=mask, key_padding_mask=padding, is_causal=causal,
                          need_weights=False)[0]
 
-    def _feed_forward(self, x):
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+        return self.dropout1(self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
-    def _run(self, x, steps):
-        """Add what each step makes of x, normalized before or after it."""
-        for step, norm, dropout in steps:
-            if self.norm_first:
-                y = norm(x)
-                x = x + dropout(step(y))
-            else:
-                x = norm(x + dropout(step(x)))
+    def _ff_block(self, x):
+        dropout = self.dropout3 if hasattr(self, "dropout3") else self.dropout2
+        return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+    def _run(self, x, blocks):
+        """Add what each block makes of x, normalized before or after it."""
+        for block, norm in blocks:
+            x = x + block(norm(x)) if self.norm_first else norm(x + block(x))
         return x
 
 
@@ -122,9 +122,8 @@ class TransformerEncoderLayer(_Layer):
             Of the shape of `src`.
         """
         return self._run(src, (
-            (lambda x: self._attend(self.self_attn, x, x, src_mask, src_key_padding_mask, is_causal), self.norm1,
-             self.dropout1),
-            (self._feed_forward, self.norm2, self.dropout2)))
+            (lambda x: self._sa_block(x, src_mask, src_key_padding_mask, is_causal=is_causal), self.norm1),
+            (self._ff_block, self.norm2)))
 
 
 class TransformerDecoderLayer(_Layer):
@@ -169,11 +168,12 @@ class TransformerDecoderLayer(_Layer):
             Of the shape of `tgt`.
         """
         return self._run(tgt, (
-            (lambda x: self._attend(self.self_attn, x, x, tgt_mask, tgt_key_padding_mask, tgt_is_causal), self.norm1,
-             self.dropout1),
-            (lambda x: self._attend(self.multihead_attn, x, memory, memory_mask, memory_key_padding_mask,
-                                    memory_is_causal), self.norm2, self.dropout2),
-            (self._feed_forward, self.norm3, self.dropout3)))
+            (lambda x: self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal), self.norm1),
+            (lambda x: self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal), self.norm2),
+            (self._ff_block, self.norm3)))
+
+    def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
+        return self.dropout2(self._attend(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal))
 
 
 def _copies(operation, layer, count):

@@ -53,12 +53,13 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__:
-            cls.step = hooked(cls.step)
+            cls.step = cls.profile_hook_step(cls.step)
 
     def __init__(self, params, defaults):
         self.defaults = defaults
         self.state = defaultdict(dict)
         self.param_groups = []
+        self._patch_step_function()
         if isinstance(params, Tensor):
             raise TypeError("params: expected an iterable of tensors or dicts (got a Tensor). Put it into a list.")
         self._check_defaults()
@@ -161,6 +162,9 @@ class Optimizer:
             (forget_gradients if set_to_none else zero_gradients)(group["params"])
 
     # ---- hooks
+
+    def _patch_step_function(self):
+        """Do nothing: `step` has its hooks since its class was made. Called for subclasses that override it."""
 
     def _ensure_hooks(self):
         if self._hooks is None:
@@ -272,6 +276,7 @@ class Optimizer:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        self._patch_step_function()
 
     def __repr__(self):
         lines = [f"{type(self).__name__} ("]
@@ -279,6 +284,18 @@ class Optimizer:
             lines.append("\n" * (number > 0) + f"Parameter Group {number}")
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _hooks_of(kind):
+    return property(lambda self: getattr(self._ensure_hooks(), kind),
+                    lambda self, hooks: setattr(self._ensure_hooks(), kind, hooks))
+
+
+# The dicts of hooks by the names that programs for PyTorch know them by.
+for _name, _kind in (("step_pre", "before_step"), ("step_post", "after_step"), ("state_dict_pre", "before_save"),
+                     ("state_dict_post", "saved"), ("load_state_dict_pre", "before_load"),
+                     ("load_state_dict_post", "after_load")):
+    setattr(Optimizer, f"_optimizer_{_name}_hooks", _hooks_of(_kind))
 
 
 class _Required:

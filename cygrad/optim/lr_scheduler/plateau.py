@@ -48,10 +48,6 @@ class ReduceLROnPlateau(LRScheduler):
         if factor >= 1.0:
             raise ValueError(f"Factor should be < 1.0 (got {factor}).")
         check_optimizer(optimizer)
-        if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown! (expected 'min' or 'max')")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown! (expected 'rel' or 'abs')")
         self.factor = factor
         self.optimizer = optimizer
         self.min_lrs = one_for_each_group("min_lr", optimizer, min_lr)
@@ -60,12 +56,18 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown = cooldown
         self.eps = eps
         self.last_epoch = 0
-        self.mode = mode
-        self.threshold = threshold
-        self.threshold_mode = threshold_mode
-        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self._init_is_better(mode, threshold, threshold_mode)
         self._last_lr = current(optimizer, "lr")
         self._reset()
+
+    def _init_is_better(self, mode, threshold, threshold_mode):
+        """Set what counts as progress."""
+        if mode not in ("min", "max"):
+            raise ValueError(f"mode {mode} is unknown! (expected 'min' or 'max')")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"threshold mode {threshold_mode} is unknown! (expected 'rel' or 'abs')")
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
+        self.mode_worse = math.inf if mode == "min" else -math.inf
 
     def _reset(self):
         """Forget all measures."""
@@ -88,7 +90,7 @@ class ReduceLROnPlateau(LRScheduler):
             warn_user("scheduler.step(): a scheduler counts its epochs itself, so passing them is deprecated. "
                       "Call it without.")
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if self.is_better(measure, self.best):
+        if self._is_better(measure, self.best):
             self.best = measure
             self.num_bad_epochs = 0
         else:
@@ -97,12 +99,12 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._reduce()
+            self._reduce_lr(self.last_epoch)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
         self._last_lr = current(self.optimizer, "lr")
 
-    def _reduce(self):
+    def _reduce_lr(self, epoch):
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
@@ -125,3 +127,6 @@ class ReduceLROnPlateau(LRScheduler):
         sign = -1 if self.mode == "min" else 1
         bound = best * (1 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
         return a < bound if self.mode == "min" else a > bound
+
+    def _is_better(self, a, best):
+        return self.is_better(a, best)          # the name that subclasses override since PyTorch 2.13

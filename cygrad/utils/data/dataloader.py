@@ -131,13 +131,24 @@ class DataLoader:
     def _auto_collation(self):
         return self.batch_sampler is not None
 
-    def __iter__(self):
+    @property
+    def _index_sampler(self):
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    def _get_iterator(self):
         if self.num_workers == 0:
             return _Here(self)
-        if not self.persistent_workers:
-            return _Ahead(self)
+        self.check_worker_number_rationality()
+        return _Ahead(self)
+
+    def check_worker_number_rationality(self):
+        """Accept any number of workers; subclasses may refuse some."""
+
+    def __iter__(self):
+        if self.num_workers == 0 or not self.persistent_workers:
+            return self._get_iterator()
         if self._kept is None:
-            self._kept = _Ahead(self)
+            self._kept = self._get_iterator()
         else:
             self._kept.begin(self)
         return self._kept
@@ -149,7 +160,7 @@ class DataLoader:
                 n = n // self.batch_size if self.drop_last else math.ceil(n / self.batch_size)
             self._promised = n
             return n
-        return len(self.batch_sampler if self._auto_collation else self.sampler)
+        return len(self._index_sampler)
 
     def __getstate__(self):
         return {**self.__dict__, "_kept": None}
@@ -230,8 +241,8 @@ class _Here:
 
 def _here(loader, seed):
     """Batches made when they are asked for."""
-    fetch, sampler = None, loader.batch_sampler if loader._auto_collation else loader.sampler
-    for number, indices in enumerate(sampler):
+    fetch = None
+    for number, indices in enumerate(loader._index_sampler):
         try:
             # The stream of PyTorch goes through the samples, too, where no worker makes them.
             with seeded(seed, number) if current().algorithm == "pcg64" else contextlib.nullcontext():
@@ -276,7 +287,7 @@ class _Ahead:
             self._loader._kept = None
         self._given = 0
         self._epoch = self._shop.begin(self._seed)
-        self._indices = iter(loader.batch_sampler if loader._auto_collation else loader.sampler)
+        self._indices = iter(loader._index_sampler)
         self._in_order = loader.in_order
         self._timeout = loader.timeout
         self._turn = itertools.cycle(range(loader.num_workers))

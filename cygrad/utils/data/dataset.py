@@ -138,7 +138,12 @@ class ConcatDataset(Dataset):
         for dataset in self.datasets:
             if isinstance(dataset, IterableDataset):
                 raise AssertionError("ConcatDataset does not support IterableDataset. Use ChainDataset.")
-        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence):
+        """The numbers of samples up to the end of each data set."""
+        return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
     def __len__(self):
         return self.cumulative_sizes[-1]
