@@ -14,6 +14,7 @@ from types import ModuleType
 
 import cygrad
 from cygrad._core.arrays.dtype import set_library_name
+from cygrad._core.graph.tensor_type import open_type
 from cygrad._core.kernels.sorting.sort import equals_as_in_pytorch
 from cygrad.compatibility import absent, names, paths
 from cygrad.compatibility.torch_version import VERSION
@@ -81,6 +82,7 @@ def _adopted(path, module):
     """A module of cygrad, which from now on also has what only programs for torch look for in it."""
     if module.__name__ not in _adopted_modules:
         _adopted_modules[module.__name__] = path
+        paths.name_classes(path, module)
         own = vars(module).get("__getattr__")
 
         def further(name):
@@ -202,4 +204,5 @@ def stand_in():
     set_library_name(ROOT)
     set_algorithm("mt19937")
     equals_as_in_pytorch(True)
+    open_type()
     importlib.import_module("cygrad.compatibility.children").prepare()

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from cygrad.compatibility.names import reason
 
-__all__ = ["FURTHER", "GATHERED", "MODULES", "among", "first_of", "home"]
+__all__ = ["FURTHER", "GATHERED", "MODULES", "among", "first_of", "home", "name_classes"]
 
 _HERE = "cygrad.compatibility"
 # The module, or "module:name" of one that is part of another.
@@ -33,7 +33,8 @@ MODULES = {
     "torch._functorch": "cygrad.func", **{f"torch._functorch.{name}": "cygrad.func" for name in (
         "apis", "eager_transforms", "functional_call", "vmap")},
     "torch.utils.hooks": f"{_HERE}.hooks", "torch.utils.deterministic": f"{_HERE}.switches",
-    "torch.utils.tensorboard": f"{_HERE}.tensorboard", "torch.utils.tensorboard.writer": f"{_HERE}.tensorboard",
+    **dict.fromkeys(("torch.utils.tensorboard", "torch.utils.tensorboard.writer", "torch.utils.tensorboard.summary"),
+                    f"{_HERE}.tensorboard"),
     "torch.storage": f"{_HERE}.storages", "torch.optim._functional": "cygrad.optim",
     "torch.nn.attention": f"{_HERE}.attention", "torch.nn.attention.flex_attention": f"{_HERE}.flex_attention",
     "torch.library": f"{_HERE}.library", "torch.ops": f"{_HERE}.library:ops",
@@ -96,7 +97,7 @@ GATHERED = {
     **dict.fromkeys(("torch._C._functorch", "torch.nn._reduction", "torch.utils._contextlib", "torch.utils.weak",
                      "torch.utils._foreach_utils", "torch.utils.data._utils.worker",
                      "torch.utils.data._utils.pin_memory", "torch.utils.data._utils.signal_handling",
-                     "torch.ao.quantization.stubs"), (_LIBRARIES,)),
+                     "torch.ao.quantization.stubs", "torch.utils._triton"), (_LIBRARIES,)),
     **{f"torch.optim.{name}": ("cygrad.optim",) for name in (
         "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop",
         "sgd")},
@@ -105,7 +106,7 @@ GATHERED = {
     "torch.utils.data._utils.collate": (_LIBRARIES, "cygrad.utils.data"),
     **{f"torch.nn.parallel.{name}": ("cygrad.nn.parallel",) for name in (
         "comm", "data_parallel", "distributed", "parallel_apply", "replicate", "scatter_gather")},
-    **{f"torch.distributions.{name}": ("cygrad.distributions",) for name in (
+    **{f"torch.distributions.{name}": ("cygrad.distributions", f"{_HERE}.private") for name in (
         "bernoulli", "beta", "binomial", "categorical", "cauchy", "chi2", "continuous_bernoulli", "dirichlet",
         "exp_family", "exponential", "fishersnedecor", "gamma", "generalized_pareto", "geometric", "gumbel",
         "half_cauchy", "half_normal", "independent", "inverse_gamma", "kumaraswamy", "laplace", "lkj_cholesky",
@@ -125,6 +126,7 @@ FURTHER = {
     "torch.random": (f"{_HERE}.internal",),
     **dict.fromkeys((
         "torch.nn", "torch.nn.modules.module", "torch.optim.lr_scheduler", "torch.optim.optimizer",
+        "torch.utils.data.dataloader", "torch.utils.data.dataset", "torch.utils.data.sampler",
         "torch.distributions.utils", "torch.distributions.transforms", "torch.distributions.constraints",
         "torch.serialization", "torch.nn.init", "torch.nn.parallel", "torch.nn.parameter", "torch.utils.data",
         "torch.utils.checkpoint"), (f"{_HERE}.private", _LIBRARIES))}
@@ -149,6 +151,22 @@ class Gathered(ModuleType):
         found = home(path)
         vars(self)[name] = found = first_of(self._sources, path) if found is None else found
         return found
+
+
+def name_classes(path, module):
+    """Give the classes of a module that PyTorch spreads over several the paths that they have there."""
+    if path == "torch.nn":
+        homes = {name: f"{path}.modules.{home}" for home, names in CLASSES.items() for name in names.split()}
+        homes |= {"Module": f"{path}.modules.module", **dict.fromkeys((
+            "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"), f"{path}.parameter")}
+    elif path == "torch.optim":
+        homes = {name: f"{path}.{name.lower()}" for name, found in vars(module).items() if isinstance(found, type)}
+    else:
+        return
+    for name, home in homes.items():
+        found = getattr(module, name, None)
+        if isinstance(found, type):
+            found.__module__ = home
 
 
 def among(sources, name):

@@ -13,6 +13,7 @@ import types
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.arrays.dtype import library_name
 from cygrad.nn.hooks import ALL_MODULES
 from cygrad.nn.module import Module
 from cygrad.optim.hooks import ALL_OPTIMIZERS
@@ -209,7 +210,8 @@ class Surroundings:
 
 def of_package(module):
     """Is that a module of this package?"""
-    return (module or "").partition(".")[0] == "cygrad"
+    root = (module or "").partition(".")[0]
+    return root == "cygrad" or root == "torch" == library_name()         # which stands in for it then
 
 
 def is_compiled(value):

@@ -242,8 +242,13 @@ class _PicklerOfAll(pickle.Unpickler):
     def find_class(self, module, name):
         if module.partition(".")[0] == "torch":
             # Where this library stands in for PyTorch, all its paths can be imported.
-            own = module if dtypes.library_name() == "torch" else "cygrad" + module[5:]
-            return NAMES.get((module, name)) or super().find_class(own, name)
+            if (module, name) in NAMES:
+                return NAMES[module, name]
+            if dtypes.library_name() != "torch":
+                try:
+                    return super().find_class("cygrad" + module[5:], name)
+                except ModuleNotFoundError:                   # torch.nn.modules.linear.Linear is in cygrad.nn
+                    module = ".".join(["cygrad", *module.split(".")[1:2]])
         return super().find_class(module, name)
 
 

@@ -27,7 +27,7 @@ def test_program_with_arguments_and_neighbors(tmp_path):
         print(beside.value, torch.__version__ >= "2.1", torch.__version__ > (1, 8))
         print(type(beside.value).__module__.split(".")[0])
         """, "-a", "b").splitlines() == [
-            "['-a', 'b'] __main__ True True", "tensor([1., 1.]) True True", "cygrad"]
+            "['-a', 'b'] __main__ True True", "tensor([1., 1.]) True True", "torch"]
 
 
 def test_module_form(tmp_path):

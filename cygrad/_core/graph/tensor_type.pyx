@@ -18,7 +18,10 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.graph.tensor import install
 
 cdef extern from "Python.h":
+    unsigned long IMMUTABLETYPE "Py_TPFLAGS_IMMUTABLETYPE"
     ctypedef struct _Type "PyTypeObject":
+        const char *tp_name
+        unsigned long tp_flags
         Py_ssize_t tp_dictoffset
         int (*tp_traverse)(PyObject *, visitproc, void *) noexcept
         int (*tp_clear)(PyObject *) noexcept
@@ -114,6 +117,13 @@ def make_subclass(cls, Tensor data not None, requires_grad=False):
     if requires_grad:
         tensor.requires_grad = True
     return tensor
+
+
+def open_type():
+    """Let ``torch.Tensor`` be the name of the type, and its attributes be set, as programs for PyTorch do."""
+    cdef _Type *cls = <_Type *>Tensor
+    cls.tp_name = b"torch.Tensor"
+    cls.tp_flags &= ~IMMUTABLETYPE
 
 
 def _complete_type():

@@ -1,0 +1,91 @@
+"""Programs that replace attributes of classes and modules of PyTorch, and ask which module a type is of."""
+
+from tests.compatibility.test_stand_in import run
+
+
+def test_attributes_of_the_tensor_type_can_be_added_replaced_and_put_back(tmp_path):
+    printed = run(tmp_path, """
+        import torch
+        x, told = torch.ones(2, requires_grad=True), []
+        torch.Tensor.twice = lambda self: self * 2
+        torch.Tensor.first = property(lambda self: self[0])
+        print(x.twice().tolist(), torch.nn.Parameter(x).first.item())
+        for name, call in (("__add__", lambda: x + 1), ("sum", lambda: x.sum()), ("__getitem__", lambda: x[0]),
+                           ("backward", lambda: (x * 2).sum().backward()), ("__repr__", lambda: repr(x)),
+                           ("__setitem__", lambda: x.detach().__setitem__(0, 1))):
+            former = getattr(torch.Tensor, name)
+            def replaced(self, *args, **options):
+                told.append(name)
+                return former(self, *args, **options)
+            setattr(torch.Tensor, name, replaced)
+            call()
+            setattr(torch.Tensor, name, former)
+            call()
+        del torch.Tensor.twice
+        print(told, hasattr(x, "twice"), x.grad.tolist())
+        """)
+    assert printed == ("[2.0, 2.0] 1.0\n['__add__', 'sum', '__getitem__', 'backward', '__repr__', '__setitem__'] False "
+                       "[4.0, 4.0]\n")
+
+
+def test_replaced_calls_of_modules_and_functions_are_taken_everywhere(tmp_path):
+    printed = run(tmp_path, """
+        import torch
+        from torch import nn
+        F, told, x = nn.functional, [], torch.ones(1, 2)
+        net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        former = nn.Module.__call__
+        nn.Module.__call__ = lambda self, *args: (told.append(type(self).__name__), former(self, *args))[1]
+        net(x)
+        nn.Module.__call__ = former
+        net(x)
+        for name, layer in (("linear", nn.Linear(2, 2)), ("relu", nn.ReLU()), ("softmax", nn.Softmax(1)),
+                            ("silu", nn.SiLU()), ("gelu", nn.GELU()), ("layer_norm", nn.LayerNorm(2)),
+                            ("hardswish", nn.Hardswish()), ("hardshrink", nn.Hardshrink())):
+            function = getattr(F, name)
+            setattr(F, name, lambda *args, **options: (told.append(name), function(*args, **options))[1])
+            layer(x)
+            setattr(F, name, function)
+        print(*told)
+        """)
+    assert printed == "Sequential Linear ReLU linear relu softmax silu gelu layer_norm hardswish hardshrink\n"
+
+
+def test_types_are_of_the_modules_of_pytorch(tmp_path):
+    printed = run(tmp_path, """
+        import pickle, torch
+        types = (torch.Tensor, torch.nn.Parameter, torch.nn.Module, torch.nn.Linear, torch.nn.Conv2d, torch.optim.SGD,
+                 torch.optim.Adam)
+        print(*(f"{kind.__module__}.{kind.__qualname__}" for kind in types))
+        print(all(pickle.loads(pickle.dumps(kind)) is kind for kind in types))
+        torch.save(torch.nn.Linear(1, 1), "layer.pt")
+        print(torch.load("layer.pt", weights_only=False), torch.compile(torch.nn.Linear(1, 1))(torch.zeros(1)).shape)
+        """)
+    assert printed == (
+        "torch.Tensor torch.nn.parameter.Parameter torch.nn.modules.module.Module torch.nn.modules.linear.Linear "
+        "torch.nn.modules.conv.Conv2d torch.optim.sgd.SGD torch.optim.adam.Adam\nTrue\n"
+        "Linear(in_features=1, out_features=1, bias=True) torch.Size([1])\n")
+
+
+def test_whole_modules_saved_below_the_stand_in_load_without_it(tmp_path):
+    import cygrad
+    run(tmp_path, """
+        import torch
+        torch.save(torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU()), "net.pt")
+        """)
+    net = cygrad.load(tmp_path / "net.pt", weights_only=False)
+    assert type(net[0]) is cygrad.nn.Linear and net[0].weight.shape == (1, 2)
+
+
+def test_call_impl_of_a_subclass_is_what_is_called():
+    import cygrad
+
+    class Counted(cygrad.nn.Linear):
+        calls = 0
+
+        def _call_impl(self, *args, **options):
+            self.calls += 1
+            return super()._call_impl(*args, **options)
+
+    layer = Counted(1, 1)
+    assert layer(cygrad.ones(1)).shape == (1,) and layer.calls == 1
