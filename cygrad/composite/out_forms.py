@@ -82,11 +82,11 @@ def inplace(function, grows=False):
             with no_grad():
                 into(name, result, input.detach_())        # the result's history is the clone's
         if result.shape != input.shape:
-            raise RuntimeError(f"{name}: the result does not fit (got shape {tuple(result.shape)}, expected "
-                               f"{tuple(input.shape)}). Use the form without underscore.")
+            raise RuntimeError(f"{name}: output with shape {tuple(input.shape)} doesn't match the broadcast shape "
+                               f"{tuple(result.shape)} of the result. Use the form without underscore.")
         if category(result) > category(input):
-            raise RuntimeError(f"{name}: the result cannot be cast to the tensor (got a result of {result.dtype}, "
-                               f"expected {input.dtype}). Use the form without underscore.")
+            raise RuntimeError(f"{name}: the result type {result.dtype} can't be cast to the desired output type "
+                               f"{input.dtype}. Use the form without underscore.")
         return copy_(input, result)
 
     if "out" in function.__code__.co_varnames:

@@ -14,6 +14,8 @@ cdef int[24] _codes
 cdef Py_hash_t[<int>DTYPES] _hashes      # those of NumPy's dtypes, which ours are equal to
 cdef int _default_float = FLOAT32
 cdef str _library = "cygrad"
+cdef frozenset _NUMPY_ATTRIBUTES = frozenset(("alignment", "byteorder", "char", "fields", "hasobject", "kind", "names",
+                                              "num", "str", "subdtype", "type"))
 
 
 cdef int default_float() noexcept nogil:
@@ -99,7 +101,7 @@ cdef class dtype:
     def __eq__(self, other):
         if isinstance(other, dtype):
             return self is other
-        if isinstance(other, np.dtype):
+        if isinstance(other, np.dtype) or isinstance(other, type) and issubclass(other, np.generic):
             return _typenums[self.code] >= 0 and self.numpy_dtype == other
         return NotImplemented
 
@@ -112,6 +114,21 @@ cdef class dtype:
         if _typenums[self.code] < 0:
             _no_numpy_dtype(self.name)
         return np.dtype(self.name)
+
+    @property
+    def __numpy_dtype__(self):
+        """What ``numpy.dtype()`` and arguments ``dtype=`` of NumPy's functions take."""
+        return self.numpy_dtype
+
+    def __getattr__(self, name):
+        """Attributes of NumPy's dtypes; ``dtype`` is what NumPy before 2.4 asks for instead of ``__numpy_dtype__``."""
+        if name == "dtype" and _typenums[self.code] >= 0:
+            return self.numpy_dtype
+        if name == "kind" and _typenums[self.code] < 0:
+            return "c" if self.is_complex else "f"
+        if name not in _NUMPY_ATTRIBUTES or _typenums[self.code] < 0:
+            raise AttributeError(f"'cygrad.dtype' object has no attribute {name!r}", name=name, obj=self)
+        return getattr(self.numpy_dtype, name)
 
     @property
     def itemsize(self):

@@ -55,8 +55,8 @@ cdef class device:
             raise RuntimeError(f"device: Invalid device string: {type!r} (expected 'cpu', or a name and a number as in "
                                "'cpu:0').")
         if name not in _TYPES:
-            raise RuntimeError(f"device: no such type (got {type!r}). Expected one of {', '.join(_TYPES)} device type "
-                               f"at start of device string: {type}")
+            raise RuntimeError(f"device: no such type (got {type!r}{', GPUs are named cuda' * (name == 'gpu')}). "
+                               f"Expected one of {', '.join(_TYPES)} device type at start of device string: {type}")
         if colon:
             if index is not None:
                 raise RuntimeError(f"device: the index was given twice (got {type!r} and index={index!r}).")
@@ -159,8 +159,9 @@ def as_device(place, str operation not None):
 
 def refuse(place, str operation not None):
     """Say that a device is not there."""
+    asked = "backends.mps" if str(place).startswith("mps") else "cuda"
     raise RuntimeError(f"{operation}: no such device (got {str(place)!r}, expected 'cpu'). This library computes on "
-                       "the CPU: choose the device by cuda.is_available(), which is False here.")
+                       f"the CPU: choose the device by {asked}.is_available(), which is False here.")
 
 
 cdef int meta_place(object place, str operation) except -1:

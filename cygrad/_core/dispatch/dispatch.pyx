@@ -14,6 +14,7 @@ from cygrad._core.arrays.value cimport ARRAY, NOTHING, clear, set_array, value_t
 from cygrad._core.dispatch.autocast cimport AUTOCASTING, AUTOCASTS, call_autocast
 from cygrad._core.dispatch.execution cimport (
     LARGE, call_boxed, keep, keep_results, needed_by, program_of, record, run, run_kernel, wants_gradient, wrap_results)
+from cygrad._core.dispatch.operation_errors cimport check_operation
 from cygrad._core.dispatch.standard_operands cimport (
     is_standard_operand, of_two_dtypes, promoted, standard_operator)
 from cygrad._core.dispatch.tangents cimport InplaceStep, inplace_step
@@ -98,7 +99,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
     cdef array_t *original = NULL
     cdef array_t *own
     cdef int64_t size
-    cdef int i, status
+    cdef int i
     _keep_alive = box(operator, arguments, &frame)
     own = frame.values[0].of.array
     for i in range(MAX_RESULTS):
@@ -134,8 +135,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
             node.c.work = size
         if op.flags & ELEMENTWISE:
             _check_cast(operator, &frame, tensor)
-            status = _evaluate_into(operator, &frame, own, size)
-            check(status)
+            _evaluate_into(operator, &frame, own, size)
         elif op.into != NULL:
             run_kernel(op, op.into, &frame, results, size)
             clear(&results[0])
@@ -181,9 +181,9 @@ cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor) except -1
     if result < 0:
         check(-result)
     if category(result) > category(tensor.array.dtype):
-        raise RuntimeError(f"{operator.name}_: the result cannot be written in place (got a result of "
-                           f"{dtype_name(result).decode()}, expected one that fits "
-                           f"{dtype_name(tensor.array.dtype).decode()}). Use the form without underscore.")
+        names = dtype_name(result).decode(), dtype_name(tensor.array.dtype).decode()
+        raise RuntimeError(f"{operator.name}_: the result type {names[0]} can't be cast to the desired output type "
+                           f"{names[1]}. Use the form without underscore.")
     return 0
 
 
@@ -197,7 +197,7 @@ cdef int _evaluate_into(Operator operator, frame_t *frame, array_t *own, int64_t
         with nogil:
             status = evaluate(program, frame.values, 0, own, &result)
     release(result)
-    return check(status)
+    return check_operation(status, operator.name, True)
 
 
 # ---------------------------------------------------------------------------------------------------------- short ways

@@ -8,6 +8,7 @@ from cygrad._core.arrays.dtype cimport is_differentiable
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, INTEGER, NOTHING, clear, copy_value, is_number, kernel_t, set_array, set_arrays, value_t,
 )
+from cygrad._core.dispatch.operation_errors cimport check_operation
 from cygrad._core.dispatch.out_argument cimport check_out, result_type, write_out
 from cygrad._core.dispatch.tangents cimport push_forward
 from cygrad._core.dispatch.work cimport size_of
@@ -192,7 +193,7 @@ cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) 
         else:
             with nogil:
                 status = evaluate(program, frame.values, 0, NULL, &result)
-        check(status)
+        check_operation(status, operator.name, False)
         set_array(&results[0], result)
         return 0
     return run_kernel(op, op.kernel, frame, results, size)
@@ -211,7 +212,7 @@ cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *re
     else:
         with nogil:
             status = kernel(frame.values, results)
-    return check(status) if unlikely(status != OK) else 0
+    return check_operation(status, op.name.decode(), False) if unlikely(status != OK) else 0
 
 
 cdef int _gradients_of(const operator_t *op) noexcept:
@@ -251,7 +252,7 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
         elif made == NULL:
             status = op.kernel(frame.values, results)
             if unlikely(status != OK):
-                check(status)
+                check_operation(status, operator.name, False)
         if unlikely(unusual):
             adapt(unusual, n_results, results)
         if node is not None:

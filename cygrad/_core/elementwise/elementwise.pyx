@@ -234,25 +234,21 @@ cdef bint is_turned(const array_t *array, const array_t *out) noexcept nogil:
 
 cdef int _check_into(const specialized_t *program, array_t *into, int ndim,
                      const int64_t *shape) noexcept nogil:
-    """May the result be written to `into`?"""
+    """May the result be written to `into`? The message begins without the operation, as `check_operation` expects."""
     cdef int d
     cdef bint fits = into.ndim == ndim
     if fits:
         for d in range(ndim):
             fits = fits and into.shape[d] == shape[d]
     if not fits:
-        snprintf(message(), MESSAGE, b"in-place operation: the tensor that is written has not the shape of "
-                 b"the "
-                 b"result (got %s, expected %s). Use the form that returns a new tensor.",
-                 shape_text(into), sizes_text(ndim, <const long long *>shape))
+        snprintf(message(), MESSAGE, b": output with shape %s doesn't match the broadcast shape %s of the result. Use "
+                 b"the form that returns a new tensor.", shape_text(into), sizes_text(ndim, <const long long *>shape))
         return RUNTIME_ERROR
     if category(program.dtype) > category(into.dtype):
-        snprintf(message(), MESSAGE, b"in-place operation: the result type can't be cast to the desired "
-                 b"output type "
-                 b"(got a result of %s, expected one that %s holds). Use the form that returns a new tensor.",
-                 dtype_name(program.dtype), dtype_name(into.dtype))
+        snprintf(message(), MESSAGE, b": the result type %s can't be cast to the desired output type %s. Use the form "
+                 b"that returns a new tensor.", dtype_name(program.dtype), dtype_name(into.dtype))
         return RUNTIME_ERROR
-    return check_writable(into, b"in-place operation")
+    return check_writable(into, b"")
 
 
 cdef int result_dtype(program_t *program, const value_t *inputs) noexcept nogil:

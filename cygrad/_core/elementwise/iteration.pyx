@@ -123,21 +123,25 @@ cdef int broadcast_shape(const value_t *operands, int n, int64_t *shape) noexcep
             if size == shape[at] or size == 1:
                 continue
             if shape[at] != 1:
-                return _refuse_shapes(operands, n, at - ndim)
+                return _refuse_shapes(operands, n, at, shape[at], size)
             shape[at] = size
     return ndim if elements_of(ndim, shape) >= 0 else -2         # they fit each other, but not 64 bits
 
 
-cdef int _refuse_shapes(const value_t *operands, int n, int dim) noexcept nogil:
-    """Write the message that names all shapes; -> -1."""
+cdef int _refuse_shapes(const value_t *operands, int n, int dim, int64_t first, int64_t second) noexcept nogil:
+    """Write the message that names all shapes, without the operation, which `check_operation` puts first; -> -1."""
     cdef char *text = message()
-    cdef int i, used
-    used = snprintf(text, MESSAGE, b"broadcast: shapes do not fit each other in dimension %d (got ", dim)
+    cdef const char *joint = b""
+    cdef int i, left = 0, used = snprintf(text, MESSAGE, b": cannot broadcast shapes ")
+    for i in range(n):
+        left += operands[i].kind == ARRAY
     for i in range(n):
         if operands[i].kind == ARRAY and used < MESSAGE - 400:
-            used += snprintf(text + used, MESSAGE - used, b"%s, ", shape_text(operands[i].of.array))
-    snprintf(text + used - 2, MESSAGE - used + 2, b"; expected equal sizes or 1). Reshape one of the "
-             b"tensors.")
+            left -= 1
+            used += snprintf(text + used, MESSAGE - used, b"%s%s", joint, shape_text(operands[i].of.array))
+            joint = b", " if left > 1 else b" and "
+    snprintf(text + used, MESSAGE - used, b": the size of tensor a (%lld) must match the size of tensor b (%lld) at "
+             b"non-singleton dimension %d. Reshape one of the tensors.", <long long>first, <long long>second, dim)
     return -1
 
 

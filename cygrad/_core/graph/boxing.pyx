@@ -211,7 +211,7 @@ cdef list _box_tensors(Operator operator, const argument_t *argument, object giv
                 overridden[0] = True
                 continue
             if not isinstance(item, np.ndarray):
-                raise TypeError(f"{operator.name}: argument '{argument.name.decode()}' must hold Tensors "
+                raise TypeError(f"{operator.name}: argument '{_public_name(argument)}' must hold Tensors "
                                 f"(got {type(item).__name__} at position {i}).")
             item = as_tensor(item, operator.name)
         elif not is_plain(item) and overrides(item):
@@ -303,9 +303,15 @@ cdef bint box_number(object number, value_t *value) except -1:
     return False
 
 
+cdef str _public_name(const argument_t *argument):
+    """The name that users give: a table's `self` is the parameter `input` of functions."""
+    cdef str name = argument.name.decode()
+    return "input" if name == "self" else name
+
+
 cdef object _type_error(Operator operator, const argument_t *argument, object given):
     expected = _expected[argument.kind] + (" or None" if argument.optional else "")
-    return TypeError(f"{operator.name}: argument '{argument.name.decode()}' must be {expected} "
+    return TypeError(f"{operator.name}: argument '{_public_name(argument)}' must be {expected} "
                      f"(got {type(given).__name__}).")
 
 

@@ -8,13 +8,16 @@ from cpython.object cimport PyObject, visitproc
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_empty, array_t
-from cygrad._core.arrays.dtype cimport default_float
+from cygrad._core.arrays.dtype cimport default_float, dtype
+from cygrad._core.arrays.placement cimport device
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
 from cygrad._core.graph.node cimport show_all
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.graph.tensor_identity cimport adopt
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
+from cygrad._core.arrays.placement import layout, memory_format
+from cygrad._core.arrays.size import Size
 from cygrad._core.graph.tensor import install
 
 cdef extern from "Python.h":
@@ -126,6 +129,9 @@ def open_type():
     cls.tp_flags &= ~IMMUTABLETYPE
 
 
+cdef list _kept_names = []                # the memory of the names that types are known by
+
+
 def _complete_type():
     cdef Tensor any_tensor = Tensor.__new__(Tensor)
     cdef _Type *cls = <_Type *>Tensor
@@ -135,6 +141,11 @@ def _complete_type():
     _tensor_dealloc = cls.tp_dealloc
     if FREE_THREADED:
         cls.tp_dealloc = _dealloc
+    for kind, name in (Tensor, b"cygrad.Tensor"), (dtype, b"cygrad.dtype"), (device, b"cygrad.device"):
+        _kept_names.append(name)
+        (<_Type *>kind).tp_name = <bytes>name
+    for kind in (Size, layout, memory_format):
+        kind.__module__ = "cygrad"
     cls.tp_dictoffset = <char *>&any_tensor.attributes - <char *><void *>any_tensor
     _bare_new, cls.tp_new = cls.tp_new, _new
     install({"__dict__": property(attributes_of)})

@@ -57,4 +57,5 @@ cdef int check(int status) except -1:
     # and tells whether memory is what lacks.
     if status == MEMORY_ERROR and strncmp(message_text, _too_large, 25) == 0:
         status = RUNTIME_ERROR
-    raise _exceptions[status](message_text.decode("utf-8", "replace"))
+    text = message_text.decode("utf-8", "replace")
+    raise _exceptions[status](f"operation{text}" if text[:1] == ":" else text)

@@ -64,5 +64,5 @@ def test_others_are_asked_as_ever():
         view(x, 2**70, 1)
     with pytest.raises(TypeError, match="argument"):
         view()
-    with pytest.raises(TypeError, match="'self' must be a Tensor"):
+    with pytest.raises(TypeError, match="'input' must be a Tensor"):
         view(3, 2, 8)

@@ -36,7 +36,7 @@ cdef int _set_factor(text_t operation, text_t name, const value_t *number, produ
     return OK
 
 
-cdef int _set_addend(text_t operation, product_t *product, const array_t *addend, int ndim,
+cdef int _set_addend(text_t operation, text_t name, product_t *product, const array_t *addend, int ndim,
                      const int64_t *shape) noexcept nogil:
     """Add an array that broadcasts to `shape`: the last one or two sizes of the result."""
     cdef int i, offset = ndim - addend.ndim
@@ -45,9 +45,9 @@ cdef int _set_addend(text_t operation, product_t *product, const array_t *addend
         if fits and addend.shape[i] != shape[offset + i] and addend.shape[i] != 1:
             fits = False
     if not fits:
-        snprintf(message(), MESSAGE, b"%s: the shape %s of the added tensor does not broadcast to that of the "
-                 b"product, whose last two sizes are %lld and %lld", operation, shape_text(addend),
-                 <long long>product.m, <long long>product.n)
+        snprintf(message(), MESSAGE, b"%s: cannot broadcast %s of shape %s to the product, whose last two sizes are "
+                 b"%lld and %lld. Reshape it.", operation, name, shape_text(addend), <long long>product.m,
+                 <long long>product.n)
         return RUNTIME_ERROR
     product.addend = addend.data
     product.addend_row_step = product.addend_column_step = 0
@@ -64,8 +64,8 @@ cdef int _set_bias(product_t *product, const array_t *bias, int ndim) noexcept n
     matrix[0], matrix[1] = product.m, product.n
     product.beta.real, product.integer_beta = 1, 1
     if ndim == 2:
-        return _set_addend(b"linear", product, bias, 2, matrix)
-    return _set_addend(b"linear", product, bias, 1, matrix + 1)
+        return _set_addend(b"linear", b"bias", product, bias, 2, matrix)
+    return _set_addend(b"linear", b"bias", product, bias, 1, matrix + 1)
 
 
 cdef int addmm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -89,7 +89,7 @@ cdef int addmm_kernel(const value_t *arguments, value_t *results) noexcept nogil
     left, right = matrix_of(a), matrix_of(b)
     status = prepare(b"addmm", &product, a, &left, &right)
     if status == OK:
-        status = _set_addend(b"addmm", &product, addend, 2, shape)
+        status = _set_addend(b"addmm", b"input", &product, addend, 2, shape)
     if status == OK:
         status = _set_factor(b"addmm", b"beta", &arguments[3], &product, &product.beta.real, &product.beta.imag,
                              &product.integer_beta)
@@ -126,7 +126,7 @@ cdef int _add_product(const value_t *arguments, char *c, value_t *results) noexc
     cdef int status = prepare(b"matmul", &product, addend, &left, &right)
     product.beta.real = 1
     if status == OK:
-        status = _set_addend(b"matmul", &product, addend, 2, addend.shape)
+        status = _set_addend(b"matmul", b"input", &product, addend, 2, addend.shape)
     if status != OK or c == NULL:
         return finish(&product, status, 2, addend.shape, results)
     product.c = c
