@@ -1,6 +1,6 @@
 """Functions of functions: derivatives, Jacobians and batches, which can be applied to each other's results."""
 
-from cygrad.func.backward import grad, grad_and_value, vjp
+from cygrad.func.backward import elementwise_grad, grad, grad_and_value, value_and_grad, vjp
 from cygrad.func.forward import jvp, linearize
 from cygrad.func.matrices import hessian, jacfwd, jacrev
 from cygrad.func.modules import (
@@ -13,6 +13,7 @@ from cygrad.func.modules import (
 from cygrad.func.vmap import vmap
 
 __all__ = [
-    "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-    "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
+    "debug_unwrap", "elementwise_grad", "functional_call", "functionalize", "grad", "grad_and_value", "hessian",
+    "jacfwd", "jacrev", "jvp", "linearize", "replace_all_batch_norm_modules_", "stack_module_state",
+    "value_and_grad", "vjp", "vmap",
 ]

@@ -8,7 +8,7 @@ from cygrad._core.table.operator import operators
 from cygrad.func.batched import strip
 from cygrad.func.inputs import Inputs, as_tensor, at_places, pullback_of, same_tree, selected, with_aux
 
-__all__ = ["grad", "grad_and_value", "vjp"]
+__all__ = ["elementwise_grad", "grad", "grad_and_value", "value_and_grad", "vjp"]
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
@@ -20,7 +20,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     func : callable
         Gives a Tensor with a single element, and with `has_aux` a pair of that and anything else.
     argnums : int or tuple of int, default 0
-        Which arguments to differentiate by.
+        Which arguments to differentiate by: Tensors, NumPy arrays and floats (in float64), and containers of them.
     has_aux : bool, default False
 
     Returns
@@ -32,7 +32,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     Raises
     ------
     RuntimeError
-        When it is called: if `func` does not give a single element, or an argument is no Tensor.
+        When it is called: if `func` does not give a single element, or an argument has no derivatives.
 
     Examples
     --------
@@ -57,8 +57,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
         held = strip(output, inputs.levels)
         one = operators.expand(held.new_ones(()), tuple(held.shape))
         gradients = inputs.answer(inputs.pull([held], [one], False))
-        value = inputs.outside(output)
-        return gradients[0] if single else gradients, (value, inputs.outside(aux)) if has_aux else value
+        found = (output, aux) if has_aux else output
+        return gradients[0] if single else gradients, inputs.returned(inputs.outside(found))
 
     return both
 
@@ -72,7 +72,8 @@ def grad(func, argnums=0, has_aux=False):
     func : callable
         Gives a Tensor with a single element, and with `has_aux` a pair of that and anything else.
     argnums : int or tuple of int, default 0
-        Which arguments to differentiate by.
+        Which arguments to differentiate by: Tensors, NumPy arrays and floats (in float64), and containers of them.
+        The gradient of an array is an array, that of a float a float.
     has_aux : bool, default False
 
     Returns
@@ -84,7 +85,7 @@ def grad(func, argnums=0, has_aux=False):
     Raises
     ------
     RuntimeError
-        When it is called: if `func` does not give a single element, or an argument is no Tensor.
+        When it is called: if `func` does not give a single element, or an argument has no derivatives.
 
     Examples
     --------
@@ -105,6 +106,59 @@ def grad(func, argnums=0, has_aux=False):
     return gradient
 
 
+def value_and_grad(func, argnums=0, has_aux=False):
+    """
+    Return the function that gives the value of another, and its gradient: `grad_and_value` in the order of JAX.
+
+    Parameters
+    ----------
+    func : callable
+        Gives a Tensor with a single element, and with `has_aux` a pair of that and anything else.
+    argnums : int or tuple of int, default 0
+        Which arguments to differentiate by.
+    has_aux : bool, default False
+
+    Returns
+    -------
+    callable
+        Gives the value, or the pair that `func` gave; and the gradient in the form of the argument, or a tuple.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cygrad.func import value_and_grad
+    >>> value_and_grad(lambda x: (x ** 2).sum())(np.array([1.0, 3.0]))      # for scipy.optimize.minimize(jac=True)
+    (10.0, array([2., 6.]))
+    """
+    both = grad_and_value(func, argnums, has_aux)
+    return functools.wraps(func)(lambda *args, **kwargs: both(*args, **kwargs)[::-1])
+
+
+def elementwise_grad(func, argnums=0):
+    """
+    Return the function that gives the derivative of each element of a result, for functions that act on each element.
+
+    Parameters
+    ----------
+    func : callable
+        Each element of its result depends on one element of the argument; the gradient is that of their sum.
+    argnums : int or tuple of int, default 0
+        Which arguments to differentiate by.
+
+    Returns
+    -------
+    callable
+        Gives the derivatives, in the form of the argument.
+
+    Examples
+    --------
+    >>> import cygrad, numpy as np
+    >>> cygrad.func.elementwise_grad(np.sin)(np.array([0.0, np.pi]))
+    array([ 1., -1.])
+    """
+    return grad(functools.wraps(func)(lambda *args, **kwargs: func(*args, **kwargs).sum()), argnums)
+
+
 class _Pullback:
     """Vectors times the Jacobian of a function at one place."""
 
@@ -112,11 +166,12 @@ class _Pullback:
         self.inputs, self.outputs, self.spec = inputs, outputs, spec
 
     def __call__(self, cotangents, retain_graph=True, create_graph=None):
-        vectors = same_tree("vjp_fn", "cotangents", self.spec, cotangents)
+        vectors = [as_tensor("vjp_fn", "cotangents", vector)
+                   for vector in same_tree("vjp_fn", "cotangents", self.spec, cotangents)]
         inputs = self.inputs
         for vector, output in zip(vectors, self.outputs, strict=True):
             shape = tuple(output.shape)[len(inputs.levels):]
-            if tuple(as_tensor("vjp_fn", "cotangents", vector).shape) != shape:
+            if tuple(vector.shape) != shape:
                 raise RuntimeError(f"vjp_fn: a cotangent has the wrong shape (got {tuple(vector.shape)}, expected "
                                    f"{shape} as in the output).")
         with set_grad_enabled(is_grad_enabled() if create_graph is None else create_graph):
@@ -160,5 +215,5 @@ def vjp(func, *primals, has_aux=False):
     (tensor([1., 2., 3.]),)
     """
     inputs, results, aux, held, spec = pullback_of("vjp", func, primals, has_aux)
-    pullback = _Pullback(inputs, held, spec)
+    results, aux, pullback = inputs.returned(results), inputs.returned(aux), _Pullback(inputs, held, spec)
     return (results, pullback, aux) if has_aux else (results, pullback)

@@ -6,8 +6,18 @@ from cygrad._core.engine.engine import run_backward
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled
 from cygrad._core.table.operator import operators
 from cygrad.func.batched import active_levels, restore, strip
-from cygrad.func.inputs import as_tensor, differentiable, outputs_of, plain, pullback_of, same_tree, with_aux
-from cygrad.utils.pytree import tree_flatten, tree_unflatten
+from cygrad.func.inputs import (
+    as_arrays,
+    as_tensor,
+    differentiable,
+    outputs_of,
+    plain,
+    pullback_of,
+    same_tree,
+    tensor_of,
+    with_aux,
+)
+from cygrad.utils.pytree import tree_flatten, tree_map, tree_unflatten
 
 __all__ = ["jvp", "linearize", "push_forward"]
 
@@ -69,7 +79,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple) or not primals:
         raise RuntimeError(f"jvp: primals and tangents must be tuples with at least one entry (got "
                            f"{type(primals).__name__} and {type(tangents).__name__}).")
-    return push_forward(func, primals, tangents, strict, has_aux)
+    given, directions = tree_flatten(primals)[0], tree_map(tensor_of, tangents)
+    return as_arrays(push_forward(func, tree_map(tensor_of, primals), directions, strict, has_aux), given)
 
 
 def push_forward(func, primals, directions, strict=False, has_aux=False):
@@ -179,13 +190,14 @@ def linearize(func, *primals):
     graph = transposed(inputs, held)
 
     def jvp_fn(*directions):
-        given = same_tree("jvp_fn", "tangents", inputs.spec, tuple(directions))
+        given = [as_tensor("jvp_fn", "tangents", vector)
+                 for vector in same_tree("jvp_fn", "tangents", inputs.spec, tuple(directions))]
         for vector, place in zip(given, inputs.places, strict=True):
             shape = tuple(place.shape)[len(inputs.levels):]
-            if tuple(as_tensor("jvp_fn", "tangents", vector).shape) != shape:
+            if tuple(vector.shape) != shape:
                 raise RuntimeError(f"jvp_fn: a tangent has the wrong shape (got {tuple(vector.shape)}, expected "
                                    f"{shape}).")
         pushed = push(inputs, held, [strip(vector, inputs.levels) for vector in given], graph=graph)
-        return tree_unflatten([restore(tangent, inputs.levels) for tangent in pushed], spec)
+        return inputs.returned(tree_unflatten([restore(tangent, inputs.levels) for tangent in pushed], spec))
 
-    return results, jvp_fn
+    return inputs.returned(results), jvp_fn

@@ -6,6 +6,12 @@ these hold all entries of the batch (`strip`), even if what was given is the sam
 one in the graph, and one backward gives the gradients of each.
 """
 
+from itertools import count
+
+import numpy as np
+
+from cygrad._core.arrays.dtype import complex128, float64
+from cygrad._core.creation.creation import tensor
 from cygrad._core.creation.factories import zeros_like
 from cygrad._core.dispatch import tangents
 from cygrad._core.engine.engine import run_backward
@@ -16,15 +22,47 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad.func.batched import active_levels, levels_of, restore, strip
 from cygrad.utils.pytree import tree_flatten, tree_map, tree_unflatten
 
-__all__ = ["Inputs", "as_tensor", "differentiable", "gradients_of_entries", "outputs_of", "plain", "pullback_of",
-           "same_tree", "selected", "with_aux"]
+__all__ = ["Inputs", "as_arrays", "as_tensor", "differentiable", "gradients_of_entries", "like_given", "outputs_of",
+           "plain", "pullback_of", "same_tree", "selected", "tensor_of", "with_aux"]
+
+_numbers = count(1)                                     # of transforms, in the order in which they begin
+ARRAYS = (np.ndarray, np.generic, float, complex)       # what transforms take besides Tensors, and give back
+
+
+def tensor_of(value):
+    """The Tensor for an array or a number with derivatives, float64 for Python's; everything else as it is."""
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc":
+        return tensor(np.asarray(value))
+    if type(value) is float or type(value) is complex:
+        return tensor(value, dtype=float64 if type(value) is float else complex128)
+    return value
+
+
+def like_given(result, given):
+    """A result for an input: an array or a number where that was one, unless a graph or a batch needs a Tensor."""
+    if not isinstance(given, ARRAYS) or type(result) is not Tensor or result.requires_grad or (
+            tangents.current_level() is not None and tangents.tangent(result) is not None):
+        return result
+    array = result.numpy()
+    if isinstance(given, np.ndarray) or array.ndim:
+        return array
+    return array[()] if isinstance(given, np.generic) else array.item()
+
+
+def as_arrays(tree, given):
+    """Results that belong to all inputs: arrays, and numbers without dimensions, if no input is a Tensor."""
+    if not given or not all(isinstance(leaf, ARRAYS) for leaf in given):
+        return tree
+    return tree_map(lambda leaf: like_given(leaf, 0.0), tree)
 
 
 def as_tensor(operation, what, value):
-    if not isinstance(value, Tensor):
-        raise RuntimeError(f"{operation}: {what} must be Tensors (got {type(value).__name__}). Give other arguments by "
-                           "functools.partial, or leave them out of argnums.")
-    return value
+    found = tensor_of(value)
+    if not isinstance(found, Tensor):
+        raise RuntimeError(f"{operation}: {what} must be floating or complex Tensors, arrays or numbers (got "
+                           f"{type(value).__name__}). Give other arguments by functools.partial, or leave them out of "
+                           "argnums.")
+    return found
 
 
 def selected(operation, argnums, args):
@@ -60,11 +98,11 @@ class Inputs:
 
     def __init__(self, operation, tree):
         self.operation, self.levels, self.recorded = operation, list(active_levels()), is_grad_enabled()
-        leaves, self.spec = tree_flatten(tree)
-        self.places, self.needed = [], False
+        self.given, self.spec = tree_flatten(tree)
+        self.places, self.needed, self.number = [], False, next(_numbers)
         with enable_grad():
-            for leaf in leaves:
-                held = strip(as_tensor(operation, "the inputs to differentiate by", leaf), self.levels)
+            for leaf in self.given:
+                held = strip(as_tensor(operation, "inputs", leaf), self.levels)
                 if not differentiable(held):
                     raise RuntimeError(f"{operation}: only floating and complex Tensors have derivatives (got "
                                        f"{held.dtype}). Leave it out of what is differentiated by.")
@@ -77,6 +115,7 @@ class Inputs:
                     own = held.detach() if held.requires_grad else held
                     own = own.view_as(own)
                 self.places.append(own if own.requires_grad else own.requires_grad_())
+                own._transform = self.number
         self.tree = tree_unflatten([restore(place, self.levels) for place in self.places], self.spec)
 
     def outside(self, tree):
@@ -87,15 +126,17 @@ class Inputs:
         return tensor if not tensor.requires_grad or (self.recorded and self.leads_out([tensor])) else tensor.detach()
 
     def leads_out(self, tensors):
-        """Does their graph end at more than the inputs of this transform?"""
+        """Does their graph end at more than the inputs of this transform, and of those that ended inside of it?"""
         if self.needed:
             return True
-        own = {id(place) for place in self.places}
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         for node in order(roots) if roots else ():
-            if type(node) is AccumulateGrad and id(node.variable) not in own:
+            if type(node) is AccumulateGrad and self._is_outside(node.variable):
                 return True
-        return any(tensor.is_leaf and tensor.requires_grad and id(tensor) not in own for tensor in tensors)
+        return any(tensor.is_leaf and tensor.requires_grad and self._is_outside(tensor) for tensor in tensors)
+
+    def _is_outside(self, leaf):
+        return getattr(leaf, "_transform", 0) < self.number
 
     def pull(self, outputs, vectors, keep):
         """The gradients of outputs with respect to the inputs, as a list of tensors that hold all entries."""
@@ -110,8 +151,16 @@ class Inputs:
                 for gradient, place in zip(found, self.places, strict=True)]
 
     def answer(self, gradients):
-        """The gradients in the form of the inputs."""
-        return tree_unflatten([restore(gradient, self.levels) for gradient in gradients], self.spec)
+        """The gradients in the form of the inputs: arrays for arrays."""
+        return self.formed([restore(gradient, self.levels) for gradient in gradients])
+
+    def formed(self, results):
+        """A result for each input, in their containers: arrays for arrays."""
+        return tree_unflatten(list(map(like_given, results, self.given)), self.spec)
+
+    def returned(self, tree):
+        """Results of the function: arrays if there are no Tensors among the inputs."""
+        return as_arrays(tree, self.given)
 
 
 def gradients_of_entries(outputs, inputs, vectors, keep, create, allow_unused):

@@ -6,7 +6,7 @@ from cygrad._core.creation.factories import eye, zeros, zeros_like
 from cygrad._core.table.operator import operators
 from cygrad.func.batched import restore, strip
 from cygrad.func.forward import push_forward
-from cygrad.func.inputs import as_tensor, at_places, pullback_of, selected
+from cygrad.func.inputs import as_arrays, as_tensor, at_places, like_given, pullback_of, selected
 from cygrad.func.vmap import vmap
 from cygrad.utils.pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -67,16 +67,16 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
             output = outputs[number]
             if not output.numel():
-                return [zeros((*output.shape, *leaf.shape), dtype=leaf.dtype) for leaf in tree_flatten(chosen)[0]]
+                return [zeros((*output.shape, *leaf.shape), dtype=leaf.dtype) for leaf in tree_flatten(inputs.tree)[0]]
             found = vmap(row, chunk_size=chunk_size)(_units(output))
             return [operators.reshape(part, (*output.shape, *part.shape[1:])) for part in found]
 
         blocks = []
         for number in range(len(held)):
-            found = tree_unflatten(rows(number), inputs.spec)
+            found = inputs.formed(rows(number))
             blocks.append(found[0] if single else found)
         answer = tree_unflatten(blocks, spec)
-        return (answer, aux) if has_aux else answer
+        return (answer, inputs.returned(aux)) if has_aux else answer
 
     return jacobian
 
@@ -115,9 +115,9 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     @functools.wraps(func)
     def jacobian(*args, **kwargs):
         places, chosen, single = selected("jacfwd", argnums, args)
-        leaves, spec = tree_flatten(chosen)
-        for leaf in leaves:
-            as_tensor("jacfwd", "the inputs to differentiate by", leaf)
+        given, spec = tree_flatten(chosen)
+        leaves = [as_tensor("jacfwd", "inputs", leaf) for leaf in given]
+        chosen = tree_unflatten(leaves, spec)
         kept, of_chosen = [], at_places(func, places, args, kwargs)
 
         def columns(number):
@@ -135,12 +135,12 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         out_spec = tree_flatten(kept[0])[1]
         blocks = []
         for parts in zip(*[column for column, _ in found], strict=True):
-            block = tree_unflatten(list(parts), spec)
+            block = tree_unflatten(list(map(like_given, parts, given)), spec)
             blocks.append(block[0] if single else block)
         answer = tree_unflatten(blocks, out_spec)
         if not has_aux:
             return answer
-        return answer, tree_map(lambda leaf: operators.select(leaf, 0, 0), found[0][1])
+        return answer, as_arrays(tree_map(lambda leaf: operators.select(leaf, 0, 0), found[0][1]), given)
 
     return jacobian
 

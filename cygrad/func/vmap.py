@@ -2,9 +2,13 @@
 
 import functools
 
+from numpy import ndarray
+
+from cygrad._core.creation.creation import tensor
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad.func.batched import Level, entry, value_at
+from cygrad.func.inputs import as_arrays
 from cygrad.func.randomness import drawing
 from cygrad.utils.pytree import tree_flatten, tree_unflatten
 
@@ -63,11 +67,14 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
     @functools.wraps(func)
     def of_batch(*args, **kwargs):
+        given = tree_flatten(args)[0]
         leaves, dims, spec = _inputs(name, in_dims, args)
         size = _size(name, leaves, dims)
         if chunk_size is None or chunk_size >= size:
-            return _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness)
-        return _in_chunks(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness, chunk_size)
+            found = _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness)
+        else:
+            found = _in_chunks(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness, chunk_size)
+        return as_arrays(found, [leaf for leaf, dim in zip(given, dims, strict=True) if dim is not None])
 
     return of_batch
 
@@ -100,6 +107,7 @@ def _inputs(name, in_dims, args):
         raise ValueError(f"{what}: there is no argument whose entries could be counted (got none by position). Pass "
                          "tensors.")
     leaves, spec = tree_flatten(args)
+    leaves = [tensor(leaf) if isinstance(leaf, ndarray) else leaf for leaf in leaves]
     dims = spread(in_dims if isinstance(in_dims, int) else tuple(in_dims), args, what)
     found = []
     for leaf, dim in zip(leaves, dims, strict=True):
