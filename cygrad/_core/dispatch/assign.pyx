@@ -15,8 +15,9 @@ from cygrad._core.graph.inplace cimport bump_version, check_inplace
 from cygrad._core.graph.meta cimport any_meta, check_elements, is_meta
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
 from cygrad._core.graph.override cimport is_entry
-from cygrad._core.graph.tensor cimport Tensor, as_tensor, requires_grad
+from cygrad._core.graph.tensor cimport Tensor, as_tensor
 from cygrad._core.graph.tensor_identity cimport adopt
+from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.memory.storage cimport version_new, version_release
 from cygrad._core.table.operator cimport Operator, table
@@ -89,8 +90,7 @@ def copy_(Tensor input not None, src, non_blocking=False):
         if is_meta(array):
             return input
         check_elements(source.array, "copy_")
-    if thread_state().dual_level or (
-            grad_enabled() and (requires_grad(input) or requires_grad(source) or input.requires_grad)):
+    if thread_state().dual_level or (grad_enabled() and (takes_part(input) or takes_part(source))):
         return _recorded_copy(input, source)
     check_inplace(input, "copy_", False)
     if array.size < LARGE:

@@ -9,11 +9,11 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text
-from cygrad._core.arrays.dtype cimport DTYPES, category, dtype_name, is_differentiable
+from cygrad._core.arrays.dtype cimport DTYPES, category, dtype_name, is_complex, is_differentiable
 from cygrad._core.arrays.value cimport ARRAY, NOTHING, clear, set_array, value_t
 from cygrad._core.dispatch.autocast cimport AUTOCASTING, AUTOCASTS, call_autocast
 from cygrad._core.dispatch.execution cimport (
-    LARGE, call_boxed, keep, keep_results, needed_by, program_of, record, run, run_kernel, wants_gradient, wrap_results)
+    LARGE, call_boxed, keep, keep_results, needed_by, program_of, record, run_kernel, wants_gradient)
 from cygrad._core.dispatch.operation_errors cimport check_operation
 from cygrad._core.dispatch.standard_operands cimport (
     is_standard_operand, of_two_dtypes, promoted, standard_operator)
@@ -117,7 +117,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
             needed = needed_by(op, &frame)
         check_inplace(tensor, name, needed != 0)
         if thread_state().dual_level:
-            step = inplace_step(operator, &frame, _out_of_place)
+            step = inplace_step(operator, &frame)
         size = size_of(&frame)
         if needed:
             if not op.compiled:
@@ -134,7 +134,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
             frame.values[0].of.array = own
             node.c.work = size
         if op.flags & ELEMENTWISE:
-            _check_cast(operator, &frame, tensor)
+            _check_cast(operator, &frame, tensor, needed)
             _evaluate_into(operator, &frame, own, size)
         elif op.into != NULL:
             run_kernel(op, op.into, &frame, results, size)
@@ -162,21 +162,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
         unbox(&frame)
 
 
-cdef object _out_of_place(Operator operator, frame_t *frame):
-    """What an operation in place will give, without history."""
-    cdef value_t[MAX_RESULTS] results
-    cdef int i
-    for i in range(MAX_RESULTS):
-        results[i].kind = NOTHING
-    try:
-        run(operator, frame, results, size_of(frame))
-        return wrap_results(operator, frame, results, None)
-    finally:
-        for i in range(MAX_RESULTS):
-            clear(&results[i])
-
-
-cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor) except -1:
+cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor, uint32_t needed) except -1:
     cdef int result = result_dtype(program_of(operator), frame.values)
     if result < 0:
         check(-result)
@@ -184,6 +170,9 @@ cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor) except -1
         names = dtype_name(result).decode(), dtype_name(tensor.array.dtype).decode()
         raise RuntimeError(f"{operator.name}_: the result type {names[0]} can't be cast to the desired output type "
                            f"{names[1]}. Use the form without underscore.")
+    if needed and is_complex(tensor.array.dtype) and not is_complex(result):
+        raise RuntimeError(f"{operator.name}_: a real result in a complex tensor has no gradient (got a "
+                           f"{dtype_name(tensor.array.dtype).decode()} tensor). Use the form without underscore.")
     return 0
 
 

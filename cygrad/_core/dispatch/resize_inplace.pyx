@@ -2,8 +2,9 @@
 
 cimport cython
 from cygrad._core.arrays.array cimport array_t, array_view
+from cygrad._core.dispatch.tangents cimport set_tangent, tangent_of
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
-from cygrad._core.graph.modes cimport grad_enabled
+from cygrad._core.graph.modes cimport grad_enabled, thread_state
 from cygrad._core.graph.tensor cimport Tensor, requires_grad
 from cygrad._core.graph.tensor_identity cimport replace_array
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -42,6 +43,8 @@ def change_geometry(Tensor tensor not None, str operation, *arguments):
         check(MEMORY_ERROR)
     replace_array(tensor, fresh)
     bump_version(tensor)
+    if thread_state().dual_level > 0:
+        set_tangent(tensor, tangent_of(seen))
     # A view of another tensor finds that the version has moved on, and takes its history from there.
     if recorded and tensor.base is None:
         rebase_history(tensor, seen.node)

@@ -3,6 +3,7 @@
 linear      The result is linear in all tensors that it can be differentiated by: the operator itself, applied to the
             tangents.
 as_strided  The same for the one operator that counts places in memory: from where those of the tangent begin.
+index_put   The same for the one operator that writes its argument: a copy of the tangent is written.
 elementwise Each element of the result depends on one element of each argument, and is real or a holomorphic function:
             the derivative formula of each argument, applied to its tangent instead of the gradient.
 transpose   Everything else, and always right: the derivative formulas are linear in the gradient, u -> J^T u, and the
@@ -51,6 +52,22 @@ def push(operator, arguments, tangents, results):
     return tuple(pushed)
 
 
+def push_copy(operator, arguments, tangents):
+    """
+    The tangent of the result of an in-place operation, computed before the operation runs.
+
+    Takes copies of what the operation is about to modify, in `arguments` and in `tangents`, because rules and nodes
+    save it.
+    """
+    arguments[0] = arguments[0].clone()
+    modified = None if tangents[0] is None else memory_of(tangents[0])[0]
+    for number, tangent in enumerate(tangents):
+        if isinstance(tangent, Tensor) and memory_of(tangent)[0] == modified:
+            tangents[number] = tangent.clone()
+    result = functions[operator.name](arguments[0], **dict(zip(operator.arguments[1:], arguments[1:], strict=True)))
+    return push(operator, arguments, tangents, (result,))[0]
+
+
 def flat(tangents):
     """All tangents, those in lists too."""
     for tangent in tangents:
@@ -85,6 +102,12 @@ def as_strided(operator, arguments, tangents, results):
     tensor, size, stride, offset = arguments
     offset = tangents[0].storage_offset() + (0 if offset is None else offset - tensor.storage_offset())
     return (operators.as_strided(tangents[0], size, stride, offset),)
+
+
+def index_put(operator, arguments, tangents, results):
+    """The same for the one operator that writes its argument: a copy of the tangent is written."""
+    tensor, indices, values, accumulate = arguments
+    return (directed(tensor, tangents[0]).clone().index_put_(indices, directed(values, tangents[2]), accumulate),)
 
 
 def directed(argument, tangent):
@@ -173,4 +196,5 @@ def layout_of(operator):
 _layouts = {}
 
 
-RULES = {"linear": linear, "as_strided": as_strided, "elementwise": elementwise, "transpose": transpose}
+RULES = {"linear": linear, "as_strided": as_strided, "index_put": index_put, "elementwise": elementwise,
+         "transpose": transpose}

@@ -28,8 +28,8 @@ cdef class InplaceStep:
     # The tensor has changed now, and its node (or None) has been made.
     cdef int finish(self, Tensor tensor, NativeNode node) except -1
 
-# None if no argument has a tangent. `outcome`: computes the same out of place.
-cdef InplaceStep inplace_step(Operator operator, frame_t *frame, object (*outcome)(Operator, frame_t *))
+# None if no argument has a tangent.
+cdef InplaceStep inplace_step(Operator operator, frame_t *frame)
 
 # Who notes the operations of threads in level RECORDING: after a call, and before a change in place.
 ctypedef int (*called_t)(Operator operator, frame_t *frame, object results) except -1

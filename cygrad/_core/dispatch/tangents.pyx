@@ -14,11 +14,12 @@ from libc.string cimport memcmp
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.dtype cimport is_complex, is_differentiable, itemsize
 from cygrad._core.graph.boxing cimport frame_t, plain_object
-from cygrad._core.graph.modes cimport thread_state, thread_state_t
+from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, fit_recorded
 from cygrad._core.graph.node cimport show
 from cygrad._core.graph.recording cimport RECORDING, lost
 from cygrad._core.graph.tensor cimport Tensor, protocol
+from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.memory.atomic cimport atomic_add
 from cygrad._core.table.operator cimport NO_GRADIENT, TENSORS, Operator, operator_t
 
@@ -349,7 +350,10 @@ cdef class InplaceStep:
         if own is None:
             set_tangent(tensor, self.tangent)
         else:
-            # In the memory that is there: views of the tensor have views of its tangent.
+            # In memory that views of the tensor share with views of its tangent.
+            if grad_enabled() and (takes_part(own) or takes_part(self.tangent)):
+                _move_to_copy(own)
+                own = tangent_of(tensor)
             with paused():
                 own.copy_(self.tangent)
         if node is not None:
@@ -357,7 +361,22 @@ cdef class InplaceStep:
         return 0
 
 
-cdef InplaceStep inplace_step(Operator operator, frame_t *frame, object (*outcome)(Operator, frame_t *)):
+cdef int _move_to_copy(Tensor own) except -1:
+    """Copy a tangent and the memory around it, and let all tangents that are views of it be views of the copy."""
+    cdef Tensor root = own if own.base is None else own.base       # whose elements nodes may have saved
+    cdef Tensor member
+    cdef dict level = <dict>_levels[thread_state().dual_level]
+    with paused():
+        copy = laid_out(root, root)
+        for address, member in list(level.items()):
+            if member is root:
+                level[address] = copy
+            elif member.base is root:
+                level[address] = _same_view(member, copy)
+    return 0
+
+
+cdef InplaceStep inplace_step(Operator operator, frame_t *frame):
     cdef InplaceStep step
     cdef list tangents = []
     if thread_state().dual_level == RECORDING:
@@ -369,14 +388,10 @@ cdef InplaceStep inplace_step(Operator operator, frame_t *frame, object (*outcom
     step = InplaceStep()
     step.tangents = tangents
     with paused():
-        result = outcome(operator, frame)
-        arguments[0] = arguments[0].clone()            # the rules may save it, and it is about to change
-        step.tangent = _push(operator, arguments, tangents, (result,))[0]
+        step.tangent = _push_copy(operator, arguments, tangents)
         step.tangent = (_zeros_over(tensor) if step.tangent is None else _fit(step.tangent, tensor))
-        if tangents[0] is not None:
-            tangents[0] = tangents[0].clone()      # the node may have saved the old value
     return step
 
 
 # Last, because it imports from this module.
-from cygrad._core.dispatch.tangent_rules import fit as _fit, push as _push
+from cygrad._core.dispatch.tangent_rules import fit as _fit, push as _push, push_copy as _push_copy

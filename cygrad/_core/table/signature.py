@@ -24,7 +24,7 @@ KEYS = {
     "autocast": str, "zeros": bool, "overloads": dict,
 }
 # Rules of forward mode (tangent_rules).
-JVP = ("linear", "as_strided", "elementwise", "transpose")
+JVP = ("linear", "as_strided", "index_put", "elementwise", "transpose")
 DTYPES = ("bool", "integer", "real", "complex")
 CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 ARGUMENT = re.compile(r"(?P<type>[A-Za-z|]+)(?P<optional>\?)?(?P<list>\[\])?(?P<optional_list>\?)?"
