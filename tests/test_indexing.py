@@ -349,3 +349,58 @@ def test_slices_may_run_backward(key):
 
     assert cygrad.autograd.gradcheck(assigned, [cygrad.tensor(array, requires_grad=True),
                                                 cygrad.tensor(value, requires_grad=True)])
+
+
+def test_an_array_of_uint8_is_a_mask_as_a_tensor_of_it_is():
+    mask = np.array([[1, 0, 1], [0, 1, 0]], np.uint8)
+    x = cygrad.arange(6).reshape(2, 3)
+    with pytest.warns(DeprecationWarning, match="taken for a mask"):
+        assert x[mask].tolist() == x[cygrad.tensor(mask)].tolist() == [0, 2, 4]
+    with pytest.warns(DeprecationWarning, match="taken for a mask"):
+        x[:, np.array([1, 0, 1], np.uint8)] = 9
+    assert x.tolist() == [[9, 1, 9], [9, 4, 9]]
+    assert x[np.array(1, np.uint8)].tolist() == [9, 4, 9]
+
+
+@pytest.mark.parametrize("name", ["index_put", "index_copy", "scatter", "put"])
+def test_the_last_of_equal_indices_has_the_gradient(name):
+    """Which element is written and which one has the derivative is the same."""
+    index = cygrad.tensor([1, 1, 0, 1])
+
+    def write(x, v):
+        if name in ("index_copy", "scatter"):
+            return getattr(x, name)(0, index, v)
+        return getattr(x, name)((index,) if name == "index_put" else index, v)
+    x, values = cygrad.zeros(3, dtype=cygrad.float64), cygrad.tensor([4.0, 5, 6, 7], dtype=cygrad.float64)
+    assert write(x, values).tolist() == [6, 7, 0]
+    values.requires_grad_()
+    gradient, = cygrad.autograd.grad(write(x, values), values, cygrad.tensor([10.0, 20, 30], dtype=cygrad.float64))
+    assert gradient.tolist() == [0, 0, 10, 20]
+    assert cygrad.autograd.gradcheck(write, [x.requires_grad_(), values], check_forward_ad=True)
+    assert cygrad.autograd.gradgradcheck(write, [x, values])
+
+
+def test_equal_indices_of_rows_and_pairs():
+    x, values = cygrad.rand(3, 4, 2, dtype=cygrad.float64), cygrad.rand(3, 2, dtype=cygrad.float64)
+    rows, columns = cygrad.tensor([2, 0, 2]), cygrad.tensor([1, 1, 1])
+
+    def write(x, values):
+        return x.index_put((rows, columns), values)
+    assert cygrad.autograd.gradcheck(write, [x.requires_grad_(), values.requires_grad_()], check_forward_ad=True)
+    assert cygrad.autograd.gradcheck(lambda x, v: x.index_put((None, columns[:2]), v.unsqueeze(1)),
+                                     [x, values], check_forward_ad=True)
+
+
+@pytest.mark.parametrize("index", [[[0, 1], [2, 2]], [[0], [1]], []], ids=str)
+@pytest.mark.parametrize("name", ["scatter", "scatter_add", "sum", "prod", "mean", "amax", "amin"])
+def test_what_a_small_index_leaves_out_has_the_gradient_zero(name, index):
+    index = cygrad.tensor(index, dtype=cygrad.int64)
+    x = (cygrad.arange(12.0, dtype=cygrad.float64).reshape(3, 4) + 0.5).requires_grad_()
+    source = (cygrad.arange(20.0, dtype=cygrad.float64).reshape(4, 5) * 0.3 + 1.1).requires_grad_()
+
+    def function(x, source):
+        if name.startswith("scatter"):
+            return getattr(x, name)(0, index, source)
+        return x.scatter_reduce(0, index, source, name)
+    assert cygrad.autograd.gradcheck(function, [x, source], check_forward_ad=True)
+    assert cygrad.autograd.gradgradcheck(function, [x, source])

@@ -160,3 +160,14 @@ def test_every_sample(name, dtype):
             if mine is not None:
                 assert mine.dtype is leaf.dtype and mine.shape == leaf.shape
                 check(mine, right.to(leaf.dtype), other, dtype, np.inf if name in CANCELS else GRADIENT_STEPS)
+
+
+@pytest.mark.parametrize("other", [cygrad.float32, cygrad.float64, cygrad.int64, cygrad.int32], ids=str)
+def test_a_tensor_without_dimensions_is_not_rounded_to_the_short_dtype(other):
+    """Neither in a product with a number that float16 does not hold, nor in its gradient."""
+    x = cygrad.tensor([0.01, 3388.0], dtype=cygrad.half, requires_grad=True)
+    assert (x * cygrad.tensor(65536, dtype=other))[0].item() == 655.5
+    assert (x / cygrad.tensor(524288, dtype=other))[1].item() == pytest.approx(0.00646, rel=1e-3)
+    assert x.detach().clone().mul_(cygrad.tensor(65536, dtype=other))[0].item() == 655.5
+    gradient, = cygrad.autograd.grad((x / cygrad.tensor(524288, dtype=other)).sum(), x)
+    assert gradient[0].item() == pytest.approx(1 / 524288, rel=0.05)

@@ -1,5 +1,7 @@
 """Element-wise functions whose arguments choose between operators of the table."""
 
+import numpy as np
+
 from cygrad._core.arrays.dtype import float64
 from cygrad._core.dispatch.number_protocol import check_power
 from cygrad._core.graph.early_forms import factors_first
@@ -220,7 +222,7 @@ def pow(input, exponent, *, out=None):
 
     Parameters
     ----------
-    input, exponent : Tensor or number
+    input, exponent : Tensor, ndarray or number
         Broadcast against each other; at least one is a Tensor.
 
     Raises
@@ -242,7 +244,7 @@ def pow(input, exponent, *, out=None):
 
 def _power(input, exponent, suffix):
     """The operator for an exponent that is a tensor or a number."""
-    if isinstance(exponent, Tensor):
+    if isinstance(exponent, Tensor | np.ndarray):
         return getattr(operators, "pow_tensor" + suffix)
     check_power(input, exponent)
     return getattr(operators, "pow" + suffix)

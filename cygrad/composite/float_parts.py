@@ -1,7 +1,9 @@
 """Element-wise functions that prepare arguments for operators of the table: powers of two, repairs, membership."""
 
+import numpy as np
 
 from cygrad._core.arrays.dtype import complex128, float64, get_default_dtype
+from cygrad._core.creation.creation import as_tensor
 from cygrad._core.creation.factories import ones_like
 from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
@@ -93,7 +95,7 @@ def float_power(input, exponent, *, out=None):
 
     Parameters
     ----------
-    input, exponent : Tensor or number
+    input, exponent : Tensor, ndarray or number
         At least one is a Tensor.
     out : Tensor, optional
         Written to instead.
@@ -114,7 +116,7 @@ def float_power(input, exponent, *, out=None):
     >>> cygrad.float_power(cygrad.tensor([2, 4]), -0.5)
     tensor([0.7071, 0.5000], dtype=cygrad.float64)
     """
-    values = (input, exponent)
+    values = [as_tensor(value) if isinstance(value, np.ndarray) else value for value in (input, exponent)]
     if not any(isinstance(value, Tensor) for value in values):
         raise TypeError(f"float_power: one argument must be a Tensor (got {type(input).__name__} and "
                         f"{type(exponent).__name__}).")

@@ -83,7 +83,9 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
 
 def _covered(src, index):
     """The part of src that the index covers."""
-    if index.ndim == src.ndim and index.numel():
+    if not index.numel():
+        return operators.reshape(operators.narrow(operators.reshape(src, (-1,)), 0, 0, 0), tuple(index.shape))
+    if index.ndim == src.ndim:
         for k in range(src.ndim):
             if src.shape[k] > index.shape[k]:
                 src = operators.narrow(src, k, 0, index.shape[k])
@@ -160,7 +162,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     -------
     Tensor
         Derivative: 0 for `input` where it was replaced, else 1; for `src` the gradient at the place it was written to.
-        Not defined where an index occurs twice.
+        Where an index occurs twice, the last element is written and has the gradient.
 
     Raises
     ------
@@ -176,8 +178,6 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
             [3, 9]])
     """
     src = _one_source("scatter", src, value)
-    if isinstance(src, Tensor) and src.requires_grad and isinstance(index, Tensor):
-        src = _covered(src, index)
     if reduce is None:
         return operators.scatter(input, dim, index, src) if out is None else operators.scatter(
             input, dim, index, src, out=out)
@@ -214,8 +214,6 @@ def scatter_(input, dim, index, src=None, *, value=None, reduce=None):
     tensor([0., 5., 0.])
     """
     src = _one_source("scatter_", src, value)
-    if isinstance(src, Tensor) and src.requires_grad and isinstance(index, Tensor):
-        src = _covered(src, index)
     if reduce is None:
         return operators.scatter_(input, dim, index, src)
     return _combined_in_place(input, dim, index, src, reduce)

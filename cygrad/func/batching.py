@@ -316,7 +316,7 @@ def _listed(value):
 def _rank_of(call):
     """How many dimensions the call counts: those of an entry of the first argument, or of the shape it comes from."""
     names = call.operation.names
-    if "shape" in names and call.operation.name != "reshape":
+    if "shape" in names and call.operation.name not in ("reshape", "scatter_backward"):
         return len(_listed(call.args[call.named("shape")]))
     first, batched = call.args[0], call.batched[0]
     if isinstance(first, list):

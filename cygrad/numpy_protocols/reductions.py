@@ -22,13 +22,18 @@ __all__ = ["rows"]
 rows = Rows()
 
 
+def start_of(initial, dtype):
+    """The initial value of a reduction, in the dtype of its result."""
+    return cast(as_tensor(initial), dtype)
+
+
 @rows
 def sum(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
     a = widened(a, dtype)
     if where is not True:
         a = c.where(as_tensor(where), a, c.zeros((), dtype=a.dtype))
     result = cast(c.sum(a, axes(a, axis), keepdims), a.dtype) if axis != () else a
-    return result if initial is None else result + initial
+    return result if initial is None else result + start_of(initial, result.dtype)
 
 
 @rows
@@ -38,7 +43,7 @@ def prod(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
         a = c.where(as_tensor(where), a, c.ones((), dtype=a.dtype))
     flat, restore = merged(a, axis)
     result = cast(restore(c.prod(flat, -1), keepdims), a.dtype)
-    return result if initial is None else result * initial
+    return result if initial is None else result * start_of(initial, result.dtype)
 
 
 def _extremum(name, pair, worst):
@@ -47,8 +52,7 @@ def _extremum(name, pair, worst):
         if where is not True:
             if initial is None:
                 raise ValueError(f"{name}: where needs an initial value, which is the result where all is masked.")
-            a, initial = promoted(a, initial)
-            a = c.where(as_tensor(where), a, initial)
+            a = c.where(as_tensor(where), a, start_of(initial, a.dtype))
         if axis == ():
             result = a
         elif initial is not None and not a.numel():
@@ -59,7 +63,7 @@ def _extremum(name, pair, worst):
             raise ValueError(f"{name}: a reduction of no elements has no value. Give an initial one.")
         else:
             result = unranked(getattr(c, f"a{name}")(ranked(a), axes(a, axis), keepdims), a.dtype)
-        return result if initial is None else pair(*promoted(result, initial))
+        return result if initial is None else pair(result, start_of(initial, result.dtype))
     extremum.__name__ = extremum.__qualname__ = name
     return rows(extremum)
 

@@ -40,7 +40,10 @@ def reduce(ufunc, array, axis=0, dtype=None, out=None, keepdims=False, initial=N
             options["initial"] = initial
         if dtype is not None:
             array = cast(as_tensor(array), our_dtype(dtype))
-        return _finished(ufunc, "reduce", reductions.rows[name](array, axis, keepdims=keepdims, **options), out)
+        result = reductions.rows[name](array, axis, keepdims=keepdims, **options)
+        if initial is not None and name in ("all", "any"):
+            result = call(ufunc, result, initial)
+        return _finished(ufunc, "reduce", result, out)
     if options:
         raise TypeError(f"{full_name(ufunc)}.reduce: on Tensors not with where.")
     tensor = cast(as_tensor(array), None if dtype is None else our_dtype(dtype))
@@ -51,7 +54,12 @@ def reduce(ufunc, array, axis=0, dtype=None, out=None, keepdims=False, initial=N
         0, len(gone) - 1).unbind(0)
     if initial is None and not parts and ufunc.identity is None:
         raise ValueError(f"{full_name(ufunc)}.reduce: no elements, and the operation has no identity.")
-    parts = parts if initial is None and parts else (ufunc.identity if initial is None else initial, *parts)
+    if initial is not None:
+        none = tensor.flatten()[:0]
+        initial = reductions.start_of(initial, call(ufunc, none, none).dtype)
+    if initial is not None or not parts:
+        start = as_tensor(ufunc.identity if initial is None else initial)
+        parts = (start.expand([size for dim, size in enumerate(tensor.shape) if dim not in gone]), *parts)
     result = as_tensor(functools.reduce(functools.partial(call, ufunc), parts))
     if keepdims:
         result = result.reshape([1 if dim in gone else size for dim, size in enumerate(tensor.shape)])

@@ -99,15 +99,17 @@ _OPERATORS = """
 """
 SLOTS = {getattr(np, name): (getattr(Tensor, f"__{slot}__"), getattr(Tensor, f"__{reflected}__"))
          for name, slot, reflected in (names.split(":") for names in _OPERATORS.split())}
+COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 _SCIPY = {name: getattr(special, ours or name)
           for name, _, ours in (names.partition(":") for names in _OF_SCIPY.split())}
 _resolved = {}
 
 
-def _as_operator(value, tensor):
+def _as_operator(ufunc, value, tensor):
     """Whether the operator of Tensors does the same, or what is documented: with arrays, and numbers that are weak."""
     return isinstance(value, (np.ndarray, np.generic)) or (
-        type(value) in (int, float) and isinstance(tensor, Tensor) and tensor.is_floating_point())
+        type(value) in (int, float) and isinstance(tensor, Tensor) and (
+            tensor.is_floating_point() or (type(value) is int and ufunc in COMPARISONS)))
 
 
 def general(self, ufunc, method, inputs, options):
@@ -115,9 +117,9 @@ def general(self, ufunc, method, inputs, options):
     if method == "__call__" and not options:
         if ufunc in SLOTS:
             first, second = inputs
-            if _as_operator(first, second):
+            if _as_operator(ufunc, first, second):
                 return SLOTS[ufunc][1](second, first)
-            if _as_operator(second, first):
+            if _as_operator(ufunc, second, first):
                 return SLOTS[ufunc][0](first, second)
         return call(ufunc, *inputs)
     if not all(isinstance(value, (Tensor, np.ndarray, np.generic, list, tuple, slice, *NUMBERS)) for value in inputs):

@@ -177,3 +177,53 @@ assert not any(name.startswith("cygrad.numpy_protocols") for name in sys.modules
 print(numpy.sum(x).item(), numpy.exp(x * 0).tolist())
 """
     assert run_program(program) == ["2.0", "[1.0,", "1.0]"]
+
+
+@pytest.mark.parametrize("power", [np.power, operator.pow, cygrad.pow, cygrad.float_power, cygrad.Tensor.pow],
+                         ids=lambda function: function.__name__)
+def test_an_array_is_an_exponent(power):
+    base, exponent = np.array([1.0, 2.0, 3.0]), np.array([[2.0], [-1.0]])
+    x = cygrad.tensor(base, requires_grad=True)
+    result = power(x, exponent)
+    assert result.tolist() == (base ** exponent).tolist()
+    gradient, = cygrad.autograd.grad(result.sum(), x)
+    np.testing.assert_allclose(gradient.tolist(), (exponent * base ** (exponent - 1)).sum(0))
+    assert power(x, np.array(2.0)).tolist() == [1, 4, 9]
+
+
+def test_an_array_is_an_exponent_in_place():
+    x = cygrad.tensor([1.0, 2.0, 3.0])
+    x **= np.array([2.0, 1.0, 0.0])
+    assert x.tolist() == x.pow_(np.array([1.0, 1.0, 5.0])).tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize("compare", [
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, np.less, np.less_equal, np.greater,
+    np.greater_equal, np.equal, np.not_equal], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint16, np.int32, np.uint64, np.int64])
+def test_integers_compare_with_numbers_that_their_dtype_does_not_hold(compare, dtype):
+    limits = np.iinfo(dtype)
+    values = np.array([limits.min, 1, limits.max], dtype)
+    for number in (-1, -129, 127, 128, 255, 256, 70000, -2 ** 40, 2 ** 40):
+        assert compare(cygrad.tensor(values), number).tolist() == [bool(compare(int(v), number)) for v in values]
+        assert compare(number, cygrad.tensor(values)).tolist() == [bool(compare(number, int(v))) for v in values]
+
+
+@pytest.mark.parametrize("ufunc", [
+    np.add, np.multiply, np.maximum, np.minimum, np.logical_and, np.logical_or, np.subtract, np.hypot, np.logical_xor],
+    ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.parametrize("values", [[1.0, 2.0, 3.0], [1, 2, 0], [[3, 1], [2, 5]], []], ids=str)
+def test_reductions_begin_with_the_initial_value_in_their_dtype(ufunc, values):
+    array = np.array(values)
+    for initial in (0, 10, 2.5, -1, True, np.float64(2.5)):
+        for options in ({}, {"keepdims": True}, {"axis": -1}):
+            expected = ufunc.reduce(array, initial=initial, **options)
+            found = ufunc.reduce(cygrad.tensor(array), initial=initial, **options)
+            np.testing.assert_allclose(found.numpy(), expected)
+            assert found.dtype.is_floating_point == (expected.dtype.kind == "f")
+
+
+def test_an_initial_value_that_requires_grad():
+    start = cygrad.tensor(2.0, requires_grad=True)
+    np.multiply.reduce(cygrad.tensor([3.0, 4.0]), initial=start).backward()
+    assert start.grad.item() == 12

@@ -162,6 +162,8 @@ HELPERS = {
     "index": "__getitem__",
     "index_backward": "__getitem__",
     "index_put_into": "__setitem__",
+    "index_take": "__setitem__",
+    "scatter_backward": "scatter",
     "embedding_backward": "embedding",
     "embedding_bag_backward": "embedding_bag",
     "embedding_bag_maximum": "embedding_bag",

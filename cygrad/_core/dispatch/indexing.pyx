@@ -181,7 +181,8 @@ cdef object _plain_entry(object item):
             return item.item()
         if item.dtype.kind not in "biu":
             raise IndexError(f"index: arrays used as indices must be integers or bool (got {item.dtype})")
-        return tensor_from(item, BOOL if item.dtype.kind == "b" else INT64, "index")
+        found = tensor_from(item, BOOL if item.dtype.kind == "b" else -1 if item.dtype == np.uint8 else INT64, "index")
+        return _plain_entry(found) if item.dtype == np.uint8 else found
     if isinstance(item, (list, tuple, range)):
         found = tensor_from(item, -1, "index")
         if (<Tensor>found).array.size == 0:

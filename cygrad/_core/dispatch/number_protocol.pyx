@@ -25,6 +25,7 @@ from cygrad._core.table.operator cimport ELEMENTWISE, Operator, table
 
 cdef PyObject *_slots[SLOTS]
 cdef list _slot_operators = []           # keeps them alive
+cdef object _ndarray = np.ndarray
 cdef Operator _power = None              # the operator for exponents that are Tensors
 
 
@@ -39,7 +40,7 @@ def check_power(input, exponent):
 cdef Operator _slot_operator(int slot, object a, object b):
     if slot != SLOT_POW:
         return <Operator>_slots[slot]
-    if isinstance(b, Tensor):
+    if isinstance(b, Tensor) or isinstance(b, _ndarray):
         return _power
     check_power(a, b)
     return <Operator>_slots[slot]

@@ -50,6 +50,7 @@ ctypedef enum move_t:
     READ = 0       # dense = sparse[offsets]
     WRITE          # sparse[offsets] = dense; of several with one offset the last wins
     ADD            # sparse[offsets] += dense, in the order of the offsets
+    TAKE           # READ from the last offset to the first, each leaving zeros: undoes WRITE
 
 ctypedef struct nest_of_offsets_t:
     move_t move

@@ -1,7 +1,7 @@
 """Elements found by a list of offsets: read to, written from or added from a contiguous array."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, itemsize,
@@ -239,6 +239,18 @@ cdef void _read_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
                 sparse = nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
 
 
+cdef void _take(nest_of_offsets_t *nest, char *sparse, char *dense, int64_t dense_step, int64_t stride,
+                int64_t n) noexcept nogil:
+    """A row of n elements from each offset, the last one first, where zeros stay."""
+    cdef nest_of_offsets_t reading
+    cdef int64_t i, j, width = itemsize(nest.dtype)
+    reading.move, reading.dtype = READ, nest.dtype
+    for i in range(nest.n - 1, -1, -1):
+        _row(&reading, sparse + nest.offsets[i], dense + i * dense_step, stride, n)
+        for j in range(n):
+            memset(sparse + nest.offsets[i] + j * stride, 0, width)
+
+
 cdef void _write_columns(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Pieces begin..end, counted over (before, all but the last of after, groups of columns of the last)."""
     cdef nest_of_offsets_t *nest = <nest_of_offsets_t *>context
@@ -250,7 +262,10 @@ cdef void _write_columns(void *context, int64_t begin, int64_t end) noexcept nog
     if nest.n_after == 0:
         for b in range(begin, end):
             sparse = nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
-            _elements(nest, sparse, nest.dense + b * nest.n * width, nest.offsets, nest.n)
+            if nest.move == TAKE:
+                _take(nest, sparse, nest.dense + b * nest.n * width, width, width, 1)
+            else:
+                _elements(nest, sparse, nest.dense + b * nest.n * width, nest.offsets, nest.n)
         return
     length = nest.after_shape[outer]
     groups = (length - 1) // COLUMNS + 1
@@ -264,6 +279,9 @@ cdef void _write_columns(void *context, int64_t begin, int64_t end) noexcept nog
         sparse = (nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
                   + _place(outer, nest.after_shape, nest.after_strides, a) + column * nest.after_strides[outer])
         dense = nest.dense + b * nest.n * dense_step + (a * length + column) * width
+        if nest.move == TAKE:
+            _take(nest, sparse, dense, dense_step, nest.after_strides[outer], n)
+            continue
         for i in range(nest.n):
             if nest.offsets[i] != SKIP:
                 _row(nest, sparse + nest.offsets[i], dense + i * dense_step, nest.after_strides[outer], n)

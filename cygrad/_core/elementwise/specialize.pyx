@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from cygrad._core.arrays.dtype cimport (
     BOOL, DTYPES, FLOAT64, INT64, complex_of, computed_in, default_float, dtype_name, is_complex, is_differentiable,
     is_integral, is_short, itemsize, promotable, promote, real_of)
-from cygrad._core.arrays.promotion cimport WEAK, common_dtype, dtype_of, rank_of, settled
+from cygrad._core.arrays.promotion cimport DIMENSIONED, WEAK, common_dtype, dtype_of, rank_of, settled
 from cygrad._core.arrays.value cimport ARRAY
 from cygrad._core.elementwise.program cimport MAX_REGISTERS, instruction_t
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_load
@@ -235,14 +235,14 @@ cdef int _slot_in(builder_t *builder, program_t *program, int index, int dtype, 
     """
     Where the register lies, as a number of `dtype`, in the dtype that is computed in.
 
-    An array of another dtype is rounded to the shorter one first, as if it had been cast by itself; numbers are only
-    where `rounded` says so: in comparisons, since a tensor of float16 that was filled with 0.1 equals 0.1, and as
-    divisors of remainders, as PyTorch has it.
+    An array of another dtype is rounded to the shorter one first, as if it had been cast by itself; numbers and arrays
+    without dimensions are only where `rounded` says so: in comparisons, since a tensor of float16 that was filled with
+    0.1 equals 0.1, and as divisors of remainders, as PyTorch has it.
     """
     cdef register_t *register = &builder.registers[index]
     cdef int[1] slots
     if dtype == computed or register.slot[computed] != NO_SLOT or register.dtype == dtype or (
-            register.number >= 0 and not rounded):
+            register.rank != DIMENSIONED and not rounded):
         return _slot_of(builder, program, index, computed)
     slots[0] = _slot_of(builder, program, index, dtype)
     return slots[0] if slots[0] < 0 else _add_step(builder, cast_loops[dtype][computed], NULL, 1, slots, computed)

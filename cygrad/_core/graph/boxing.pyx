@@ -5,8 +5,11 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.dtype cimport FLOAT16, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating
+from cygrad._core.arrays.dtype cimport (
+    FLOAT16, INT64, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating, is_integral, is_unsigned,
+    itemsize)
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, set_arrays, set_integers,
     value_t)
@@ -125,6 +128,20 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
                               f"dtype that is {accepted}). Convert with to() first.")
 
 
+_comparisons = frozenset(["eq", "ge", "gt", "le", "lt", "ne"])
+
+
+cdef int _bound(value_t *value, int dtype) noexcept:
+    """Let an infinity stand for an integer outside the range of the dtype, which casting would wrap around."""
+    cdef int bits = 8 * itemsize(dtype) - (not is_unsigned(dtype))
+    cdef int64_t low = 0 if is_unsigned(dtype) else -(<int64_t>1 << bits)
+    if is_integral(dtype) and dtype != INT64 and (
+            value.of.integer < low or bits < 63 and value.of.integer >> bits > 0):
+        value.of.real = INFINITY if value.of.integer > 0 else -INFINITY
+        value.kind = REAL
+    return 0
+
+
 cdef list _box_argument(Operator operator, const argument_t *argument, object given, frame_t *frame, int place,
                         list made):
     cdef value_t *value = &frame.values[place]
@@ -142,6 +159,8 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
             behind[0] = <PyObject *>given
             return made
         if kind == OPERAND and box_number(given, value):
+            if place and value.kind == INTEGER and frame.values[0].kind == ARRAY and operator.name in _comparisons:
+                _bound(value, frame.values[0].of.array.dtype)
             return made
         if isinstance(given, np.ndarray):
             made = [] if made is None else made

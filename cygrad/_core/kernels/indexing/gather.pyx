@@ -6,17 +6,19 @@ the other array, whichever dimension is indexed.
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdio cimport snprintf
+from libc.string cimport memcmp, memset
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, retain, shape_text, share_memory
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_name, itemsize,
 )
 from cygrad._core.arrays.value cimport ARRAY, NOTHING, register_kernel, value_t
-from cygrad._core.elementwise.copying cimport as_contiguous
+from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
 from cygrad._core.elementwise.offset_moves cimport (
-    ADD, READ, WRITE, complex64_t, complex128_t, move_t, number_t, pair_t, word_t,
+    ADD, READ, TAKE, WRITE, complex64_t, complex128_t, move_t, number_t, pair_t, word_t,
 )
 from cygrad._core.kernels.arguments cimport (
-    array_argument, array_result, check_writable, fresh_copy, integer_argument, new_array, wrap_dim,
+    array_argument, array_result, check_writable, fresh_copy, integer_argument, integers_argument, new_array,
+    new_zeros, wrap_dim,
 )
 from cygrad._core.kernels.indexing.index cimport scalar_array
 from cygrad._core.kernels.indexing.positions cimport check_index_dtype, out_of_bounds
@@ -84,6 +86,23 @@ cdef void _write_row(walk_t *walk, char *base, const word_t *dense, const int64_
         atomic_store(&walk.failed, 1)
 
 
+cdef void _take_row(walk_t *walk, char *base, word_t *dense, const int64_t *indices) noexcept nogil:
+    """dense[j] = the element that index j chooses, which is zero after that; from the last to the first."""
+    cdef int64_t j, index, size = walk.size, along = walk.along, across = walk.across
+    cdef bint failed = False
+    cdef word_t *place
+    for j in range(walk.length - 1, -1, -1):
+        index = _counted(indices[j], size, False)
+        if index < 0:
+            failed = True
+        else:
+            place = <word_t *>(base + index * along + j * across)
+            dense[j] = place[0]
+            memset(place, 0, sizeof(word_t))
+    if failed:
+        atomic_store(&walk.failed, 1)
+
+
 cdef void _add_row(walk_t *walk, char *base, const number_t *dense, const int64_t *indices) noexcept nogil:
     """The element that index j chooses += dense[j]."""
     cdef int64_t j, index, size = walk.size, along = walk.along, across = walk.across
@@ -127,6 +146,17 @@ cdef void _row(walk_t *walk, char *base, char *dense, const int64_t *indices) no
             _read_row(walk, base, <int64_t *>dense, indices)
         else:
             _read_row(walk, base, <pair_t *>dense, indices)
+    elif walk.move == TAKE:
+        if width == 1:
+            _take_row(walk, base, <int8_t *>dense, indices)
+        elif width == 2:
+            _take_row(walk, base, <int16_t *>dense, indices)
+        elif width == 4:
+            _take_row(walk, base, <int32_t *>dense, indices)
+        elif width == 8:
+            _take_row(walk, base, <int64_t *>dense, indices)
+        else:
+            _take_row(walk, base, <pair_t *>dense, indices)
     elif walk.move == WRITE:
         if width == 1:
             _write_row(walk, base, <const int8_t *>dense, indices)
@@ -163,9 +193,10 @@ cdef void _row(walk_t *walk, char *base, char *dense, const int64_t *indices) no
 cdef void _groups(void *context, int64_t begin, int64_t end) noexcept nogil:
     """The rows of groups begin..end, in order."""
     cdef walk_t *walk = <walk_t *>context
-    cdef int64_t row, rest, place
+    cdef int64_t i, row, rest, place, n = (end - begin) * walk.rows_in_group
     cdef int k
-    for row in range(begin * walk.rows_in_group, end * walk.rows_in_group):
+    for i in range(n):
+        row = begin * walk.rows_in_group + (n - 1 - i if walk.move == TAKE else i)
         rest, place = row, 0
         for k in range(walk.n_outer - 1, 0, -1):
             place += rest % walk.outer_shape[k] * walk.outer_strides[k]
@@ -276,6 +307,53 @@ cdef int gather_kernel(const value_t *arguments, value_t *results) noexcept nogi
     cdef array_t *index
     cdef int dim, status = _open(b"gather", arguments, &self, &dim, &index)
     return _gathered(b"gather", self, dim, index, False, &results[0]) if status == OK else status
+
+
+cdef int scatter_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """
+    scatter_backward(self, dim, index, shape, last): gather, with zeros where src is larger than the index.
+
+    `last`: of equal indices the last gets the gradient, as its element was written last.
+    """
+    cdef array_t *self
+    cdef array_t *index
+    cdef array_t *source = NULL
+    cdef array_t *indices = NULL
+    cdef array_t *chosen = NULL
+    cdef array_t *padded = NULL
+    cdef array_t *part = NULL
+    cdef const int64_t *shape
+    cdef int dim, ndim, status = _open(b"scatter", arguments, &self, &dim, &index)
+    cdef bint last = arguments[4].kind != NOTHING and arguments[4].of.integer
+    if status == OK:
+        status = integers_argument(b"scatter", b"shape", &arguments[3], &ndim, &shape)
+    if status == OK:
+        status = new_array(b"scatter", self.dtype, index.ndim, index.shape, &chosen)
+    if status == OK:
+        indices = as_contiguous(index, INT64)
+        status = OK if indices != NULL else MEMORY_ERROR
+    if status == OK and last:
+        status = fresh_copy(self, &source)
+    elif status == OK:
+        source = retain(self)
+    if status == OK:
+        status = _run(b"scatter", TAKE if last else READ, source, dim, indices, chosen.data,
+                      itemsize(self.dtype), False, RUNTIME_ERROR)
+    if status == OK and (ndim != chosen.ndim or memcmp(shape, chosen.shape, ndim * sizeof(int64_t)) != 0):
+        status = new_zeros(b"scatter", self.dtype, ndim, shape, &padded)
+        if status == OK and chosen.size:
+            part = array_view(padded, padded.dtype, index.ndim, index.shape,
+                              padded.strides if ndim == index.ndim else chosen.strides, 0)
+            status = MEMORY_ERROR if part == NULL else copy_into(part, chosen)
+        release(part)
+        chosen, padded = padded, chosen
+        release(padded)
+    release(source)
+    release(indices)
+    if status != OK:
+        release(chosen)
+        return status
+    return array_result(chosen, &results[0])
 
 
 cdef int _source(const char *operation, array_t *self, int dim, array_t *index, const value_t *value,
@@ -435,6 +513,7 @@ cdef int take_along_dim_kernel(const value_t *arguments, value_t *results) noexc
 
 register_kernel("gather", gather_kernel)
 register_kernel("scatter", scatter_kernel)
+register_kernel("scatter_backward", scatter_backward_kernel)
 register_kernel("scatter_into", scatter_into_kernel)
 register_kernel("scatter_add", scatter_add_kernel)
 register_kernel("scatter_add_into", scatter_add_into_kernel)

@@ -15,7 +15,7 @@ from cygrad._core.arrays.value cimport ARRAY, COMPLEX, is_number, register_kerne
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into, fill
 from cygrad._core.elementwise.iteration cimport broadcast_shape
 from cygrad._core.elementwise.offset_moves cimport (
-    ADD, READ, WRITE, add_after, add_before, begin_nest, move_by_offsets, move_t, nest_of_offsets_t,
+    ADD, READ, TAKE, WRITE, add_after, add_before, begin_nest, move_by_offsets, move_t, nest_of_offsets_t,
 )
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, arrays_argument, check_same_shape, check_writable, fresh_copy, integers_argument,
@@ -213,21 +213,36 @@ cdef void _move(move_t move, const index_plan_t *plan, const array_t *self, cons
 
 cdef int index_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """index(self, indices): the chosen elements, copied; a missing entry is a full slice."""
+    return _indexed(b"index", READ, arguments, results)
+
+
+cdef int index_take_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """index_take(self, indices): index, with zeros for all but the last of equal indices."""
+    return _indexed(b"index", TAKE, arguments, results)
+
+
+cdef int _indexed(const char *operation, move_t move, const value_t *arguments, value_t *results) noexcept nogil:
     cdef array_t *self
+    cdef array_t *source = NULL
     cdef array_t *result = NULL
     cdef array_t **entries
     cdef index_plan_t plan
-    cdef int count, status = array_argument(b"index", b"self", &arguments[0], &self)
+    cdef int count, status = array_argument(operation, b"self", &arguments[0], &self)
     if status == OK:
-        status = arrays_argument(b"index", b"indices", &arguments[1], &count, &entries)
-    if status == OK:
-        status = _make_plan(b"index", self, count, entries, &plan)
+        status = arrays_argument(operation, b"indices", &arguments[1], &count, &entries)
+    if status == OK and move == TAKE:
+        status = fresh_copy(self, &source)
+    elif status == OK:
+        source = retain(self)
     if status != OK:
         return status
-    status = new_array(b"index", self.dtype, plan.ndim, plan.shape, &result)
+    status = _make_plan(operation, source, count, entries, &plan)
     if status == OK:
-        _move(READ, &plan, self, result)
-    release(plan.offsets)
+        status = new_array(operation, self.dtype, plan.ndim, plan.shape, &result)
+        if status == OK:
+            _move(move, &plan, source, result)
+        release(plan.offsets)
+    release(source)
     return array_result(result, &results[0]) if status == OK else status
 
 
@@ -351,5 +366,6 @@ cdef int index_backward_kernel(const value_t *arguments, value_t *results) noexc
 
 
 register_kernel("index", index_kernel)
+register_kernel("index_take", index_take_kernel)
 register_kernel("index_put_into", index_put_into_kernel)
 register_kernel("index_backward", index_backward_kernel)
