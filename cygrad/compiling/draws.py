@@ -11,7 +11,7 @@ import numpy as np
 from cygrad.random import draws
 from cygrad.random.generator import chosen, current, noting
 
-__all__ = ["Draws", "Given"]
+__all__ = ["Draws"]
 
 PLAIN = (int, float, bool, str, type(None), np.dtype, type)
 
@@ -82,38 +82,6 @@ class Draws:
         """The next numbers, as tensors."""
         return [draws.tensor_over(function(chosen(generator, "compile"), *arguments))
                 for function, generator, arguments in self.calls]
-
-
-class Given:
-    """
-    While the function runs once more: numbers that were drawn before.
-
-    Parameters
-    ----------
-    tensors : list of Tensor
-        What `Draws` has drawn.
-    """
-
-    def __init__(self, tensors):
-        self.tensors = [tensor.detach().clone() for tensor in tensors]
-
-    def __enter__(self):
-        self.rest = iter(self.tensors)
-        noting.draws = self
-
-    def __exit__(self, *error):
-        noting.draws = None
-
-    def draw(self, function, generator, arguments):
-        """The next ones."""
-        return next(self.rest)
-
-    def tensor(self, array):
-        """They are tensors already."""
-        return array
-
-    def used(self):
-        """Nothing else was used when this was recorded."""
 
 
 def is_plain(value):

@@ -7,11 +7,11 @@ from operator import itemgetter
 import cygrad
 from cygrad import Tensor
 from cygrad._core.compiler.lowering import Lowering
-from cygrad._core.compiler.recorder import Recorder, constant
+from cygrad._core.compiler.recorder import Recorder, constant, tensor_state
 from cygrad._core.compiler.replay import Replayer, Variant, equal_values, recordable
 from cygrad.compiling.draws import Draws
-from cygrad.compiling.graphs import Graph, graph_draws
-from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder, unflatten
+from cygrad.compiling.graphs import Graph, graph_reason
+from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder
 from cygrad.compiling.surroundings import Surroundings
 
 __all__ = ["CompileError", "Compiled", "CompiledModule", "compile"]
@@ -178,21 +178,25 @@ class Recording:
 
     def __init__(self, function, args, kwargs, fast=False):
         self.function, self.fast = function, fast
-        self.leaves, self.structure = flatten(args, kwargs)
-        others = [leaf for leaf in self.leaves if not isinstance(leaf, (Tensor, *IMMUTABLE))]
+        self.args, self.kwargs = args, kwargs
+        self.leaves, self.structure, self.containers = flatten(args, kwargs)
+        others = [leaf for leaf in self.leaves if not isinstance(leaf, Tensor) and type(leaf) not in IMMUTABLE]
         self.surroundings = Surroundings([function, *others])
+        if self.surroundings.reason is None and not self.surroundings.seen.keys().isdisjoint(self.containers):
+            self.surroundings.reason = "it is given a list or dict that it also reads from a variable"
+        if self.surroundings.reason is None and len(set(self.containers)) < len(self.containers):
+            self.surroundings.reason = "it is given the same list or dict twice"
         if self.surroundings.reason is not None:
             raise Lost(self.surroundings.reason)
         self.own = [leaf for leaf in self.leaves if isinstance(leaf, Tensor)]
-        mine = set(map(id, self.own))
-        self.constants = [tensor for tensor in self.surroundings.tensors if id(tensor) not in mine]
+        self.constants = self.surroundings.tensors
         self.tensors = self.own + self.constants
         self.options = [(optimizer, group, [(name, value) for name, value in group.items() if name != "params"])
                         for optimizer in self.surroundings.optimizers for group in optimizer.param_groups]
         self.recorder = Recorder(self.tensors)
         self.draws = Draws(self.recorder)
         self.graph, self.plain = None, cygrad.empty(0)
-        self.plain_leaves = [Tensor if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
+        self.states = [tensor_state(tensor) for tensor in self.tensors]
 
     def run(self, args, kwargs):
         """Call the function and note what it does."""
@@ -213,26 +217,21 @@ class Recording:
             self.outputs, self.rebuild = rebuilder(result)
         except TypeError as error:
             self.recorder.lose(str(error))
-        if self.recorder.reason is not None or not cygrad.is_grad_enabled():
+        if self.recorder.reason is not None:
             return
-        leaves = self.recorder.alive(self.outputs)
+        mine = set(map(id, self.tensors))
+        made = [tensor for tensor in self.outputs if id(tensor) not in mine]
+        leaves = self.recorder.alive(made)
         if leaves is None or any(leaf is other for leaf in leaves for other in self.own):
+            if not cygrad.is_grad_enabled():
+                self.recorder.lose("its result requires grad, and it is called in no-grad mode")
+                return
             try:
                 self.graph = Graph(self, self.outputs)
             except RuntimeError as error:
-                self.recorder.lose(f"its result has a graph whose backward cannot be recorded: {error}")
-        elif any(tensor.grad_fn is not None for tensor in self.tensors):
+                self.recorder.lose(f"its result has a graph whose backward cannot be traced: {error}")
+        elif cygrad.is_grad_enabled() and any(tensor.grad_fn is not None for tensor in self.tensors):
             self.recorder.lose("it reads a tensor with a history of its own: a backward went on outside of it")
-
-    def arguments(self, function, tensors):
-        """Call the function on other tensors from outside; the tensors of what it returns."""
-        tensors = iter(tensors)
-        leaves = iter([next(tensors) if leaf is Tensor else leaf for leaf in self.plain_leaves])
-        if self.structure is None:
-            return rebuilder(function(*leaves))[0]
-        positional, named = self.structure
-        args = [unflatten(part, leaves) for part in positional]
-        return rebuilder(function(*args, **{name: unflatten(part, leaves) for name, part in named}))[0]
 
     def check(self):
         if self.recorder.reason is not None:
@@ -250,13 +249,20 @@ class Recording:
         if changed is not None:
             self.lose(f"it changes {changed} while it runs", True)
         for _, group, options in self.options:
-            if any(group[name] is not value for name, value in options):
+            if any(group.get(name, self) is not value for name, value in options):
                 self.lose("it changes an option of an optimizer while it runs", True)
+        if [tensor_state(tensor) for tensor in self.tensors] != self.states:
+            self.lose("it changes what a tensor from outside is: its memory (.data, set_, resize_), its history, "
+                      "requires_grad, hooks or attributes", True)
+        leaves, structure, containers = flatten(self.args, self.kwargs)
+        if structure != self.structure or containers != self.containers or any(
+                a is not b for a, b in zip(leaves, self.leaves, strict=True)):
+            self.lose("it changes a list or dict that it is given. Return what is new instead", True)
         given = [self.output(tensor) for tensor in self.outputs]
         commits, needs = self.gradients()
         self.check()
-        if graph_draws(self):
-            self.lose("its backward draws random numbers, or what it draws is changed in place before a backward")
+        if self.graph is not None and graph_reason(self) is not None:
+            self.lose(graph_reason(self))
         made = [tensor for tensor, entry in zip(self.outputs, given, strict=True) if entry[0] == 1]
         graph, rebuild = self.graph, self.rebuild
         if recorder.kept_elsewhere(made, graph is not None):
@@ -264,7 +270,7 @@ class Recording:
         if graph is not None:
             from_forward = graph.lower(self, constant)
             graph.n_from_forward = len(from_forward)
-            given += [(1, number, None, self.plain, None) for number in from_forward]
+            given += [(1, number, None, self.plain, None, -1) for number in from_forward]
             if rebuild is None:
                 rebuild = itemgetter(0)
         numbers = {entry[1] for entry in given if entry[0] == 1} | {number for _, number in commits if number >= 0}
@@ -272,8 +278,10 @@ class Recording:
         for place, tensor in enumerate(self.tensors):
             places.setdefault(recorder.number_of(tensor), place)
         for leaf in recorder.leaves:
-            if id(leaf) in recorder.gradients:
-                places.setdefault(recorder.gradients[id(leaf)], self.place_of(leaf))
+            number = recorder.gradients.get(id(leaf))
+            if number is not None and recorder.buffers[recorder.arrays[number].buffer].kind == "gradient":
+                place = self.place_of(recorder.buffers[recorder.arrays[number].buffer].tensor)
+                places[recorder.buffers[recorder.arrays[number].buffer].first] = place
         lowering = Lowering(recorder, numbers, 0, None if graph is None else graph.start, self.fast)
         self.rewrites = lowering.rewrites + ([] if graph is None else graph.rewrites)
         program, slots = lowering.program(places, constant)
@@ -289,13 +297,13 @@ class Recording:
             count += isinstance(leaf, Tensor)
         return Variant(program, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
                        self.layouts(needs), self.surroundings.guards, options, given, commits, rebuild, graph,
-                       self.draws if self.draws.calls else None)
+                       self.draws if self.draws.calls else None, frozenset(self.surroundings.seen))
 
     def place_of(self, tensor):
         return next(place for place, other in enumerate(self.tensors) if other is tensor)
 
     def output(self, tensor):
-        """How a result is made: (0, number of a tensor from outside) or (1, array, base, model, node)."""
+        """How a result is made: (0, number of a tensor from outside) or (1, array, base, model, node, version)."""
         recorder = self.recorder
         for place, other in enumerate(self.tensors):
             if other is tensor:
@@ -311,9 +319,11 @@ class Recording:
                 self.lose("it returns a view of a tensor that it computed")
         number = recorder.read(tensor)
         self.check()
+        kind = recorder.buffers[recorder.arrays[number].buffer].kind
+        version = tensor._version if kind in ("result", "constant") and not tensor.is_inference() else -1
         if self.graph is not None:
-            return 1, number, base, self.plain, None
-        return 1, number, base, tensor, tensor.grad_fn
+            return 1, number, base, self.plain, None, version
+        return 1, number, base, tensor, tensor.grad_fn, version
 
     def gradients(self):
         """Gradients that leaves get or lose, and whether .grad has to be there at first: 1, 0, or -1."""
@@ -327,6 +337,9 @@ class Recording:
                 commits.append((place, -1))
             elif after is not None and after != before:
                 commits.append((place, after))
+            if after is not None and after != before and recorder.buffers[
+                    recorder.arrays[after].buffer].kind != "result":
+                self.lose("it sets .grad to a tensor that it has not computed")
             read = before is not None and any(
                 number != before and held.buffer == recorder.arrays[before].buffer
                 for number, held in enumerate(recorder.arrays))
@@ -345,13 +358,21 @@ class Recording:
 
     def layouts(self, needs):
         """What is compared of each tensor from outside."""
-        recorder, found, first = self.recorder, [], {}
-        for place, tensor in enumerate(self.tensors):
-            held = recorder.arrays[recorder.number_of(tensor)]
-            buffer = recorder.buffers[held.buffer]
-            same_as = first.setdefault(held.buffer, place)
-            need = needs.get(place, -1)
-            gradient = recorder.arrays[recorder.gradients[id(tensor)]] if need == 1 else None
-            offset = held.offset - recorder.arrays[recorder.number_of(self.tensors[same_as])].offset
-            found.append((gradient, need, bool(buffer.writes), -1 if same_as == place else same_as, offset))
-        return found
+        recorder, n, n_own = self.recorder, len(self.tensors), len(self.own)
+        held = [recorder.arrays[recorder.number_of(tensor)] for tensor in self.tensors]
+        read = {place: recorder.arrays[recorder.gradients[id(tensor)]] for place, tensor in enumerate(self.tensors)
+                if needs.get(place, -1) == 1}
+        roles = dict(enumerate(held)) | {n + place: gradient for place, gradient in read.items()}
+        arguments, constants, gradients, same = {}, {}, {}, {}
+        for place in range(n_own, n):
+            constants.setdefault(held[place].buffer, place)
+        for role, array in roles.items():
+            known = (arguments, constants) if role < n else (arguments, constants, gradients)
+            first = next((found[array.buffer] for found in known if array.buffer in found), -1)
+            same[role] = (first, 0 if first < 0 else array.offset - roles[first].offset)
+            if role < n_own or role >= n:
+                (arguments if role < n_own else gradients).setdefault(array.buffer, role)
+        identities = {}
+        return [(read.get(place), needs.get(place, -1), bool(recorder.buffers[held[place].buffer].writes),
+                 identities.setdefault(id(tensor), place), *same[place], *same.get(n + place, (-1, 0)))
+                for place, tensor in enumerate(self.tensors)]

@@ -17,3 +17,6 @@ cdef inline bint lies_as(const array_t *array, const array_t *layout) noexcept n
 cdef int take_dimensions(value_t *value, const array_t *layout) noexcept nogil
 # A result gets the strides that it had in the recording: those of a fused program follow from other operands.
 cdef int lay_out_as(array_t **array, const array_t *layout) noexcept nogil
+# An array, and a copy of one, with these strides; NULL with a message if memory is exhausted.
+cdef array_t *empty_with_layout(const array_t *layout) noexcept nogil
+cdef array_t *copy_with_layout(array_t *array) noexcept nogil

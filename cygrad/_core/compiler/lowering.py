@@ -95,10 +95,20 @@ class Lowering:
         kind = "kernel_into" if step.operator.row["into"] is not None else "kernel_copy"
         return Operation(kind, step.arguments, (), step.target, operator=step.operator)
 
+    def is_changed_before(self, buffer):
+        """Did steps before the first one here write into a constant? Then its elements belong to each call."""
+        return any(step < self.start for step in buffer.writes)
+
+    def is_given(self, number):
+        """Does the array come from the caller, or from steps before the first one here?"""
+        buffer = self.buffers[self.arrays[number].buffer]
+        return not self.is_own(buffer) and (buffer.kind != "constant" or self.is_changed_before(buffer))
+
     def copy_constants(self):
         """Constants that are changed, or that leave, are copied in each run."""
         for place, buffer in enumerate(self.buffers):
-            if buffer.kind == "constant" and (buffer.writes or place in self.leaving) and self.start == 0:
+            if buffer.kind == "constant" and (buffer.writes or place in self.leaving) and (
+                    not self.is_changed_before(buffer)):
                 number = buffer.first
                 self.sources[number] = self.recorder.snapshot(place)
                 self.operations.insert(0, Operation("copy", (("source", number),), (number,)))
@@ -383,7 +393,8 @@ class Lowering:
             if first not in slots:
                 buffer = self.buffers[self.arrays[first].buffer]
                 slots[first] = fresh(self.arrays[first])
-                constant = buffer.kind == "constant" or self.arrays[first].buffer in self.folded
+                constant = self.arrays[first].buffer in self.folded or (
+                    buffer.kind == "constant" and not self.is_changed_before(buffer))
                 if constant and first not in self.sources:
                     inputs.append((slots[first], 2, 0))
                 elif not constant and not self.is_own(buffer):
@@ -502,7 +513,6 @@ class Lowering:
         found = {}
         for operation in self.operations:
             for number in (*operation.reads(), *operation.writes()):
-                buffer = self.buffers[self.arrays[number].buffer]
-                if buffer.kind != "constant" and not self.is_own(buffer):
-                    found[buffer.first] = None
+                if self.is_given(number):
+                    found[self.buffers[self.arrays[number].buffer].first] = None
         return list(found)

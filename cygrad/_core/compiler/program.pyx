@@ -12,11 +12,11 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
-    array_empty_like, array_meta, array_t, array_view, release, retain, same_shape, shape_text)
+    array_meta, array_t, array_view, release, retain, same_shape, shape_text)
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, INTEGERS, NOTHING, clear, find_kernel, kernel_t, value_t
 from cygrad._core.compiler.frames cimport free_frame, new_frame, replay_frame_t
-from cygrad._core.compiler.layouts cimport lay_out_as, lies_as, take_dimensions
+from cygrad._core.compiler.layouts cimport empty_with_layout, lay_out_as, lies_as, take_dimensions
 from cygrad._core.compiler.recorder cimport Constant, Held, Step
 from cygrad._core.compiler.regions cimport Region, Sweep, run_sweep
 from cygrad._core.compiler.stretch cimport Stretch
@@ -459,7 +459,7 @@ cdef class Program:
             return OK
         if operation.kind == COPY or operation.kind == ROOM:
             slot = self.result_slots[operation.results]
-            array = array_empty_like(self.layouts[slot], -1)
+            array = empty_with_layout(self.layouts[slot])
             if array == NULL:
                 return MEMORY_ERROR
             frame.table[slot] = array

@@ -14,19 +14,18 @@ come from next time.
 """
 
 cimport cython
-from cygrad._core.arrays.array cimport array_empty_like, array_t, release, retain
+from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object
 from cygrad._core.arrays.interop cimport set_door
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
+from cygrad._core.compiler.layouts cimport copy_with_layout
 from cygrad._core.dispatch.tangents cimport InplaceStep, set_listener
-from cygrad._core.elementwise.copying cimport copy_into
 from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
 from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.recording cimport RECORDING, set_lost
 from cygrad._core.graph.tensor cimport Tensor
-from cygrad._core.memory.errors cimport check
 from cygrad._core.optimizers.update_batch cimport ADAM_RULE, SGD_RULE, rule_t, set_step_listener
 from cygrad._core.table.operator cimport Operator
 
@@ -160,10 +159,10 @@ cdef class Recorder:
                 self.lose("a tensor without memory, or an inference tensor")
                 return
             self.meet(tensor.array, "tensor", tensor, -1)
-            if tensor.leaf_requires_grad:
-                self.leaves.append(tensor)
-                if tensor.gradient != NULL and tensor.gradient.value != NULL:
-                    self.gradients[id(tensor)] = self.meet(tensor.gradient.value, "gradient", tensor, -1)
+        for tensor in {id(tensor): tensor for tensor in tensors}.values():
+            self.leaves.append(tensor)
+            if tensor.gradient != NULL and tensor.gradient.value != NULL:
+                self.gradients[id(tensor)] = self.meet(tensor.gradient.value, "gradient", tensor, -1)
 
     def begin(self):
         """Record from now on what this thread does."""
@@ -271,10 +270,9 @@ cdef class Recorder:
         cdef Held copy
         if buffer.original is None:
             copy = Held()
-            copy.array = array_empty_like((<Held>self.arrays[buffer.first]).array, -1)
+            copy.array = copy_with_layout(lent(<Held>self.arrays[buffer.first]))
             if copy.array == NULL:
                 raise MemoryError("compile: no memory for a constant")
-            check(copy_into(copy.array, (<Held>self.arrays[buffer.first]).array))
             buffer.original = copy
         return buffer.original
 
@@ -442,10 +440,11 @@ cdef class Recorder:
         return False
 
     def alive(self, outputs):
-        """What the graphs of these tensors end in: the leaves, or None if a graph still keeps elements."""
+        """What the graphs of these tensors end in: the leaves, or None if a backward can still run through one."""
         cdef Tensor tensor
         cdef Node node
         cdef int i
+        cdef bint released = False
         cdef set seen = set()
         cdef list stack = [], leaves = []
         for tensor in outputs:
@@ -461,6 +460,7 @@ cdef class Recorder:
                 continue
             if node.c.op == NULL and not node.c.released:
                 return None
+            released = released or node.c.released
             for i in range(node.c.n_saved):
                 if _holds_memory(&node.c.saved[i].value):
                     return None
@@ -469,7 +469,7 @@ cdef class Recorder:
             for i in range(node.c.n_edges):
                 if node.c.edges[i].node != NULL:
                     stack.append(<object>node.c.edges[i].node.object)
-        return leaves
+        return leaves if released or not seen else None
 
     def foresee(self, Tensor tensor not None):
         """A tensor that will come from outside in a later part: the gradient of an output."""
@@ -480,6 +480,10 @@ cdef class Recorder:
         if leaf.gradient == NULL or leaf.gradient.value == NULL:
             return None
         return self.by_array.get(<size_t>leaf.gradient.value, -1)
+
+
+cdef int number_of_array(object recorder, array_t *array) except -2:
+    return (<Recorder?>recorder).ref(array)
 
 
 cdef bint _holds_memory(const value_t *value) noexcept:
@@ -560,7 +564,7 @@ cdef int _stepping(list parameters, object state, const rule_t *rule, str operat
     cdef object found = _recorders.get(get_ident())
     if isinstance(found, Capture):
         if rule != NULL:
-            (<Capture>found).rule = rule[0]
+            (<Capture>found).rule, (<Capture>found).is_set = rule[0], True
         return 1
     if found is not None and (<Recorder>found).reason is None:
         if rule == NULL:
@@ -574,7 +578,7 @@ cdef class Capture:
     pass
 
 
-cdef int read_rule(object optimizer, object group, rule_t *rule) except -1:
+cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1:
     cdef Capture capture = Capture()
     cdef object outer = _recorders.get(get_ident())
     cdef int level = thread_state().dual_level
@@ -582,6 +586,8 @@ cdef int read_rule(object optimizer, object group, rule_t *rule) except -1:
     thread_state().dual_level = RECORDING
     try:
         optimizer.update(group)
+    except Exception:
+        return False
     finally:
         thread_state().dual_level = level
         if outer is None:
@@ -589,7 +595,20 @@ cdef int read_rule(object optimizer, object group, rule_t *rule) except -1:
         else:
             _recorders[get_ident()] = outer
     rule[0] = capture.rule
-    return 0
+    return capture.is_set
+
+
+cdef bint has_accumulator_hooks(Tensor tensor) noexcept:
+    return tensor.gradient != NULL and tensor.gradient.accumulator != NULL and (
+        (<Node>tensor.gradient.accumulator.object).hooks is not None)
+
+
+def tensor_state(Tensor tensor not None):
+    """What a program does not change of a tensor: its memory, history, hooks, attributes; compared by identity."""
+    attributes = {} if tensor.attributes == NULL else <dict>tensor.attributes
+    return (<size_t>tensor.array, <size_t><void *>tensor.node, tensor.output_nr, tensor.leaf_requires_grad,
+            <size_t><void *>tensor.base, <size_t><void *>tensor.leaf_hooks, has_accumulator_hooks(tensor),
+            {name: id(value) for name, value in attributes.items()})
 
 
 set_listener(_called, _changing)

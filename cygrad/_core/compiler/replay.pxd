@@ -3,24 +3,11 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from cygrad._core.arrays.array cimport array_t
+from cygrad._core.compiler.aliasing cimport aliases_t, layout_t
 from cygrad._core.compiler.frames cimport replay_frame_t
 from cygrad._core.compiler.program cimport Program
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
-
-# What a tensor from outside has to look like.
-ctypedef struct layout_t:
-    array_t *array            # shape, strides and dtype; of a constant: the very array
-    void *type                # of the Tensor, borrowed from `Variant.keep`
-    int32_t exact             # it must be this array
-    int32_t requires_grad
-    int32_t is_view
-    int32_t normal            # its changes are counted
-    int32_t gradient          # .grad must be: 1 there, 0 None, -1 of no interest
-    array_t *gradient_array   # ... and look like this
-    int32_t written           # the program changes its memory
-    int32_t same_as           # another tensor over the same memory comes before it; -1: none
-    int64_t offset            # ... so far away
 
 ctypedef enum guard_kind_t:
     ITEM = 0                  # of a dict
@@ -61,6 +48,7 @@ ctypedef struct result_t:
     int32_t requires_grad     # as a leaf
     int32_t output_nr         # of its node
     int32_t standard          # an array by the array API standard
+    int64_t version           # of new memory; -1: it has that of a tensor from outside
 
 ctypedef struct commit_t:
     int32_t leaf              # number of a tensor
@@ -93,19 +81,21 @@ cdef class Variant:
     cdef int n_results
     cdef object rebuild, graph
     cdef object draws             # of random numbers; None: there are none
+    cdef frozenset containers     # identities of what the function reads besides its arguments
+    cdef aliases_t aliases
     cdef int grad_disabled, inference, dtype
     cdef readonly int64_t runs
     cdef bint fits(self, const layout_t *layout, Tensor tensor, array_t **gradient) noexcept
-    cdef bint lies_apart(self, replay_frame_t *frame) noexcept
     cdef bint holds(self, tuple leaves, replay_frame_t *frame) except -1
     cdef bint arguments_hold(self, tuple leaves, replay_frame_t *frame) except -1
     cdef bint guards_hold(self) except -1
     cdef bint all_hold(self, const guard_t *guards, int n) except -1
-    cdef int read_options(self) except -1
+    cdef bint options_hold(self) except -1
     cdef int run(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil
     cdef object replay(self, replay_frame_t *frame)
-    cdef list draw(self, replay_frame_t *frame)
-    cdef object hand_out(self, replay_frame_t *frame, list drawn)
+    cdef void confirm_options(self, int stop) noexcept
+    cdef int draw(self, replay_frame_t *frame) except -1
+    cdef object hand_out(self, replay_frame_t *frame)
     cdef Tensor result(self, replay_frame_t *frame, int number)
     cdef int find_targets(self, replay_frame_t *frame, gradient_t **targets) except -1
     cdef int commit(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil

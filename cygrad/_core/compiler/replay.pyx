@@ -10,10 +10,12 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
-from cygrad._core.arrays.array cimport array_t, array_view, release, retain
+from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.arrays.dtype cimport default_float
+from cygrad._core.compiler.aliasing cimport free_aliases, index_constants, layout_t, same_aliases
 from cygrad._core.compiler.program cimport LONG_WORK, Program
-from cygrad._core.compiler.recorder cimport Held, read_rule
+from cygrad._core.compiler.recorder cimport Held, has_accumulator_hooks, read_rule
+from cygrad._core.optimizers.update_batch cimport rule_t
 from cygrad._core.compiler.turns cimport enter_interpreter, leave_interpreter
 from cygrad._core.graph.gradients cimport slot_of
 from cygrad._core.graph.meta cimport is_meta
@@ -26,6 +28,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 
 cdef extern from "Python.h":
     PyObject *PyDict_GetItem(PyObject *, PyObject *)
+    Py_ssize_t PyDict_Size(PyObject *)
     Py_ssize_t PyList_GET_SIZE(PyObject *)
     PyObject *PyList_GET_ITEM(PyObject *, Py_ssize_t)
     PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
@@ -93,13 +96,14 @@ cdef class Variant:
     """
 
     def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
-                  list guards, list options, list outputs, list commits, rebuild, graph, draws):
+                  list guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers):
         cdef Tensor tensor
         cdef layout_t *layout
         cdef thread_state_t *state = thread_state()
         cdef int i
         self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
         self.rebuild, self.graph, self.optimizers, self.draws = rebuild, graph, options, draws
+        self.containers = containers
         program.n_draws = 0 if draws is None else len(draws.calls)
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
@@ -117,7 +121,8 @@ cdef class Variant:
             self.numbers[i] = -1 if isinstance(leaf, tuple) else leaf
         for i, (leaf, slot) in enumerate(commits):
             self.commits[i] = commit_t(leaf, slot)
-        for i, (gradient_array, gradient, written, same_as, offset) in enumerate(layouts):
+        for i, (gradient_array, gradient, written, identity, same_as, offset, gradient_same_as,
+                gradient_offset) in enumerate(layouts):
             layout = &self.layouts[i]
             tensor = tensors[i]
             layout.array, layout.exact = retain(tensor.array), i >= self.n_own
@@ -125,13 +130,17 @@ cdef class Variant:
             self.keep.append(type(tensor))
             layout.type = Py_TYPE(tensor)
             layout.is_view, layout.normal = tensor.base is not None, tensor.array.version != NULL
-            layout.gradient, layout.written, layout.same_as, layout.offset = gradient, written, same_as, offset
+            layout.is_leaf, layout.has_attributes = tensor.node is None, _has_attributes(tensor)
+            layout.gradient, layout.written, layout.identity = gradient, written, identity
+            layout.same_as, layout.offset = same_as, offset
+            layout.gradient_same_as, layout.gradient_offset = gradient_same_as, gradient_offset
             if gradient == 1:
                 layout.gradient_array = retain((<Held?>gradient_array).array)
             self.any_written = self.any_written or written
             self.sees_gradients = self.sees_gradients or gradient >= 0
         self.add_guards(guards)
         self.note_options()
+        index_constants(&self.aliases, self.layouts, self.n_own, self.n_tensors)
         self.grad_disabled, self.inference, self.dtype = state.grad_disabled, state.inference, default_float()
 
     def note_results(self, list outputs):
@@ -153,7 +162,7 @@ cdef class Variant:
             if given[0] == 0:
                 result.tensor = given[1]
                 continue
-            slot, base, model, node = given[1:]
+            slot, base, model, node, result.version = given[1:]
             result.same_as = known.setdefault((slot, id(model)), i)
             if result.same_as < i and self.graph is None:
                 continue
@@ -207,6 +216,7 @@ cdef class Variant:
                 release(self.layouts[i].gradient_array)
         free(self.layouts)
         free(self.guards)
+        free_aliases(&self.aliases)
         free(self.watched)
         free(self.options)
         free(self.commits)
@@ -221,8 +231,10 @@ cdef class Variant:
         cdef array_t *array = tensor.array
         if requires_grad(tensor) != layout.requires_grad or Py_TYPE(tensor) != layout.type:
             return False
-        if not (self.grad_disabled or self.graph is not None) and (
-                tensor.node is not None or tensor.leaf_hooks is not None):
+        if (tensor.node is None) != layout.is_leaf or _has_attributes(tensor) != layout.has_attributes:
+            return False
+        if self.graph is None and (tensor.leaf_hooks is not None or has_accumulator_hooks(tensor) or (
+                not self.grad_disabled and tensor.node is not None)):
             return False
         if array != layout.array and (layout.exact or array.storage == NULL or is_meta(array)
                                       or not _lies_alike(array, layout.array)):
@@ -241,31 +253,6 @@ cdef class Variant:
         return gradient[0] != NULL and (gradient[0] == layout.gradient_array
                                         or _lies_alike(gradient[0], layout.gradient_array))
 
-    cdef bint lies_apart(self, replay_frame_t *frame) noexcept:
-        """Does memory that is changed belong to nothing else, unless it did when this was recorded?"""
-        cdef const layout_t *layout
-        cdef array_t *array
-        cdef array_t *other
-        cdef int i, k
-        for i in range(self.n_own):
-            layout = &self.layouts[i]
-            array = (<Tensor>frame.tensors[i]).array
-            if layout.same_as >= 0:
-                other = (<Tensor>frame.tensors[layout.same_as]).array
-                if other.storage != array.storage or array.data - other.data != layout.offset:
-                    return False
-                if (layout.array == self.layouts[layout.same_as].array) != (
-                        frame.tensors[i] == frame.tensors[layout.same_as]):
-                    return False
-            if not self.any_written:
-                continue
-            for k in range(self.n_tensors):
-                if (layout.written or self.layouts[k].written) and k != i and (
-                        (<Tensor>frame.tensors[k]).array.storage == array.storage) and (
-                        _first_of(layout, i) != _first_of(&self.layouts[k], k)):
-                    return False
-        return True
-
     cdef bint holds(self, tuple leaves, replay_frame_t *frame) except -1:
         cdef thread_state_t *state = thread_state()
         cdef int i
@@ -276,7 +263,8 @@ cdef class Variant:
             frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
             if not self.fits(&self.layouts[i], <Tensor>frame.tensors[i], &frame.gradients[i]):
                 return False
-        return self.arguments_hold(leaves, frame) and self.guards_hold() and (self.draws is None or self.draws.fits())
+        return self.arguments_hold(leaves, frame) and self.guards_hold() and self.options_hold() and (
+            self.draws is None or self.draws.fits())
 
     cdef bint arguments_hold(self, tuple leaves, replay_frame_t *frame) except -1:
         """Compare what may differ between calls that nothing comes between."""
@@ -293,7 +281,7 @@ cdef class Variant:
                 return False
             else:
                 frame.tensors[number] = argument
-        return self.lies_apart(frame)
+        return same_aliases(&self.aliases, frame, self.sees_gradients, self.any_written)
 
     cdef bint guards_hold(self) except -1:
         """Variables and containers; the items of a dict need not be looked at if nothing has changed in it."""
@@ -340,9 +328,11 @@ cdef class Variant:
 
     # --------------------------------------------------------------------------------------------------------- running
 
-    cdef int read_options(self) except -1:
-        """Options of optimizers may have changed."""
+    cdef bint options_hold(self) except -1:
+        """Read options that were set since; do they still need the arrays that the traced steps read?"""
         cdef option_t *option
+        cdef rule_t rule
+        cdef rule_t *former
         cdef uint64_t version = 0
         cdef int i = 0
         while i < self.n_options:
@@ -352,24 +342,37 @@ cdef class Variant:
                 if version and version == option.version:
                     i += option.n
                     continue
-                option.version = version
             if PyDict_GetItem(option.group, option.key) != option.value:
                 number, optimizer, group, options = self.optimizers[option.number]
-                read_rule(optimizer, group, &self.program.operations[<int>number].rule)
+                former = &self.program.operations[<int>number].rule
+                if not read_rule(optimizer, group, &rule) or rule.kind != former.kind or (
+                        rule.amsgrad != former.amsgrad or (rule.momentum != 0) != (former.momentum != 0)):
+                    return False
+                former[0] = rule
                 self.optimizers[option.number] = (
                     number, optimizer, group, [(name, group[name]) for name, _ in options])
                 self.note_options()
+                i = 0
+                continue
             i += 1
-        return 0
+            if i == self.n_options or self.options[i].n:
+                self.confirm_options(i)
+        return True
+
+    cdef void confirm_options(self, int stop) noexcept:
+        """The options of the group that ends before `stop` are those that were read."""
+        cdef int i = stop - 1
+        while not self.options[i].n:
+            i -= 1
+        self.options[i].version = dict_version(self.options[i].group)
 
     cdef object replay(self, replay_frame_t *frame):
         """Run it on what `holds` has found, and hand its results out."""
         cdef void *left
         cdef int i, status
-        if self.n_options:
-            self.read_options()
         self.program.begin(frame)
-        drawn = None if self.draws is None else self.draw(frame)
+        if self.draws is not None:
+            self.draw(frame)
         self.find_targets(frame, frame.targets)
         left = leave_interpreter(self.program.work >= LONG_WORK)
         status = self.run(frame, frame.targets)
@@ -379,22 +382,15 @@ cdef class Variant:
         for i in range(self.n_commits):
             if (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor is not None:
                 (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor = None
-        return self.hand_out(frame, drawn)
+        return self.hand_out(frame)
 
-    cdef list draw(self, replay_frame_t *frame):
-        """Random numbers for this run; -> tensors of them, if a backward may have to begin with the same ones."""
+    cdef int draw(self, replay_frame_t *frame) except -1:
+        """Random numbers for this run."""
         cdef list drawn = self.draws()
-        cdef array_t *array
         cdef int i
         for i in range(len(drawn)):
-            array = (<Tensor>drawn[i]).array
-            if self.graph is None:
-                frame.drawn[i] = retain(array)
-            else:
-                frame.drawn[i] = array_view(array, array.dtype, array.ndim, array.shape, array.strides, 0)
-                if frame.drawn[i] == NULL:
-                    raise MemoryError("compile: no memory for random numbers")
-        return drawn if self.graph is not None else None
+            frame.drawn[i] = retain((<Tensor>drawn[i]).array)
+        return 0
 
     cdef int run(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil:
         """All that needs no interpreter: the operations, new gradients, what leaves; what is left over is freed."""
@@ -406,7 +402,7 @@ cdef class Variant:
         self.program.empty(frame)
         return status
 
-    cdef object hand_out(self, replay_frame_t *frame, list drawn):
+    cdef object hand_out(self, replay_frame_t *frame):
         """The result that the function would return, of the arrays in frame.outgoing."""
         cdef int i
         cdef list results
@@ -419,7 +415,7 @@ cdef class Variant:
             results.append(results[self.results[i].same_as] if self.results[i].same_as >= 0 else self.result(frame, i))
         if self.graph is None:
             return self.rebuild(results)
-        return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)], drawn))
+        return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)]))
 
     cdef Tensor result(self, replay_frame_t *frame, int number):
         """One of them, with the marks and the node of that of the recording."""
@@ -431,6 +427,8 @@ cdef class Variant:
         frame.outgoing[number] = NULL
         if given.standard:
             mark_standard(array)
+        if given.version >= 0 and array.version != NULL:
+            array.version.value = given.version
         made = wrap(array) if given.base < 0 else wrap_view(array, <Tensor>frame.tensors[given.base])
         made.view_kind, made.leaf_requires_grad = given.view_kind, given.requires_grad
         if self.nodes[number] is not None:
@@ -474,8 +472,6 @@ cdef class Variant:
         if self.graph is not None or self.draws is not None or self.n_results > 1 or self.n_results and (
                 self.outgoing[0] < 0 or self.results[0].base >= 0):
             return None
-        if self.n_options:
-            self.read_options()
         memset(arrays, 0, sizeof(arrays))
         sources = <array_t **>calloc(n_calls * (n_inputs + self.n_commits) + 1, sizeof(array_t *))
         if sources == NULL:
@@ -504,7 +500,7 @@ cdef class Variant:
             self.runs += n_calls
             for place in range(n_calls):
                 frame.outgoing[0], arrays[place] = arrays[place], NULL
-                results.append(self.hand_out(frame, None))
+                results.append(self.hand_out(frame))
             return results
         finally:
             for place in range(n_calls):
@@ -514,9 +510,8 @@ cdef class Variant:
             free(sources)
 
 
-cdef inline int _first_of(const layout_t *layout, int number) noexcept:
-    """The tensor by which the recording met this memory."""
-    return number if layout.same_as < 0 else layout.same_as
+cdef inline bint _has_attributes(Tensor tensor) noexcept:
+    return tensor.attributes != NULL and PyDict_Size(tensor.attributes) > 0
 
 
 cdef bint _lies_alike(const array_t *array, const array_t *other) noexcept:
@@ -585,12 +580,15 @@ cdef class Replayer:
         cdef Variant variant
         cdef tuple leaves = args
         cdef replay_frame_t *frame
-        structure = None
+        structure, containers = None, ()
         if self.nested or kwargs:
-            leaves, structure = self.flatten(args, kwargs)
+            leaves, structure, containers = self.flatten(args, kwargs)
+            if len(set(containers)) < len(containers):
+                return self.call_in_python(args, kwargs)
         for variant in self.variants:
             if variant.n_arguments == len(leaves) and (
-                    variant.structure is structure or variant.structure == structure):
+                    variant.structure is structure or variant.structure == structure) and (
+                    not containers or variant.containers.isdisjoint(containers)):
                 frame = variant.program.take_frame()
                 try:
                     if variant.holds(leaves, frame):

@@ -1,0 +1,119 @@
+"""
+Guards on memory that several tensors share: arguments, constants, gradients.
+
+What a program computes may depend on which of them are one tensor or lie in one memory. Constants are always the same
+arrays, so only arguments and gradients are looked up: among those before them, and in a table of constants.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t
+from libc.stdlib cimport calloc, free, free
+from cygrad._core.arrays.array cimport array_t, share_memory
+from cygrad._core.compiler.frames cimport replay_frame_t
+from cygrad._core.graph.tensor cimport Tensor
+
+
+cdef int index_constants(aliases_t *aliases, const layout_t *layouts, int n_own, int n_tensors) except -1:
+    cdef int size = 4, i, place
+    while size < 4 * (n_tensors - n_own):
+        size *= 2
+    aliases.layouts, aliases.n_own, aliases.n_tensors, aliases.n_storages = layouts, n_own, n_tensors, size
+    aliases.storages = <void **>calloc(size, sizeof(void *))
+    aliases.owners = <int32_t *>calloc(size, sizeof(int32_t))
+    if aliases.storages == NULL or aliases.owners == NULL:
+        raise MemoryError("compile: no memory for what has to be compared")
+    for i in range(n_own, n_tensors):
+        place = _find(aliases.storages, size, layouts[i].array.storage)
+        if aliases.storages[place] == NULL:
+            aliases.storages[place], aliases.owners[place] = layouts[i].array.storage, i
+    return 0
+
+
+cdef void free_aliases(aliases_t *aliases) noexcept:
+    free(aliases.storages)
+    free(aliases.owners)
+
+
+cdef inline int _find(void **storages, int size, const void *storage) noexcept:
+    """Where a storage is in the table, or would be."""
+    cdef int place = (<size_t>storage >> 6) * 0x9E3779B1u & (size - 1)
+    while storages[place] != NULL and storages[place] != storage:
+        place = (place + 1) & (size - 1)
+    return place
+
+
+cdef inline array_t *_array(replay_frame_t *frame, int number) noexcept:
+    return (<Tensor><PyObject *>frame.tensors[number]).array
+
+
+cdef inline int _first_over(const aliases_t *aliases, replay_frame_t *frame, const void *storage, int stop) noexcept:
+    """The first of the arguments before `stop`, else the first constant, that has this storage; -1: none."""
+    cdef int i
+    for i in range(stop):
+        if _array(frame, i).storage == storage:
+            return i
+    i = _find(aliases.storages, aliases.n_storages, storage)
+    return -1 if aliases.storages[i] == NULL else aliases.owners[i]
+
+
+cdef bint same_aliases(const aliases_t *aliases, replay_frame_t *frame, bint sees_gradients,
+                       bint any_written) noexcept:
+    cdef const layout_t *layout
+    cdef array_t *array
+    cdef int i, k, found
+    for i in range(aliases.n_own):
+        layout = &aliases.layouts[i]
+        array = _array(frame, i)
+        found = _first_over(aliases, frame, array.storage, i)
+        if found != layout.same_as:
+            return False
+        if found < 0:
+            continue
+        if array.data - _array(frame, found).data != layout.offset:
+            return False
+        for k in range(aliases.n_tensors):
+            if (frame.tensors[k] == frame.tensors[i]) != (
+                    aliases.layouts[k].identity == layout.identity):
+                return False
+    if sees_gradients and not _same_gradients(aliases, frame):
+        return False
+    return not any_written or _foreign_memory_is_apart(aliases, frame)
+
+
+cdef bint _same_gradients(const aliases_t *aliases, replay_frame_t *frame) noexcept:
+    """The same of gradients that are read."""
+    cdef const layout_t *layout
+    cdef array_t *array
+    cdef array_t *other
+    cdef int i, k, found
+    for i in range(aliases.n_tensors):
+        layout = &aliases.layouts[i]
+        array = frame.gradients[i]
+        if layout.gradient != 1 or array == NULL:
+            continue
+        found = _first_over(aliases, frame, array.storage, aliases.n_own)
+        if found >= 0:
+            other = _array(frame, found)
+        for k in range(i if found < 0 else 0):
+            if aliases.layouts[k].gradient == 1 and found < 0 and (
+                    frame.gradients[k].storage == array.storage):
+                found, other = aliases.n_tensors + k, frame.gradients[k]
+        if found != layout.gradient_same_as or (found >= 0 and array.data - other.data != layout.gradient_offset):
+            return False
+    return True
+
+
+cdef bint _foreign_memory_is_apart(const aliases_t *aliases, replay_frame_t *frame) noexcept:
+    """Memory that another library owns may be that of another tensor, too."""
+    cdef array_t *array
+    cdef array_t *other
+    cdef int i, k
+    for i in range(aliases.n_tensors):
+        array = _array(frame, i)
+        if array.storage.owner == NULL:
+            continue
+        for k in range(aliases.n_tensors):
+            other = _array(frame, k)
+            if other.storage != array.storage and share_memory(array, other):
+                return False
+    return True
