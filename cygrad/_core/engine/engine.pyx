@@ -172,6 +172,8 @@ cdef class GraphTask:
                 self.gradients[buffer] = gradient
             else:
                 self.gradients[buffer] = protocol.binary(SLOT_ADD, self.gradients[buffer], gradient)
+                if thread_state().dual_level < 0 and thread_state().grad_disabled:      # traced: as add_part() does it
+                    self.gradients[buffer] = self.gradients[buffer].contiguous()
         return 0
 
     cdef int capture(self, item_t *item, list grads) except -1:
