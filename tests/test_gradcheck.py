@@ -196,9 +196,12 @@ def test_a_backward_that_mistakes_missing_gradients_is_found():
 
     assert gradcheck(three_parts(right), real(2))
     assert gradcheck(three_parts(wrong), real(2), check_undefined_grad=False)
-    with pytest.raises(GradcheckError, match=r"is wrong if only the outputs \[1, 2\] get a gradient"):
+    advice = "undefined gradients are checked too.*check_undefined_grad=False"
+    with pytest.raises(GradcheckError, match=r"is wrong if only the outputs \[1, 2\] get a gradient"), \
+            pytest.warns(UserWarning, match=advice):
         gradcheck(three_parts(wrong), real(2))
-    with pytest.raises(GradcheckError, match="backward fails if only the outputs"):
+    with pytest.raises(GradcheckError, match="backward fails if only the outputs"), \
+            pytest.warns(UserWarning, match=advice):
         gradcheck(three_parts(lambda first, second, third: first + second + third), real(2))
 
 
@@ -309,16 +312,53 @@ def test_refusals():
         gradcheck(lambda x: x, x.detach())
     with pytest.raises(RuntimeError, match="share memory"):
         gradcheck(lambda x: x * 2, real(1).detach().expand(3).requires_grad_())
-    with pytest.raises(NotImplementedError, match="masked"):
-        gradcheck(lambda x: x, x, masked=True)
     with pytest.raises(AssertionError, match="check_batched_forward_grad"):
         gradcheck(lambda x: x, x, check_batched_forward_grad=True)
-    with pytest.raises(NotImplementedError, match="masked"):
-        gradgradcheck(lambda x: x, x, masked=True)
+    sparse = cygrad.eye(2, dtype=cygrad.float64).to_sparse().requires_grad_()
+    with pytest.raises(ValueError, match="masked=True"):
+        gradcheck(lambda x: x.to_dense(), sparse)
+    with pytest.raises(ValueError, match="to_dense"):
+        gradcheck(lambda x: x * 2, sparse, masked=True)
     with pytest.raises(AssertionError, match="check_backward_ad"):
         gradcheck(lambda x: x, x, check_backward_ad=False)
     with pytest.raises(AssertionError, match="check_rev_over_rev"):
         gradgradcheck(lambda x: x, x, check_rev_over_rev=False)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_values_of_sparse_inputs(fast_mode):
+    class WrongSum(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g.expand(3)
+
+    sparse = cygrad.tensor([[0.0, 2.0, 0.0], [3.0, 0.0, -1.0]], dtype=cygrad.float64).to_sparse().requires_grad_()
+    options = {"masked": True, "fast_mode": fast_mode}
+    assert gradcheck(lambda x, y: cygrad.sparse.mm(x, y), (sparse, real(3, 2)), **options)
+    assert gradcheck(lambda x: x.to_dense() ** 2, sparse, check_forward_ad=True, **options)
+    assert gradgradcheck(lambda x: x.to_dense() ** 3, sparse, **options)
+    with pytest.raises(GradcheckError, match="the derivative of output 0 with respect to input 0 is wrong"):
+        gradcheck(lambda x: WrongSum.apply(x.coalesce().values()), sparse, check_undefined_grad=False, **options)
+
+
+def test_a_tangent_that_does_not_vanish_with_that_of_the_only_input_is_found():
+    class Shifted(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t if t.any() else t + 1
+
+    options = {"check_forward_ad": True, "check_backward_ad": False}
+    assert gradcheck(Shifted.apply, real(2), check_undefined_grad=False, **options)
+    with pytest.raises(GradcheckError, match="not linear in that of input 0"):
+        gradcheck(Shifted.apply, real(2), **options)
 
 
 @pytest.mark.parametrize("function", [

@@ -7,6 +7,7 @@ vector 1, and that of v what it gives for the vector i. So one comparison serves
 
 import numpy as np
 
+from cygrad._core.arrays.placement import STRIDED
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user
@@ -63,7 +64,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
         Compare the Jacobian's product with two random vectors instead of each of its entries: one backward for each
         output. If they differ, the whole Jacobian is computed for the error.
     masked : bool, default False
-        For sparse tensors: not available.
+        Inputs may be sparse tensors: their values are compared, as the gradient of a sparse tensor has its indices.
 
     Returns
     -------
@@ -75,13 +76,11 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     GradcheckError
         If a gradient is wrong, is not deterministic, or has the wrong shape or dtype.
     ValueError
-        If no input requires grad.
+        If no input requires grad; if an input is sparse without `masked`, or an output is sparse.
     RuntimeError
         If an input has elements that share memory.
     AssertionError
         If nothing is to be checked, or shapes or dtypes of the outputs depend on the values of the inputs.
-    NotImplementedError
-        For `masked`.
 
     Examples
     --------
@@ -90,7 +89,6 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     >>> cygrad.autograd.gradcheck(cygrad.sin, x)
     True
     """
-    _refuse("gradcheck", masked=masked)
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("gradcheck: check_batched_forward_grad is about forward mode (got "
                              "check_forward_ad=False). Set check_forward_ad=True, or leave it out.")
@@ -98,6 +96,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
         raise AssertionError("gradcheck: nothing to check (got check_backward_ad=False and check_forward_ad=False). "
                          "Leave check_backward_ad out.")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    func, inputs = _of_values(func, inputs, masked)
     checked = _checked_inputs(inputs)
     try:
         outputs = _outputs(func(*inputs))
@@ -176,11 +175,10 @@ fast_mode, masked
     >>> cygrad.autograd.gradgradcheck(cygrad.sin, x)
     True
     """
-    _refuse("gradgradcheck", masked=masked)
     if not check_rev_over_rev and not check_fwd_over_rev:
         raise AssertionError("gradgradcheck: nothing to check (got check_rev_over_rev=False and "
                              "check_fwd_over_rev=False). Leave check_rev_over_rev out.")
-    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    func, inputs = _of_values(func, tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,), masked)
     if grad_outputs is None:
         outputs = [output for output in _outputs(func(*inputs)) if output.requires_grad]
         rng = np.random.default_rng(SEED)
@@ -204,11 +202,21 @@ fast_mode, masked
 
 # ---- what comes in and out
 
-def _refuse(operation, **options):
-    """Options that stand for something that does not exist."""
-    for name, value in options.items():
-        if value:
-            raise NotImplementedError(f"{operation}: {name} is not available (got {name}={value!r}). Leave it out.")
+def _of_values(func, inputs, masked):
+    """The function and its inputs, with the values of sparse tensors in the place of these."""
+    sparse = {number: value for number, value in enumerate(inputs)
+              if isinstance(value, Tensor) and value.layout is not STRIDED}
+    if not sparse:
+        return func, inputs
+    if not masked:
+        layout = next(iter(sparse.values())).layout
+        raise ValueError("gradcheck: the gradient of a sparse tensor has the indices of the tensor, so elements that "
+                         f"are not there cannot be compared (got a tensor of layout {layout}). Pass masked=True.")
+
+    def of_values(*arguments):
+        return func(*[sparse[number].with_values(value) if number in sparse else value
+                      for number, value in enumerate(arguments)])
+    return of_values, tuple(value._values() if number in sparse else value for number, value in enumerate(inputs))
 
 
 def _checked_inputs(inputs):
@@ -232,6 +240,10 @@ def _checked_inputs(inputs):
 def _outputs(result):
     """The Tensors that a function gave, as a list, those that cannot be differentiated left out."""
     results = (result,) if isinstance(result, Tensor) else tuple(result)
+    for number, value in enumerate(results):
+        if isinstance(value, Tensor) and value.layout is not STRIDED:
+            raise ValueError(f"gradcheck: sparse outputs cannot be compared (got layout {value.layout} for output "
+                             f"{number}). Return value.to_dense().")
     return [value for value in results
             if isinstance(value, Tensor) and (value.dtype.is_floating_point or value.dtype.is_complex)]
 
@@ -481,13 +493,17 @@ class _Check:
 
     def compare_undefined(self, outputs, vectors, expected, which):
         """An error if the gradients for some undefined ones differ from those for zeros."""
+        advice = ("gradcheck: undefined gradients are checked too, which some functions do not expect. Pass "
+                  "check_undefined_grad=False to leave that out.")
         try:
             found = self.backward(outputs, vectors)
         except Exception as error:
+            warn_user(advice)
             raise GradcheckError(f"gradcheck: backward fails if {which} a gradient (got {error!r}). Take missing "
                                  "gradients for zeros in backward.") from error
         for number, gradient, wanted in zip(self.checked, found, expected, strict=True):
             if not np.allclose(gradient, wanted, self.rtol, self.atol, equal_nan=True):
+                warn_user(advice)
                 raise GradcheckError(f"gradcheck: the gradient of input {number} is wrong if {which} a gradient "
                                      f"(got\n{gradient}\nexpected, as for zeros,\n{wanted}). Take missing gradients "
                                      "for zeros in backward.")

@@ -39,7 +39,7 @@ class ForwardCheck:
         from cygrad.autograd.gradcheck import GradcheckError
         for number in self.check.checked:
             place = self.check.inputs[number]
-            directions = np.stack([draw(place, rng) for _ in range(3)])
+            directions = np.stack([draw(place, rng) for _ in range(2)])
 
             def pushed(direction, number=number, place=place):
                 def of_place(value):
@@ -61,10 +61,15 @@ class ForwardCheck:
     def undefined(self, rng, draw):
         """Inputs without tangents count as those whose tangents are zeros, whichever they are."""
         directions = {number: draw(self.check.inputs[number], rng) for number in self.check.checked}
+        nothing = {other: np.zeros_like(direction) for other, direction in directions.items()}
+        if len(directions) == 1 and any(tangent.any() for tangent in self.pushed(nothing)):
+            raise self.check.error(f"gradcheck: the tangent of an output is not linear in that of input "
+                                   f"{self.check.checked[0]} (got other values than zeros for zeros). Multiply by it "
+                                   "in jvp.")
         for number in directions if len(directions) > 1 else ():
             others = {other: direction for other, direction in directions.items() if other != number}
-            nothing = {other: np.zeros_like(direction) for other, direction in directions.items()}
-            for defined in ({number: directions[number]}, others):
+            # Of two inputs each one is all the others of the other.
+            for defined in ({number: directions[number]}, others)[:len(directions) - 1]:
                 found = self.pushed(defined)
                 for output, tangent, expected in zip(self.check.recorded, found, self.pushed({**nothing, **defined}),
                                                      strict=True):
