@@ -16,19 +16,21 @@ cdef object explain(Node node, object error):
                 "during the forward too.")
     else:
         text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(stack)}"
+    texts = [text]
     # A node that was made by a backward: the nodes for which it was made, one inside the other.
     seen = {node}
     while node.notes is not None and node.notes.get("parent_") not in (None, *seen):
         node = node.notes["parent_"]
         seen.add(node)
         stack = (node.notes or {}).get("traceback_")
-        text += f"\nPrevious calculation was induced by {node.name()}. " + (
+        texts.append(f"Previous calculation was induced by {node.name()}. " + (
             "No forward pass information is available." if stack is None else
-            f"Traceback of forward call that induced the previous calculation:\n{''.join(stack)}")
-    try:
-        warn_user(text)
-    except Warning:                      # warnings are errors: the error of backward is what has to come out
-        error.add_note(text)
+            f"Traceback of forward call that induced the previous calculation:\n{''.join(stack)}"))
+    for text in texts:
+        try:
+            warn_user(text)
+        except Warning:                  # warnings are errors: the error of backward is what has to come out
+            error.add_note(text)
 
 
 cdef int raise_nan(Node node, int number) except -1:
