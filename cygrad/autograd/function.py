@@ -7,6 +7,7 @@ from cygrad._core.custom.function import apply, set_default_setup_context
 from cygrad._core.custom.function_node import FunctionNode, function_node_type, set_default_backward
 from cygrad._core.graph.modes import is_grad_enabled, no_grad
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
@@ -50,9 +51,20 @@ class Function(metaclass=FunctionMeta):
 
     generate_vmap_rule = False
 
-    def __new__(cls, *arguments, **options):
-        raise RuntimeError(f"{cls.__name__}: a custom Function is not instantiated, because its methods are static "
-                           f"(got a call of the class). Write {cls.__name__}.apply(...).")
+    def __init__(self, *arguments, **options):
+        warn_user(f"{type(self)} should not be instantiated, because the methods of a custom Function are static. "
+                  f"Write {type(self).__name__}.apply(...).", DeprecationWarning)
+
+    def __call__(self, *arguments, **options):
+        raise RuntimeError(f"{type(self).__name__}: Legacy autograd function with non-static forward method is "
+                           f"deprecated (got a call of an instance). Write {type(self).__name__}.apply(...) and make "
+                           "forward and backward static methods.")
+
+    def __getattr__(self, name):
+        if hasattr(FunctionNode, name):
+            raise RuntimeError(f"{type(self).__name__}: Attribute '{name}' is invalid for this instance, which is not "
+                               "a node of the graph. Nodes are found as grad_fn of what apply() returns.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @staticmethod
     def forward(*arguments, **options):

@@ -11,6 +11,7 @@ import threading
 import traceback
 import weakref
 
+from cygrad._core.arrays.dtype import library_name
 from cygrad._core.dispatch.autocast import Again
 from cygrad._core.engine.plan_inspection import restricted, running
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled, is_inference_mode_enabled
@@ -217,6 +218,8 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     if determinism_check not in ("default", "none"):
         raise ValueError(f"checkpoint: unknown determinism_check (got {determinism_check!r}, expected 'default' or "
                          "'none').")
+    if use_reentrant is None:
+        _warn_of_default()
     if use_reentrant:
         unfit = [*kwargs, *["context_fn"] * (context_fn not in (None, noop_context_fn)), *["debug"] * bool(debug)]
         if unfit:
@@ -266,6 +269,9 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
     >>> checkpoint_sequential([cygrad.exp, cygrad.sin, cygrad.cos], 2, x).tolist()
     [0.916..., 0.916...]
     """
+    if use_reentrant is None:
+        _warn_of_default()
+        use_reentrant = False
     functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not 1 <= segments <= max(len(functions), 1):
         raise ValueError(f"checkpoint_sequential: segments must lie between 1 and the number of functions (got "
@@ -294,6 +300,13 @@ class Holder:
     def __init__(self):
         self.tensor = self.asked_in = None            # the backward that has got the tensor
         self.dtype = None                             # without determinism_check: what formulas compute with
+
+
+def _warn_of_default():
+    """Warn programs for PyTorch, which has another default."""
+    if library_name() == "torch":
+        warn_user("checkpoint: please pass in use_reentrant=True or use_reentrant=False explicitly (got None, which "
+                  "means False here and True in PyTorch). use_reentrant=False is recommended.")
 
 
 class Enough(BaseException):
@@ -402,13 +415,14 @@ class Frame:
             if position < len(self.holders):
                 holder = self.holders[position]()
                 if holder is not None:
-                    holder.tensor = tensor.detach() if holder.dtype is None else tensor.detach().to(holder.dtype)
+                    kept = tensor.detach() if tensor.requires_grad else tensor
+                    holder.tensor = kept if holder.dtype is None else kept.to(holder.dtype)
             position += 1
             if self.compare:
                 found.append(_looks(tensor, self.debug))
             if self.early_stop and position == len(self.holders):
                 raise Enough
-            return tensor.detach()
+            return tensor.detach() if tensor.requires_grad else tensor
 
         present = get_rng_state()
         if self.random_state is not None:

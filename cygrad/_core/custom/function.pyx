@@ -172,7 +172,8 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
                 (<Tensor>output).view_kind = MULTI_OUTPUT_VIEW
     if recorded:
         if node.materialize:
-            _remember_outputs(node, outputs)
+            _remember_outputs(node, outputs, constants if constants and not getattr(
+                node, "_materialize_non_diff_grads", True) else _nothing)
         if node.to_save:
             _save(node, arguments, outputs)
     node.to_save = None
@@ -262,8 +263,8 @@ cdef Tensor _output(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint
     return tensor
 
 
-cdef int _remember_outputs(FunctionNode node, list outputs) except -1:
-    """Shapes and dtypes, for zeros in the place of undefined gradients."""
+cdef int _remember_outputs(FunctionNode node, list outputs, tuple skipped) except -1:
+    """Keep shapes and dtypes, for zeros in the place of undefined gradients."""
     cdef Py_ssize_t i, n = len(outputs)
     node.outputs = <array_t **>allocate(n * sizeof(array_t *))
     if node.outputs == NULL:
@@ -271,7 +272,7 @@ cdef int _remember_outputs(FunctionNode node, list outputs) except -1:
     memset(node.outputs, 0, n * sizeof(array_t *))
     node.n_known = <int32_t>n
     for i in range(n):
-        if isinstance(outputs[i], Tensor):
+        if isinstance(outputs[i], Tensor) and not _holds(skipped, outputs[i]):
             node.outputs[i] = array_meta((<Tensor>outputs[i]).array)
             if node.outputs[i] == NULL:
                 check(MEMORY_ERROR)

@@ -167,8 +167,15 @@ cdef class FunctionNode(Node):
 
     cdef object unpack_plain(self, int position):
         cdef array_t *array
+        cdef int32_t origin
+        cdef Tensor tensor
         if self.packed is not None and self.packed[position] is not None:
-            return self.placed((<PackedTensor>self.packed[position]).unpack(), position)
+            tensor = (<PackedTensor>self.packed[position]).unpack_raw()
+            origin = self.origins[position]
+            if not requires_grad(tensor) and (
+                    origin == CONSTANT or 0 <= origin < OUTPUT and self.c.edges[origin].node == NULL):
+                return tensor                # it has no place in the graph, nor had what was saved
+            return self.placed(alias(tensor.array), position)
         array = _borrow_saved(self, position)
         if array == NULL:
             return None

@@ -17,6 +17,8 @@ cdef class PackedTensor:
     cdef object hook              # makes it a tensor again
     cdef array_t *meta            # the shape and dtype that it must then have
     cdef str place                # "MulBackward0, 'self'", for messages
+    # What the hook returns, checked.
+    cdef Tensor unpack_raw(self)
     # A new Tensor outside the graph; runs the hook.
     cdef Tensor unpack(self)
 

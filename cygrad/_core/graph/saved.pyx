@@ -52,6 +52,9 @@ cdef class PackedTensor:
         self.meta = NULL
 
     cdef Tensor unpack(self):
+        return alias(self.unpack_raw().array)
+
+    cdef Tensor unpack_raw(self):
         result = self.hook(self.value)
         if not isinstance(result, Tensor):
             raise TypeError(f"saved tensor hooks: unpack must return a Tensor (got {type(result).__name__} for "
@@ -61,7 +64,7 @@ cdef class PackedTensor:
             raise RuntimeError(f"saved tensor hooks: unpack must return what was packed (got a {describe(result)} for "
                                f"{self.place}, expected a {dtype_name(self.meta.dtype).decode()} tensor of shape "
                                f"{shape_text(self.meta).decode()}).")
-        return alias(array)
+        return <Tensor>result
 
 
 cdef PackedTensor pack_tensor(Node node, str name, Tensor tensor, object pack, object unpack):
