@@ -63,7 +63,8 @@ _data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__,
 FACTORIES = ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
 LATE = {
     "cygrad.compatibility.tensors": (
-        "__rdiv__", "apply_", "as_subclass", "const_data_ptr", "dense_dim", "dim_order",
+        "__rdiv__", "_rev_view_func_unsafe", "_view_func", "_view_func_unsafe",
+        "apply_", "as_subclass", "const_data_ptr", "dense_dim", "dim_order",
         "is_distributed", "is_shared", "map2_", "map_", "module_load", "narrow_copy", "new",
         "new_empty_strided", "prelu", "record_stream", "reinforce", "resize_", "resize_as_", "share_memory_",
         "sparse_dim", "sparse_mask", "storage", "storage_type", "to_dense", "to_sparse", "to_sparse_coo",
@@ -81,7 +82,6 @@ install({
     **{name: getattr(factories, name) for name in FACTORIES},
     **{name: _late(name, module) for module, names in LATE.items() for name in names},
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
-    "_grad_fn": property(lambda self: self.grad_fn, doc="The node."),
     "name": property(lambda self: None, doc="None: tensors have no names."),
     "_cdata": property(id, doc="A number that no other tensor has as long as this one is there."),
     "__reversed__": lambda self: self.flip(0) if self.ndim else self,

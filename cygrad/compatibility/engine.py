@@ -4,13 +4,16 @@ import contextlib
 
 import cygrad
 from cygrad._core.dispatch import tangents
-from cygrad._core.engine.plan_inspection import reaches, running
+from cygrad._core.engine.plan_inspection import captures, current_node, current_order, reaches, running
+from cygrad._core.graph.accumulate import AccumulateGrad
 from cygrad._core.graph.inplace import set_version
 from cygrad._core.graph.saved import SavedTensor
 
 __all__ = [
-    "SavedTensor", "_current_graph_task_id", "_force_original_view_tracking", "_is_multithreading_enabled",
-    "_set_fwd_grad_enabled", "_unsafe_preserve_version_counter", "_will_engine_execute_node",
+    "SavedTensor", "_current_autograd_node", "_current_graph_task_execution_order", "_current_graph_task_id",
+    "_force_original_view_tracking", "_is_fwd_grad_enabled", "_is_multithreading_enabled", "_is_view_replay_enabled",
+    "_set_fwd_grad_enabled", "_unsafe_preserve_version_counter", "_unsafe_set_version_counter",
+    "_vmap", "_will_engine_execute_node",
     "is_multithreading_enabled", "is_view_replay_enabled", "set_multithreading_enabled",
 ]
 
@@ -20,11 +23,29 @@ def _current_graph_task_id():
     return next(iter(running()), -1)
 
 
-def _will_engine_execute_node(node):
-    """Whether the backward that this thread is inside of needs a node."""
+def _current_autograd_node():
+    """Return the node whose hooks or backward this thread is inside of; None outside of backward."""
+    return current_node()
+
+
+def _current_graph_task_execution_order():
+    """Return the nodes that the current backward runs, in its order."""
     if not running():
-        raise RuntimeError("_will_engine_execute_node: this is asked from within a backward (got none).")
-    return reaches(node)
+        raise RuntimeError("_current_graph_task_execution_order: this thread is not inside of a backward. Call it "
+                           "from a hook or a custom backward.")
+    return current_order()
+
+
+def _will_engine_execute_node(node):
+    """Return whether the backward that this thread is inside of runs a node."""
+    if not running():
+        raise RuntimeError("_will_engine_execute_node: this thread is not inside of a backward. Call it from a hook "
+                           "or a custom backward.")
+    needed = reaches(node)
+    if captures() and isinstance(node, AccumulateGrad):
+        raise RuntimeError("_will_engine_execute_node: a leaf node was passed, but we are currently running "
+                           "autograd.grad(), which accumulates into no leaf. Ask about the nodes before it.")
+    return needed
 
 
 class _Switch:
@@ -65,18 +86,64 @@ def is_view_replay_enabled():
     return _force_original_view_tracking._mode
 
 
-def _set_fwd_grad_enabled(mode):
-    """A block in which no tangents are computed if `mode` is False; what is there goes on after it."""
-    return contextlib.nullcontext() if mode else tangents.paused()
+_is_view_replay_enabled = is_view_replay_enabled
+
+
+class _set_fwd_grad_enabled:
+    """
+    Switch the computation of tangents on or off, in this thread.
+
+    A call, undone by the opposite one, or a context manager.
+    """
+
+    def __init__(self, mode):
+        self._former = tangents.enabled()
+        tangents.set_enabled(mode)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        tangents.set_enabled(self._former)
+
+
+def _is_fwd_grad_enabled():
+    """Return whether tangents are computed in this thread."""
+    return tangents.enabled()
 
 
 @contextlib.contextmanager
 def _unsafe_preserve_version_counter(tensor):
-    """A block whose changes in place of a tensor, or several, are not counted."""
+    """Let in-place operations on a tensor, or several, leave the version counter as it is within the block."""
     tensors = (tensor,) if isinstance(tensor, cygrad.Tensor) else tuple(tensor)
     versions = [part._version for part in tensors]
     try:
         yield
     finally:
-        for part, version in zip(tensors, versions, strict=True):
-            set_version(part, version)
+        _unsafe_set_version_counter(tensors, versions)
+
+
+def _unsafe_set_version_counter(tensors, versions):
+    """Set the counts of in-place operations of tensors."""
+    for part, version in zip(tensors, versions, strict=True):
+        set_version(part, version)
+
+
+def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
+    """Return `cygrad.vmap` of a function; outputs may be None if `allow_none_pass_through`."""
+    from cygrad.func import vmap
+    if not allow_none_pass_through:
+        return vmap(func, in_dims, out_dims)
+
+    def mapped(*args):
+        present = []                             # for each output whether it is a tensor
+
+        def without_none(*values):
+            outputs = func(*values)
+            present[:] = [output is not None for output in (outputs if isinstance(outputs, tuple) else (outputs,))]
+            return tuple(output for output in (outputs if isinstance(outputs, tuple) else (outputs,))
+                         if output is not None)
+        found = iter(vmap(without_none, in_dims, out_dims)(*args))
+        outputs = tuple(next(found) if there else None for there in present)
+        return outputs if len(outputs) != 1 else outputs[0]
+    return mapped

@@ -29,7 +29,6 @@ MODULES = {
     **dict.fromkeys(("torch._dynamo", "torch._dynamo.eval_frame", "torch._dynamo.utils", "torch._dynamo.decorators",
                      "torch._dynamo._trace_wrapped_higher_order_op"),
                     f"{_HERE}.compiler"), "torch._dynamo.config": f"{_HERE}.compiler:config",
-    "torch._vmap_internals": "cygrad.func",
     "torch._functorch": "cygrad.func", **{f"torch._functorch.{name}": "cygrad.func" for name in (
         "apis", "eager_transforms", "functional_call", "vmap")},
     "torch.utils.hooks": f"{_HERE}.hooks", "torch.utils.deterministic": f"{_HERE}.switches",
@@ -92,7 +91,7 @@ GATHERED = {
     "torch.nn.common_types": (f"{_HERE}.functions",), "torch.types": (f"{_HERE}.functions",),
     "torch._tensor": ("cygrad",), "torch.functional": ("cygrad",),
     "torch._C": ("cygrad", f"{_HERE}.functions", f"{_HERE}.internal", f"{_HERE}.engine", _LIBRARIES),
-    "torch._C._autograd": (f"{_HERE}.engine",),
+    "torch._C._autograd": (f"{_HERE}.engine",), "torch._vmap_internals": (f"{_HERE}.engine", "cygrad.func"),
     "torch.jit.annotations": ("typing", _LIBRARIES), "torch.jit._script": (f"{_HERE}.jit",),
     **dict.fromkeys(("torch._C._functorch", "torch.nn._reduction", "torch.utils._contextlib", "torch.utils.weak",
                      "torch.utils._foreach_utils", "torch.utils.data._utils.worker",

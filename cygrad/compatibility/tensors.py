@@ -5,6 +5,7 @@ import math
 import cygrad
 from cygrad import Size, Tensor
 from cygrad._core.creation.creation import constructed
+from cygrad._core.dispatch import tangents
 from cygrad._core.graph.override import Disabled, become
 from cygrad._core.table.operator import operators
 from cygrad.compatibility.storages import TypedStorage, UntypedStorage
@@ -48,7 +49,7 @@ def resize_(self, *sizes, memory_format=None):
     size = Size(sizes[0] if len(sizes) == 1 and not hasattr(sizes[0], "__index__") else sizes)
     if any(n < 0 for n in size):
         raise RuntimeError(f"resize_: sizes must not be negative (got {size}).")
-    if self.requires_grad:
+    if self.requires_grad and not cygrad.is_inference_mode_enabled():
         raise RuntimeError("resize_: cannot resize variables that require grad. Use reshape(), or detach() first.")
     strides = None if memory_format is None else cygrad.empty(size, device="cpu", memory_format=memory_format).stride()
     if tuple(size) == tuple(self.shape) and (strides is None or strides == self.stride()):
@@ -203,6 +204,26 @@ def const_data_ptr(self):
 def sparse_mask(self, mask):
     """The elements at the places of a sparse tensor."""
     return cygrad.sparse.functions.sparse_mask(self, mask)
+
+
+def _view_func(self, new_base):
+    """Return the view of another tensor that this one is of its base; None if it is no view, or of another base."""
+    base = self._base
+    if base is None or (base.shape, base.stride(), base.dtype) != (new_base.shape, new_base.stride(), new_base.dtype):
+        return None
+    return tangents.same_view(self, new_base)
+
+
+_view_func_unsafe = _view_func
+
+
+def _rev_view_func_unsafe(self, new_view):
+    """Return the tensor of which another tensor is the view that this one is of its base."""
+    base = self._base
+    if self.dtype != base.dtype:
+        return (cygrad.view_as_complex if base.is_complex() else cygrad.view_as_real)(new_view)
+    return new_view.as_strided(base.shape, base.stride(),
+                               new_view.storage_offset() + base.storage_offset() - self.storage_offset())
 
 
 METHODS = {name: value for name, value in list(globals().items())

@@ -40,7 +40,7 @@ class ModuleHooks:
                 changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
                 if changed is not None:
                     result = changed
-            _register_early(module, [*ALL_MODULES.backward_after.values(), *self.backward_after.values()], result)
+            _register_early(module, [*ALL_MODULES.backward_after.values(), *self.backward_after.values()], args, result)
             return result if backward is None else backward.watch_outputs(result)
         except BaseException:
             _run_always(pending, module, args, kwargs, result)
@@ -79,11 +79,26 @@ def register(hooks, entry, prepend):
     return handle
 
 
-def _register_early(module, entries, result):
-    """The backward hooks of old: on the node that made the result, or the first tensor in it."""
+def _missed_gradients(args, result, node):
+    """Return which gradients a non-full hook on `node` misses, and why; None if it gets all of them."""
+    results = (result,) if isinstance(result, Tensor) else result
+    for values, verb, missed in ((results, "return", "grad_output"), (args, "take", "grad_input")):
+        if not isinstance(values, tuple) or not all(isinstance(value, Tensor) for value in values):
+            return f"the module does not {verb} a single Tensor or a tuple of Tensors", missed
+    nodes = {value.grad_fn for value in results} - {None}
+    if len(nodes) > 1:
+        return "different autograd Nodes made the outputs", "grad_output"
+    if {arg.grad_fn for arg in args} - {None} != {target for target, _ in node.next_functions}:
+        return "forward contains multiple autograd Nodes", "grad_input"
+    return None
+
+
+def _register_early(module, entries, args, result):
+    """Register non-full backward hooks on the node that made the result, or the first tensor in it."""
     hooks = [hook for hook, full in entries if not full]
     if not hooks:
         return
+    returned = result
     while not isinstance(result, Tensor):
         if isinstance(result, dict):
             result = next((value for value in result.values() if isinstance(value, Tensor)), None)
@@ -91,9 +106,14 @@ def _register_early(module, entries, result):
             result = result[0] if isinstance(result, (tuple, list)) and result else None
         if result is None:
             return
-    if result.grad_fn is not None:
-        for hook in hooks:
-            result.grad_fn.register_hook(functools.partial(hook, module))
+    if result.grad_fn is None:
+        return
+    for hook in hooks:
+        result.grad_fn.register_hook(functools.partial(hook, module))
+    found = _missed_gradients(args, returned, result.grad_fn)
+    if found is not None:
+        warn_user(f"register_backward_hook: a non-full backward hook is missing some of the {found[1]}, because "
+                  f"{found[0]} (in {type(module).__name__}). Use register_full_backward_hook.", FutureWarning)
 
 
 class HookDict(LiveDict):

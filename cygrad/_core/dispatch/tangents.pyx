@@ -18,10 +18,13 @@ from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, fit_recorded
 from cygrad._core.graph.node cimport show
 from cygrad._core.graph.recording cimport RECORDING, lost
+from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.memory.atomic cimport atomic_add
 from cygrad._core.table.operator cimport NO_GRADIENT, TENSORS, Operator, operator_t
+
+import threading
 
 from cygrad._core.table.operator import operators
 from cygrad._core.creation.factories import zeros, zeros_like
@@ -110,6 +113,30 @@ cdef class Level:
 def current_level():
     """The number of the level that this thread is in, or None."""
     return 0 if thread_state().dual_level > 0 else None
+
+
+class _Disabled(threading.local):
+    """The level that this thread has left by `set_enabled`, or None while tangents are computed."""
+
+    level = None
+
+
+_disabled = _Disabled()
+
+
+def enabled():
+    """Return whether this thread computes tangents inside a level."""
+    return _disabled.level is None
+
+
+def set_enabled(mode):
+    """Let this thread compute tangents, or not; those that tensors have stay."""
+    cdef thread_state_t *state = thread_state()
+    if mode and _disabled.level is not None:
+        state.dual_level, _disabled.level = _disabled.level, None
+    elif not mode and _disabled.level is None:
+        _disabled.level = state.dual_level
+        state.dual_level = min(state.dual_level, 0)          # a trace goes on
 
 
 @cython.binding(False)      # methods check what they are called on
@@ -225,6 +252,11 @@ def fitted(Tensor gradient not None, Tensor argument not None):
 
 def laid_out(Tensor tangent not None, Tensor tensor not None):
     """A copy of a tangent with the strides of its tensor."""
+    if is_entry(tangent):                    # of `vmap`: it has no memory of its own, so it is copied in this order
+        order = sorted(range(tensor.ndim), key=lambda dim: -tensor.stride()[dim])
+        found = functions["permute"](functions["permute"](tangent, order).contiguous(),
+                                     [order.index(dim) for dim in range(tensor.ndim)])
+        return found if found.stride() == tensor.stride() else tangent
     if not tensor.numel():
         return zeros_like(tensor, dtype=tangent.dtype)
     for dim, (size, step) in enumerate(zip(tensor.shape, tensor.stride())):
@@ -239,9 +271,15 @@ def lies_alike(Tensor tangent not None, Tensor tensor not None):
     """Have both the same strides, in memory of the same extent?"""
     cdef array_t *a = tangent.array
     cdef array_t *b = tensor.array
-    return (memcmp(a.strides, b.strides, a.ndim * sizeof(int64_t)) == 0 and a.storage != NULL and b.storage != NULL
-            and a.storage.nbytes // itemsize(a.dtype) == b.storage.nbytes // itemsize(b.dtype)
+    if memcmp(a.strides, b.strides, a.ndim * sizeof(int64_t)) != 0 or a.storage == NULL or b.storage == NULL:
+        return is_entry(tangent) and tangent.stride() == tensor.stride()
+    return (a.storage.nbytes // itemsize(a.dtype) == b.storage.nbytes // itemsize(b.dtype)
             and (a.data - a.storage.data) // itemsize(a.dtype) == (b.data - b.storage.data) // itemsize(b.dtype))
+
+
+def same_view(Tensor view not None, Tensor base not None):
+    """The view of `base` that `view` is of its own base, whose shape and strides both bases have."""
+    return _same_view(view, base)
 
 
 def tangent(Tensor tensor not None):

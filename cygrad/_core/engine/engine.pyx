@@ -194,6 +194,7 @@ cdef class GraphTask:
         cdef list grads = self.take(item)
         cdef list results
         cdef int i
+        self.plan.current = c
         if hooks is not None and hooks.fitted:
             fit_gradients(node, hooks, grads)
         if hooks is not None and hooks.tensor:

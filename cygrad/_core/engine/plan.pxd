@@ -60,6 +60,7 @@ ctypedef struct plan_t:
     int64_t work              # rough cost of all of it
     int32_t any_python
     int32_t restricted        # some items are not needed
+    node_t *current           # the last node for which Python code has run; NULL before
     int32_t *ranks            # in a team: rank of each edge among the contributions to its target; else NULL
     # Nodes claimed by another plan at the moment: their places here, by address (open addressing).
     int64_t table_size, table_used

@@ -103,6 +103,30 @@ def reaches(Node node not None):
     return item != NULL and item.needed != 0
 
 
+def current_node():
+    """The node for which the innermost backward of this thread runs Python code, or None."""
+    cdef plan_t *plan
+    if plans_of_thread(&plan, 1) == 0 or plan.current == NULL:
+        return None
+    return <Node>plan.current.object
+
+
+def current_order():
+    """The nodes that the innermost backward of this thread runs, in its order; None outside of backward."""
+    cdef plan_t *plan
+    cdef int64_t i
+    if plans_of_thread(&plan, 1) == 0:
+        return None
+    return [<Node>plan.items[plan.order[i]].node.object for i in range(plan.n_items)
+            if plan.items[plan.order[i]].needed and plan.items[plan.order[i]].executed]
+
+
+def captures():
+    """Whether the innermost backward of this thread returns gradients, as `grad` does, instead of accumulating them."""
+    cdef plan_t *plan
+    return plans_of_thread(&plan, 1) > 0 and plan.captured != NULL
+
+
 def accumulates(Node node not None):
     """
     Whether the innermost backward of this thread adds what arrives at `node` to the gradient of a leaf, and no hook is

@@ -17,12 +17,13 @@ from cygrad._core.arrays.array cimport array_t, release
 from cygrad._core.arrays.value cimport NOTHING, clear, is_number
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED, Py_REFCNT, count_down, count_up
 from cygrad._core.graph.modes cimport ANOMALY_ON, thread_state, thread_state_t
-from cygrad._core.memory.atomic cimport atomic_add, lock, unlock
+from cygrad._core.memory.atomic cimport lock, unlock
 from cygrad._core.memory.errors cimport unlikely
 from cygrad._core.memory.storage cimport allocate, deallocate
 
 import threading
 from cygrad._core.arrays.dtype import library_name
+from cygrad._core.graph.removable_handle import RemovableHandle
 
 ENGINES_OWN = {"AccumulateGrad", "CopySlices", "GraphRoot"}
 
@@ -49,7 +50,6 @@ cdef extern from "Python.h":
     void PyObject_GC_UnTrack(PyObject *)
 
 cdef int64_t _sequence = 0
-cdef int64_t _handles = 0
 cdef tuple _no_arguments = ()
 
 
@@ -287,30 +287,6 @@ cdef class Hooks:
         self.retained = {}
         self.after = {}
         self.accumulated = {}
-
-
-class RemovableHandle:
-    """
-    The way back from registering a hook.
-
-    ``remove()`` takes the hook away (twice does no harm); as a context manager it does so on exit.
-    """
-
-    def __init__(self, hooks, hook):
-        # One step, so that no two handles have one number where there is no GIL: it is the hook's key in its dict.
-        self.id = atomic_add(&_handles, 1)
-        self.hooks = hooks
-        hooks[self.id] = hook
-
-    def remove(self):
-        """Take the hook away."""
-        self.hooks.pop(self.id, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.remove()
 
 
 @cython.binding(False)      # methods check what they are called on

@@ -103,6 +103,34 @@ def backward_hooks(Tensor self not None):
     return OrderedDict(hooks) if hooks else None
 
 
+def set_backward_hooks(Tensor self not None, hooks):
+    """Replace the hooks of `register_hook`; None removes them."""
+    cdef Node node = grad_fn_of(self)
+    if hooks is None and node is None and self.leaf_hooks is None:
+        return
+    present = hooks_of(self).tensor.setdefault(self.output_nr, {})
+    present.clear()
+    present.update(hooks or {})
+
+
+def _refuse_deletion(name, advice):
+    def refuse(self):
+        raise RuntimeError(f"{name}: cannot be deleted. {advice}")
+    return refuse
+
+
+def grad_fn_of_tensor(Tensor self not None):
+    """Return the node that made the tensor."""
+    return grad_fn_of(self)
+
+
+def set_grad_fn(Tensor self not None, value):
+    """Remove the tensor from the graph: None is the only value."""
+    if value is not None:
+        raise RuntimeError(f"_grad_fn: can be only set to None (got {type(value).__name__}).")
+    self.detach_()
+
+
 def post_accumulate_grad_hooks(Tensor self not None):
     """The hooks of `register_post_accumulate_grad_hook`, by their numbers; None if there are none."""
     hooks = hooks_of(self).accumulated if grad_fn_of(self) is None and self.leaf_requires_grad else None
@@ -110,7 +138,11 @@ def post_accumulate_grad_hooks(Tensor self not None):
 
 
 METHODS = {
-    "_backward_hooks": property(backward_hooks), "_post_accumulate_grad_hooks": property(post_accumulate_grad_hooks),
+    "_backward_hooks": property(backward_hooks, set_backward_hooks, _refuse_deletion(
+        "_backward_hooks", "Set it to None, or call remove() of the handles.")),
+    "_grad_fn": property(grad_fn_of_tensor, set_grad_fn, _refuse_deletion(
+        "_grad_fn", "Use detach_() to remove a tensor from the graph."), "The node."),
+    "_post_accumulate_grad_hooks": property(post_accumulate_grad_hooks),
     "retains_grad": property(retains_grad), "retain_grad": retain_grad, "register_hook": register_hook,
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
 }
