@@ -2,8 +2,9 @@
 Results with a history: a recorded function whose backward runs outside of it.
 
 Tracing goes on with a backward from all results that require grad to all tensors from outside that do. What the
-function itself did becomes one program, the backward another; what the second needs of the first is saved in a node. Any other backward
-(of some results, with ``create_graph``) runs through the nodes of eager, rebuilt over what the call has saved.
+function itself did becomes one program, the backward another; what the second needs of the first is saved in a node.
+Any other backward (of some results, with ``create_graph``) runs through the nodes of eager, rebuilt over what the call
+has saved.
 """
 
 import cygrad

@@ -254,7 +254,7 @@ def laid_out(Tensor tangent not None, Tensor tensor not None):
     """A copy of a tangent with the strides of its tensor."""
     if is_entry(tangent):                    # of `vmap`: it has no memory of its own, so it is copied in this order
         order = sorted(range(tensor.ndim), key=lambda dim: -tensor.stride()[dim])
-        found = functions["permute"](functions["permute"](tangent, order).contiguous(),
+        found = operators.permute(operators.permute(tangent, order).contiguous(),
                                      [order.index(dim) for dim in range(tensor.ndim)])
         return found if found.stride() == tensor.stride() else tangent
     if not tensor.numel():
