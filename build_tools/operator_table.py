@@ -18,8 +18,8 @@ TABLE = Path(__file__).resolve().parent.parent / "cygrad" / "_core" / "table"
 FILE = Path("table", "rows.marshal")
 # What a row says of itself at run time.
 KEYS = ("name", "call", "arguments", "formulas", "forward", "kernel", "into", "results", "differentiable", "list",
-        "view", "inplace", "out", "gradient", "node", "dtypes", "jvp", "moves", "mixed", "autocast", "zeros", "public", "alias",
-        "variadic", "overloads", "factors", "function", "method", "inplace_method")
+        "view", "inplace", "out", "gradient", "node", "dtypes", "jvp", "moves", "mixed", "autocast", "zeros", "public",
+        "alias", "variadic", "overloads", "factors", "function", "method", "inplace_method")
 
 
 class TableError(ValueError):

@@ -64,7 +64,8 @@ def push_copy(operator, arguments, tangents):
     for number, tangent in enumerate(tangents):
         if isinstance(tangent, Tensor) and memory_of(tangent)[0] == modified:
             tangents[number] = tangent.clone()
-    result = getattr(operators, operator.name)(arguments[0], **dict(zip(operator.arguments[1:], arguments[1:], strict=True)))
+    options = dict(zip(operator.arguments[1:], arguments[1:], strict=True))
+    result = getattr(operators, operator.name)(arguments[0], **options)
     return push(operator, arguments, tangents, (result,))[0]
 
 
