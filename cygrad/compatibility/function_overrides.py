@@ -8,11 +8,13 @@ where a class needs it: the methods in the namespace of that class, the function
 import functools
 import importlib
 import sys
+import threading
 from types import FunctionType, ModuleType
 
 import cygrad
 from cygrad import Tensor
 from cygrad._core.arrays.dtype import library_name
+from cygrad._core.dispatch.static_function import StaticFunction
 from cygrad._core.graph.override import asked_in_turn, call_override
 from cygrad.operators import METHODS
 
@@ -20,12 +22,29 @@ __all__ = ["dispatch_functions", "dispatch_methods", "dispatching"]
 
 SPECIAL = {"__bool__", "__contains__", "__deepcopy__", "__float__", "__format__", "__int__", "__len__", "__repr__"}
 OWN = {"_cdata", "_make_subclass", "_make_wrapper_subclass", "as_subclass"}       # ask nothing in PyTorch either
+# Questions and makers of tensors, which ask nothing in PyTorch either.
+UNASKED = {"arange", "as_tensor", "asarray", "compile", "empty", "eye", "frombuffer", "from_numpy", "full",
+           "get_device", "is_inference_mode_enabled", "is_storage", "is_tensor", "linspace", "load", "logspace",
+           "manual_seed", "ones", "rand", "randint", "randn", "randperm", "save", "tensor", "typename", "vmap", "zeros"}
+FUNCTIONS = (FunctionType, StaticFunction)
 MODULES = ("cygrad", "cygrad.nn.functional", "cygrad.linalg", "cygrad.fft", "cygrad.special")
+
+
+_thread = threading.local()
+
+
+def modes():
+    """The blocks of this thread that take over functions, the innermost last."""
+    return _thread.__dict__.setdefault("modes", [])
 
 
 def dispatching(function, public=None):
     """`function`, which first asks the classes of its arguments; they are handed `public`, by default `function`."""
     def call(*args, **options):
+        if public is not None and modes():
+            mode, types = modes()[-1], {type(value): None for value in args if isinstance(value, Tensor)}
+            with mode._suspended():
+                return mode.__torch_function__(public, tuple(types), args, options)
         asked = asked_in_turn([part for value in (*args, *options.values())
                                for part in (value if type(value) in (list, tuple) else (value,))])
         if asked:
@@ -56,12 +75,12 @@ def dispatch_functions():
     modules = [importlib.import_module(name) for name in MODULES]
     for module in modules:
         for name, function in list(vars(module).items()):
-            if type(function) is FunctionType and not name.startswith("_"):
+            if type(function) in FUNCTIONS and not name.startswith("_") and name not in UNASKED:
                 _replace(module, name, function)
     namespace = sys.modules.get("torch")
     if isinstance(namespace, ModuleType) and getattr(namespace, "cygrad", None) is cygrad:
         vars(namespace).update({name: getattr(cygrad, name) for name, function in vars(namespace).items()
-                                if type(function) is FunctionType and hasattr(cygrad, name)})
+                                if type(function) in FUNCTIONS and hasattr(cygrad, name)})
 
 
 def _replace(module, name, function):

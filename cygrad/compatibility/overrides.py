@@ -1,10 +1,13 @@
 """``overrides``: what libraries ask about classes that define ``__torch_function__``."""
 
 import functools
+from contextlib import contextmanager
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.arrays.dtype import library_name
 from cygrad._core.graph.override import asked_in_turn, call_override
+from cygrad.compatibility import function_overrides
 from cygrad.utils.operator_modes import OperatorMode as TorchDispatchMode
 from cygrad.utils.operator_modes import Overload as OpOverload
 from cygrad.utils.operator_modes import Packet as OpOverloadPacket
@@ -89,9 +92,31 @@ class TorchFunctionMode(TorchDispatchMode):
     """
     The base of blocks that take over what is called on tensors.
 
-    Programs define ``__torch_function__(func, types, args, kwargs)``; within it the block is not asked again. It is
-    told of operators: a function composed of several is a call for each, and those that make tensors are none.
+    Programs define ``__torch_function__(func, types, args, kwargs)``; within it the block is not asked again. Where
+    this library stands in for PyTorch it is told of all public functions; else of operators, so that a function
+    composed of several is a call for each.
     """
+
+    def __enter__(self):
+        if library_name() == "torch":
+            function_overrides.dispatch_functions()
+        function_overrides.modes().append(self)
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        function_overrides.modes().pop()
+        super().__exit__(*error)
+
+    @contextmanager
+    def _suspended(self):
+        modes = function_overrides.modes()
+        place = modes.index(self)
+        inner, modes[place:] = modes[place:], []
+        try:
+            with super()._suspended():
+                yield
+        finally:
+            modes[place:] = inner
 
     def __init__(self):
         self.inner = None
@@ -108,7 +133,8 @@ class TorchFunctionMode(TorchDispatchMode):
             def public(*args, **options):
                 return func(*args, **options)
             public.__name__ = f"{func._row}{'_' * func.changes}"
-        return self.__torch_function__(public, types, args, kwargs or {})
+        with self._suspended():
+            return self.__torch_function__(public, types, args, kwargs or {})
 
 
 BaseTorchFunctionMode = TorchFunctionMode

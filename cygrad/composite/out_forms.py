@@ -100,12 +100,14 @@ def inplace(function, grows=False):
 
 
 def spelled(function):
-    """The function, which also takes NumPy's `axis` and `keepdims` for `dim` and `keepdim`."""
+    """The function, which also takes `axis` and `keepdims` for `dim` and `keepdim`, and `input` for what comes first."""
+    first = function.__code__.co_varnames[0]
+
     def accepting(*args, **kwargs):
         if not kwargs:
             return function(*args)
-        for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
-            if theirs in kwargs:
+        for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim"), ("input", first)):
+            if theirs in kwargs and theirs != ours:
                 if ours in kwargs:
                     raise TypeError(f"{function.__name__}: {ours} is given twice (got {ours} and {theirs}).")
                 kwargs[ours] = kwargs.pop(theirs)

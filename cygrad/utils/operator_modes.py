@@ -6,6 +6,7 @@ one; what an operator does inside, natively, is not.
 """
 
 import importlib
+from contextlib import contextmanager
 
 from cygrad import Tensor
 from cygrad._core.graph.profiling import call_given, recorder, set_recorder
@@ -52,6 +53,8 @@ class Overload:
     def overloadpacket(self):
         """All overloads of the name."""
         return Packet(self._name)
+
+    _overloadpacket = overloadpacket
 
     def name(self):
         """The name with its namespace."""
@@ -114,6 +117,12 @@ class Packet:
         if name.startswith("__"):
             raise AttributeError(name)
         return Overload(self.__name__, name)
+
+    def __eq__(self, other):
+        return isinstance(other, Packet) and other.__name__ == self.__name__
+
+    def __hash__(self):
+        return hash(self.__name__)
 
     def __repr__(self):
         return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
@@ -196,6 +205,16 @@ class OperatorMode:
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         """What becomes of a call."""
         raise NotImplementedError(f"__torch_dispatch__: {type(self).__name__} does not define it.")
+
+    @contextmanager
+    def _suspended(self):
+        """A block within which only the modes around this one are told."""
+        former = recorder()
+        set_recorder(self._outer[-1])
+        try:
+            yield
+        finally:
+            set_recorder(former)
 
     def __enter__(self):
         self.__dict__.setdefault("_outer", []).append(recorder())

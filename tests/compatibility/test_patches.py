@@ -89,3 +89,42 @@ def test_call_impl_of_a_subclass_is_what_is_called():
 
     layer = Counted(1, 1)
     assert layer(cygrad.ones(1)).shape == (1,) and layer.calls == 1
+
+
+def test_modes_are_told_of_public_functions_and_questions_ask_nothing(tmp_path):
+    printed = run(tmp_path, """
+        import torch
+        from torch.overrides import TorchFunctionMode
+        told = []
+        class Noted(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                told.append(func.__name__)
+                return func(*args, **(kwargs or {}))
+        image = torch.ones(1, 1, 4, 4)
+        with Noted():
+            torch.nn.Conv2d(1, 1, 3)(image)
+            torch.nn.functional.max_pool2d(image, 2)
+            torch.einsum("bchw->bc", image)
+            torch.relu(image)
+        told.append("end")
+        torch.relu(image)
+        class Other:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return func.__name__
+        class Watched(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return super().__torch_function__(func, types, args, kwargs)
+        print(told, torch.is_tensor(Other()), torch.nn.functional.softmax(Other(), 0), torch.einsum("i->", Other()))
+        """)
+    assert printed == "['conv2d', 'max_pool2d', 'einsum', 'relu', 'end'] False softmax einsum\n"
+
+
+def test_packets_of_operators_are_keys_and_norms_take_their_first_argument_by_name():
+    import cygrad
+    from cygrad.utils.operator_modes import ops
+    assert {ops.aten.mm: 1}[ops.aten.mm.default.overloadpacket] == 1 and ops.aten.mm != ops.aten.bmm
+    x = cygrad.tensor([[3.0, 4.0]])
+    for norm in (cygrad.linalg.norm, cygrad.linalg.vector_norm, cygrad.linalg.matrix_norm):
+        assert norm(input=x).item() == 5.0

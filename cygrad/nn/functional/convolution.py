@@ -1,6 +1,7 @@
 """Convolutions and their transposes: the rows of the operator table with the options that users know."""
 
 import cygrad
+from cygrad._core.dispatch.static_function import StaticFunction
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
@@ -134,6 +135,7 @@ def _check_transpose(n, input, weight, bias, stride, padding, output_padding, gr
                            f"{list(dilation)}).")
 
 
+@StaticFunction
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
     Sequences convolved with a kernel.
@@ -182,6 +184,7 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _conv(1, input, weight, bias, stride, padding, dilation, groups, "conv1d")
 
 
+@StaticFunction
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
     Images convolved with a kernel; see `conv1d` for the formula, which has one more index here.
@@ -227,6 +230,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _conv(2, input, weight, bias, stride, padding, dilation, groups, "conv2d")
 
 
+@StaticFunction
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
     Volumes convolved with a kernel; see `conv1d` for the formula, which has two more indices here.
@@ -266,6 +270,7 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _conv(3, input, weight, bias, stride, padding, dilation, groups, "conv3d")
 
 
+@StaticFunction
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """
     The transpose of `conv1d` as a linear map: each element of the input adds a multiple of the kernel to the output.
@@ -311,6 +316,7 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
                            "conv_transpose1d")
 
 
+@StaticFunction
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """
     The transpose of `conv2d` as a linear map; see `conv_transpose1d`.
@@ -346,6 +352,7 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
                            "conv_transpose2d")
 
 
+@StaticFunction
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """
     The transpose of `conv3d` as a linear map; see `conv_transpose1d`.

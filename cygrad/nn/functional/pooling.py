@@ -1,6 +1,7 @@
 """Pooling of sequences, images and volumes, and its inverse."""
 
 import cygrad
+from cygrad._core.dispatch.static_function import StaticFunction
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
@@ -101,6 +102,7 @@ def _unpool(n, input, indices, kernel_size, stride, padding, output_size):
 _RETURNED = "Tensor, or a tuple (values, indices)"
 
 
+@StaticFunction
 @documented(returns=_RETURNED)
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
@@ -142,6 +144,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return _max(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@StaticFunction
 @documented(returns=_RETURNED)
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
@@ -168,6 +171,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@StaticFunction
 @computes_in("float32")
 @documented(returns=_RETURNED)
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
@@ -280,6 +284,7 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
+@StaticFunction
 @documented()
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """
@@ -313,6 +318,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     return _average(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
+@StaticFunction
 @documented()
 def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None):
@@ -339,6 +345,7 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     return _average(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@StaticFunction
 @computes_in("float32")
 @documented()
 def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
