@@ -7,6 +7,7 @@ cygrad: automatic differentiation on CPUs, with a Cython core.
 
 import gc as _gc
 import importlib as _importlib
+import sys as _sys
 
 # Hardly anything made here becomes garbage. To look for some again and again would take a tenth of the import, and once
 # at its end as long; so all of it joins the oldest generation unseen, unless somebody keeps objects frozen.
@@ -57,8 +58,8 @@ from math import e, inf, nan, pi
 # Loaded when they are first asked for: most programs need only some of them, and importing takes its time. They use the
 # functions above, under the name of the package.
 _LATE = {**{name: (f"cygrad.{name}", None) for name in (
-    "array_api", "compiling", "config", "distributed", "distributions", "fft", "func", "multiprocessing", "nn", "optim",
-    "profiler", "safetensors", "serialization", "signal", "sparse", "special", "utils")},
+    "array_api", "compiling", "config", "distributed", "distributions", "fft", "func", "multiprocessing", "nn", "numpy",
+    "optim", "profiler", "safetensors", "serialization", "signal", "sparse", "special", "utils")},
          "compile": ("cygrad.compiling", "compile"),
          "istft": ("cygrad.fft", "istft"), "stft": ("cygrad.fft", "stft"),
          "load": ("cygrad.serialization", "load"), "save": ("cygrad.serialization", "save"),
@@ -83,6 +84,8 @@ def __dir__():
     return sorted({*globals(), *_LATE})
 
 
+if "einops._backends" in _sys.modules:        # which would have loaded it later
+    _importlib.import_module("cygrad.compatibility.einops_backend")
 newaxis = None
 # The short names of dtypes come last: they hide Python's own types from here on.
 float, double = float32, float64

@@ -40,7 +40,7 @@ def numpy(input, *, force=False):
     array([1., 1.], dtype=float32)
     """
     if input.requires_grad and is_grad_enabled() and not force:
-        raise RuntimeError("numpy: a tensor that requires grad would lose its history as a NumPy array. "
+        raise RuntimeError("numpy: can't call numpy() on a tensor that requires grad, as it would lose its history. "
                            "Use detach().numpy().")
     return access.numpy_view(input)
 
@@ -52,9 +52,17 @@ def values_of(input):
     return access.elements(input.detach())
 
 
+def _for_numpy(input):
+    """The array of a tensor that NumPy is about to make one of."""
+    if input.requires_grad and is_grad_enabled():
+        raise RuntimeError("asarray: a tensor that requires grad would lose its history in an ndarray. Put tensors "
+                           "together with numpy.stack([x, y]) or numpy.concatenate, or use detach().numpy().")
+    return numpy(input)
+
+
 def array(input, dtype=None, copy=None):
     """What ``numpy.asarray(tensor)`` calls."""
-    found = numpy(input)
+    found = _for_numpy(input)
     if dtype is not None and found.dtype != dtype:
         if copy is False:
             raise ValueError(f"asarray: a copy is needed to convert {found.dtype} to {np.dtype(dtype)}.")
@@ -119,7 +127,7 @@ def dlpack(input, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 def interface(input):
     """The memory as NumPy's interface describes it, for libraries that share it without a copy."""
-    return numpy(input).__array_interface__
+    return _for_numpy(input).__array_interface__
 
 
 # What NumPy has no dtype for, and integers of the same size.

@@ -70,6 +70,7 @@ LATE = {
         "sparse_dim", "sparse_mask", "storage", "storage_type", "to_dense", "to_sparse", "to_sparse_coo",
         "to_sparse_csc", "to_sparse_csr", "untyped_storage"),
     "cygrad.fft": ("istft", "stft"),
+    "cygrad.numpy_protocols.methods": ("astype", "copy"),
     "cygrad.notebook": ("_repr_html_", "_repr_mimebundle_"),
     "cygrad.array_api": ("__array_namespace__", "to_device"),
     # What is loaded installs its own methods in the place of these.
@@ -82,6 +83,8 @@ install({
     **{name: getattr(factories, name) for name in FACTORIES},
     **{name: _late(name, module) for module, names in LATE.items() for name in names},
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
+    "strides": property(lambda self: tuple([step * self.itemsize for step in self.stride()]),
+                        doc="The steps of the dimensions in bytes, as NumPy counts them; `stride()` has elements."),
     "name": property(lambda self: None, doc="None: tensors have no names."),
     "_cdata": property(id, doc="A number that no other tensor has as long as this one is there."),
     "__reversed__": lambda self: self.flip(0) if self.ndim else self,

@@ -22,7 +22,7 @@ LAYERS = [
     {"cygrad"},
     {"compiling", "distributed", "distributions", "func", "multiprocessing", "nn", "optim", "profiler", "safetensors",
      "serialization", "signal", "sparse", "utils"},
-    {"array_api", "compatibility", "notebook", "numpy_protocols"},
+    {"array_api", "compatibility", "notebook", "numpy", "numpy_protocols"},
     {"__main__"},
 ]
 # What the build reads before anything is compiled.

@@ -28,7 +28,7 @@ import os
 import sys
 from contextlib import suppress
 from importlib import _bootstrap, import_module
-from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from threading import get_ident
 
 from cygrad._core.build_config import LIBRARIES
@@ -41,6 +41,19 @@ COMPILED = {f"{__name__}.{name}": f"{__path__[0]}/{library}" for library, names 
 
 # Modules that pickles of version 0.1 name, and where what these had is now.
 MOVED = {f"{__name__}.tensor": f"{__name__}.graph.tensor", f"{__name__}.dtype": f"{__name__}.arrays.dtype"}
+
+
+# Modules of other libraries, and the module of ours that is to be loaded once one of them is.
+COMPANIONS = {"einops._backends": "cygrad.compatibility.einops_backend"}
+
+
+def companion_spec(fullname, path):
+    """The spec of a module of another library, whose loader loads the companion afterwards."""
+    spec = PathFinder.find_spec(fullname, path)
+    if spec is not None:
+        run = spec.loader.exec_module
+        spec.loader.exec_module = lambda module: (run(module), import_module(COMPANIONS[fullname]))
+    return spec
 
 
 class MovedLoader:
@@ -63,6 +76,8 @@ class CompiledFinder:
     def find_spec(fullname, path=None, target=None):
         library = COMPILED.get(fullname)
         if library is None:
+            if fullname in COMPANIONS:
+                return companion_spec(fullname, path)
             return ModuleSpec(fullname, MovedLoader) if fullname in MOVED else None
         spec = ModuleSpec(fullname, ExtensionFileLoader(fullname, library), origin=library)
         spec.has_location = True

@@ -7,7 +7,7 @@ import numpy as np
 import cygrad as c
 from cygrad.array_api.naming import finished
 from cygrad.numpy_protocols import creation, shapes
-from cygrad.numpy_protocols.arrays import _holds_tensors, as_tensor, our_dtype
+from cygrad.numpy_protocols.arrays import as_tensor, holds_tensors, our_dtype
 
 __all__ = ["FUNCTIONS"]
 
@@ -18,7 +18,7 @@ def _ours(dtype):
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
     """An array of data: arrays and buffers share their memory unless a copy is asked for or needed."""
-    if isinstance(obj, (list, tuple)) and _holds_tensors(obj):
+    if isinstance(obj, (list, tuple)) and holds_tensors(obj):
         if copy is False:
             raise ValueError("asarray: arrays in a sequence are put together in a copy (got copy=False).")
         obj = as_tensor(obj)

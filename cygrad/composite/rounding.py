@@ -6,7 +6,7 @@ __all__ = ["round", "round_"]
 METHODS = __all__
 
 
-def round(input, *, decimals=0, out=None):
+def round(input, decimals=0, *, out=None):
     """Each element rounded to the nearest multiple of ``10 ** -decimals``; halves go to the even one.
 
     Parameters
@@ -45,7 +45,7 @@ def round(input, *, decimals=0, out=None):
     return operators.mul(operators.round(operators.div(input, scale)), scale, out=out)
 
 
-def round_(input, *, decimals=0):
+def round_(input, decimals=0):
     """In-place version of `round`.
 
     Parameters

@@ -472,5 +472,6 @@ PROPERTIES = {
     "H": property(_matrix_adjoint),
     "mH": property(_adjoint),
     "real": property(real, _set_real),
-    "imag": property(imag, _set_imag),
+    "imag": property(lambda self: imag(self) if self.is_complex() else self.new_zeros(self.shape), _set_imag,
+                     doc="The imaginary parts; zeros for real elements, as of NumPy's arrays."),
 }

@@ -7,14 +7,18 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.creation.access import seen_as
 
-__all__ = ["NUMBERS", "Rows", "as_tensor", "axes", "by_bits", "cast", "common_dtype", "full_name", "has_history",
-           "inexact", "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays", "promoted", "ranked", "unranked",
-           "widened"]
+__all__ = ["NUMBERS", "NotNumeric", "Rows", "as_tensor", "axes", "by_bits", "cast", "common_dtype", "full_name",
+           "has_history", "holds_tensors", "inexact", "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays",
+           "promoted", "ranked", "unranked", "widened"]
 
 NUMBERS = (bool, int, float, complex)          # whose types say little in NumPy: they follow those of arrays
 MOST_DIMENSIONS = 64                           # of NumPy's arrays
 # What stands for dtypes of which there are no Tensors.
 INSTEAD = {"longdouble": "float64", "clongdouble": "complex128", "float128": "float64", "complex256": "complex128"}
+
+
+class NotNumeric(TypeError):
+    """An array of texts, dates or objects, of which there are no Tensors: NumPy computes with it."""
 
 
 class Rows(dict):
@@ -107,19 +111,23 @@ def as_tensor(value):
     """
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, (list, tuple)) and _holds_tensors(value):
+    if isinstance(value, (list, tuple)) and holds_tensors(value):
         return cygrad.stack(promoted(*map(as_tensor, value)))
     array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise NotNumeric(f"as_tensor: there are no Tensors of {array.dtype}. Use numbers.")
     if array.dtype.name in INSTEAD:
         array = array.astype(our_dtype(array.dtype).name)
     return cygrad.as_tensor(array)
 
 
-def _holds_tensors(sequence, depth=0):
+def holds_tensors(value, depth=0):
+    """Whether a value is a Tensor, or a list or tuple with one at any depth."""
+    if not isinstance(value, (list, tuple)):
+        return isinstance(value, Tensor)
     if depth > MOST_DIMENSIONS:
         raise TypeError(f"A nested list has at most {MOST_DIMENSIONS} levels (got more, or a list that holds itself).")
-    return any(isinstance(part, Tensor) or (isinstance(part, (list, tuple)) and _holds_tensors(part, depth + 1))
-               for part in sequence)
+    return any(holds_tensors(part, depth + 1) for part in value)
 
 
 def promoted(*values, dtype=None):
@@ -143,7 +151,7 @@ def plain_arrays(value):
     """The value with ndarrays in place of Tensors."""
     if isinstance(value, Tensor):
         return value.detach().numpy()
-    if isinstance(value, (list, tuple)) and _holds_tensors(value):
+    if isinstance(value, (list, tuple)) and holds_tensors(value):
         return type(value)(map(plain_arrays, value))
     return {name: plain_arrays(part) for name, part in value.items()} if isinstance(value, dict) else value
 

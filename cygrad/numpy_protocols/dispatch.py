@@ -18,7 +18,7 @@ from cygrad.numpy_protocols import (
     selection,
     shapes,
 )
-from cygrad.numpy_protocols.arrays import as_tensor, full_name, has_history, plain_arrays
+from cygrad.numpy_protocols.arrays import NotNumeric, as_tensor, full_name, has_history, plain_arrays
 from cygrad.numpy_protocols.outputs import write
 
 __all__ = ["CHANGES", "FUNCTIONS", "array_function"]
@@ -40,6 +40,13 @@ def array_function(self, func, types, args, kwargs):
     if row is None:
         row = CHANGES.get(func)
         return without_row(func, args, kwargs) if row is None else called(row, func, args, kwargs)
+    try:
+        return _with_row(row, func, args, kwargs)
+    except NotNumeric:
+        return without_row(func, args, kwargs)
+
+
+def _with_row(row, func, args, kwargs):
     args = [as_tensor(value) if type(value) is np.ndarray else value for value in args]
     out = None
     if kwargs:

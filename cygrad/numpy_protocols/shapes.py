@@ -204,6 +204,11 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
     return x
 
 
+def size(a, axis=None):
+    a = as_tensor(a)
+    return a.numel() if axis is None else int(np.prod([a.shape[dim] for dim in axes(a, axis)]))
+
+
 rows = Rows({
     "reshape": reshape, "transpose": transpose, "permute_dims": transpose, "expand_dims": expand_dims,
     "squeeze": squeeze, "rollaxis": rollaxis, "roll": roll, "repeat": repeat, "broadcast_arrays": broadcast_arrays,
@@ -228,8 +233,7 @@ rows = Rows({
     "diag": lambda v, k=0: c.diag(as_tensor(v), k), "diagflat": lambda v, k=0: c.diagflat(as_tensor(v), k),
     "tril": lambda m, k=0: c.tril(as_tensor(m), k), "triu": lambda m, k=0: c.triu(as_tensor(m), k),
     "copy": lambda a, order="K", subok=False: as_tensor(a).clone(),
-    "shape": lambda a: tuple(a.shape), "ndim": lambda a: a.ndim,
-    "size": lambda a, axis=None: a.numel() if axis is None else int(np.prod([a.shape[dim] for dim in axes(a, axis)])),
+    "shape": lambda a: tuple(as_tensor(a).shape), "ndim": lambda a: as_tensor(a).ndim, "size": size,
 })
 
 

@@ -15,6 +15,7 @@ from cygrad import Tensor, composite, special
 from cygrad._core.table.operator import operators
 from cygrad.numpy_protocols.arrays import (
     NUMBERS,
+    NotNumeric,
     as_tensor,
     by_bits,
     cast,
@@ -107,7 +108,7 @@ _resolved = {}
 
 def _as_operator(ufunc, value, tensor):
     """Whether the operator of Tensors does the same, or what is documented: with arrays, and numbers that are weak."""
-    return isinstance(value, (np.ndarray, np.generic)) or (
+    return (isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc") or (
         type(value) in (int, float) and isinstance(tensor, Tensor) and (
             tensor.is_floating_point() or (type(value) is int and ufunc in COMPARISONS)))
 
@@ -168,7 +169,11 @@ def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", 
         raise TypeError(f"{full_name(ufunc)}: on Tensors not with {', '.join(sorted(options))}.")
     if row is None:
         return _without_row(ufunc, inputs, {"out": out, "where": where, "dtype": dtype, "casting": casting})
-    operands = [value if isinstance(value, Tensor) or type(value) in NUMBERS else as_tensor(value) for value in inputs]
+    try:
+        operands = [value if isinstance(value, Tensor) or type(value) in NUMBERS else as_tensor(value)
+                    for value in inputs]
+    except NotNumeric:
+        return _without_row(ufunc, inputs, {"out": out, "where": where, "dtype": dtype, "casting": casting})
     computed, given = _dtypes(ufunc, operands, dtype, casting)
     operands = [cast(value, wanted) if isinstance(value, Tensor) else cygrad.full((), value, dtype=wanted)
                 for value, wanted in zip(operands, computed, strict=True)]
