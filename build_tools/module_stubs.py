@@ -7,10 +7,17 @@ built, types come from docstrings and from defaults that are a bool. What these 
 import inspect
 import re
 
-from build_tools.stubs import HEADER, RETURNED, function_text
+from build_tools.stubs import HEADER, function_text, returned
 
-MODULES = ("nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler")
-IMPORTS = "from typing_extensions import Self\n\nfrom cygrad import Tensor, dtype as _dtype\n"
+MODULES = ("func", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "utils.data")
+IMPORTS = """from typing import Generic
+
+from typing_extensions import Self
+
+from cygrad import Tensor, dtype as _dtype
+
+_T = TypeVar("_T", covariant=True)
+"""
 DOCUMENTED = {"int": "_int", "bool": "_bool", "float": "_float", "str": "str", "Tensor": "Tensor", "callable": "Any"}
 # What docstrings of Module, Optimizer and containers leave to the name: parameters and results of their methods.
 MEMBERS = {
@@ -33,6 +40,14 @@ MEMBERS = {
     "__setitem__": {"return": "None"}, "__delitem__": {"return": "None"},
 }
 ITERATED = {"ModuleList": "Module", "Sequential": "Module", "ModuleDict": "str", "ParameterDict": "str"}
+# Classes that take the type of their elements in brackets, and their bases that do.
+GENERIC = {
+    **dict.fromkeys(("Dataset", "Sampler", "DataLoader"), "Generic[_T]"), "IterableDataset": "Dataset[_T]",
+    **dict.fromkeys(("Subset", "ConcatDataset"), "Dataset[_T]"), "StackDataset": "Dataset[Any]",
+    "ChainDataset": "IterableDataset[Any]", "TensorDataset": "Dataset[tuple[Tensor, ...]]",
+    **dict.fromkeys(("RandomSampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler"),
+                    "Sampler[_int]"), "BatchSampler": "Sampler[list[_int]]",
+}
 PARAMETER = """class Parameter(Tensor):
     def __init__(self, data: Any = ..., requires_grad: _bool = True) -> None: ...
 """
@@ -72,9 +87,8 @@ def documented(thing) -> dict[str, str]:
         known = DOCUMENTED.get(kind.removesuffix(", optional").removesuffix(" or None"))
         if known:
             hints |= dict.fromkeys(names.split(", "), known + (" | None" if " or None" in kind else ""))
-    section = re.search(r"Returns\n-+\n(\S+)\n", doc)
-    if section and section[1] in RETURNED:
-        hints["return"] = RETURNED[section[1]]
+    if returned(thing) != "Any":
+        hints["return"] = returned(thing)
     return hints
 
 
@@ -89,21 +103,31 @@ def class_text(name: str, cls: type, classes: dict[type, str]) -> str:
         members |= vars(part)
     lines = []
     if "__init__" in members and not issubclass(cls, tuple):
-        lines.append(function_text("__init__", members["__init__"], documented(cls) | {"return": "None"}, True))
+        hints = documented(cls) | {"return": "None"}
+        if GENERIC.get(name, "").endswith("[_T]"):
+            hints["dataset"] = "Dataset[_T] | Sequence[_T]"
+        lines.append(function_text("__init__", members["__init__"], hints, True))
     for member, value in members.items():
         if member == "__iter__":
-            lines.append(f"def __iter__(self) -> Iterator[{ITERATED.get(name, 'Any')}]: ...")
+            found = "_T" if name == "IterableDataset" else ITERATED.get(name, "Any")
+            lines.append(f"def __iter__(self) -> Iterator[{found}]: ...")
         elif isinstance(value, property) and not member.startswith("_"):
             lines.append(f"@property\n    def {member}(self) -> Any: ...")
         elif inspect.isfunction(value) and (member in MEMBERS or not member.startswith("_")):
             hints = MEMBERS.get(member) or documented(value)
             if member == "forward":
                 hints = {"return": "Any"}
+            if member == "__getitem__" and GENERIC.get(name, "").endswith("[_T]"):
+                hints = {"return": "_T"}
             lines.append(function_text(member, value, hints, True))
+    attributes = (inspect.getdoc(cls) or "").partition("Attributes\n---")[2].partition("\n---")[0]
+    for names in re.findall(r"^(\w+(?:, \w+)*) : Parameter(?![^\n]*None)", attributes, re.MULTILINE):
+        lines += [f"{attribute}: Parameter" for attribute in names.split(", ")]
     if name == "Module":
         lines += ["training: _bool", "def __getattr__(self, name: str) -> Any: ...",
                   "def __dir__(self) -> list[str]: ..."]
     if issubclass(cls, tuple):
         lines.append("def __new__(cls, *args: Any, **options: Any) -> Self: ...")
-    base = f"({classes[bases[0]]})" if bases else "(tuple[Any, ...])" if issubclass(cls, tuple) else ""
+    base = GENERIC.get(name) or (classes[bases[0]] if bases else "tuple[Any, ...]" if issubclass(cls, tuple) else "")
+    base = f"({base})" if base else ""
     return f"class {name}{base}:\n" + "".join(f"    {line}\n" for line in lines or ["..."])

@@ -30,7 +30,8 @@ from typing_extensions import disjoint_base
 # First words of the types in sections "Returns" and "Attributes" that mean a type of Python.
 RETURNED = {
     "Tensor": "Tensor", "bool": "_bool", "int": "_int", "float": "_float", "dict": "dict[str, Any]", "str": "str",
-    "dtype": "_dtype", "None": "None", "numpy.ndarray": "_numpy.ndarray",
+    "dtype": "_dtype", "None": "None", "numpy.ndarray": "_numpy.ndarray", "callable": "Callable[..., Any]",
+    "tuple of Tensor": "tuple[Tensor, ...]", "list of Subset": "list[Subset[Any]]",
 }
 PROPERTIES = {
     "shape": "tuple[_int, ...]", "dtype": "_dtype", "ndim": "_int", "itemsize": "_int", "nbytes": "_int",
@@ -130,7 +131,7 @@ def default_text(value) -> str:
 
 def returned(function) -> str:
     """The type of the result, if the docstring's section "Returns" gives one that is known here."""
-    section = re.search(r"Returns\n-+\n(\S+)\n", inspect.getdoc(function) or "")
+    section = re.search(r"Returns\n-+\n([^\n]+)\n", inspect.getdoc(function) or "")
     return RETURNED.get(section.group(1), "Any") if section else "Any"
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import typing
 
 from cygrad._core.custom.function import apply, set_default_setup_context
 from cygrad._core.custom.function_node import FunctionNode, function_node_type, set_default_backward
@@ -166,7 +167,7 @@ class Function(metaclass=FunctionMeta):
                                   "generate_vmap_rule = True.")
 
     @classmethod
-    def apply(cls, *arguments, **options):
+    def apply(cls, *arguments, **options) -> typing.Any:
         """
         Call the function and record it.
 

@@ -1,9 +1,14 @@
 """Running backward: what users pass in, brought to the form that the engine takes."""
 
+from typing import TYPE_CHECKING
+
 from cygrad._core.engine.engine import run_backward, set_backward
 from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user
+
+if TYPE_CHECKING:
+    import cygrad
 
 
 def _sequence(value):
@@ -25,7 +30,8 @@ def _gradients(operation, outputs, gradients):
     return gradients
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None, grad_variables=None):
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None,
+             grad_variables=None) -> None:
     """
     Add the gradients of `tensors` with respect to the leaves of the graph to the leaves' ``.grad``.
 
@@ -75,7 +81,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
-         allow_unused=None, is_grads_batched=False, materialize_grads=False):
+         allow_unused=None, is_grads_batched=False, materialize_grads=False) -> "tuple[cygrad.Tensor, ...]":
     """
     The gradients of `outputs` with respect to `inputs`; no ``.grad`` is touched.
 

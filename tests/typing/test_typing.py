@@ -26,7 +26,8 @@ def complaints(checker, name):
 
 
 @pytest.mark.parametrize(("checker", "name"), [("mypy", "uses.py"), ("pyright", "uses.py"),
-                                               ("mypy --strict", "uses_modules.py"), ("pyright", "uses_modules.py")])
+                                               ("mypy --strict", "uses_modules.py"), ("pyright", "uses_modules.py"),
+                                               ("mypy --strict", "uses_training.py")])
 def test_typical_uses_are_right(checker, name):
     lines, text = complaints(checker, name)
     assert not lines, text
