@@ -139,6 +139,8 @@ def truth(input):
     if input.numel() != 1:
         raise RuntimeError(f"bool: the truth of several elements is ambiguous (got shape {tuple(input.shape)}). "
                            "Use any() or all().")
+    if type(input) is not Tensor and hasattr(input, "_entries"):
+        return bool(input._common("bool").item())
     return bool(input.item())
 
 

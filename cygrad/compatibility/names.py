@@ -5,6 +5,7 @@ Where the names are that only programs for PyTorch ask for, and what is said of 
 """
 
 import importlib
+from difflib import get_close_matches
 
 __all__ = ["HOMES", "find", "reason"]
 
@@ -115,8 +116,30 @@ def find(name):
     if found is None and name.endswith("_") and not name.startswith("_"):
         found = getattr(importlib.import_module("cygrad").Tensor, name, None)      # resize_(x, ...) is x.resize_(...)
     if found is None:
-        raise AttributeError(f"module 'cygrad' has no attribute {name!r}. {reason(name)}", name=name)
+        raise UnknownName(f"module 'cygrad' has no attribute {name!r}. ", name=name)
     return found
+
+
+# What NumPy and JAX call functions that have another name here.
+ELSEWHERE = {"array": "tensor", "expand_dims": "unsqueeze", "power": "pow", "invert": "bitwise_not",
+             "value_and_grad": "func.value_and_grad", "jit": "compile", "jacobian": "func.jacrev",
+             "hessian": "func.hessian", "jacrev": "func.jacrev", "identity": "eye"}
+
+
+class UnknownName(AttributeError):
+    """A name of the namespace that does not exist; what was probably meant is looked for when the error is printed."""
+
+    def __str__(self):
+        found = reason(self.name or "")
+        return self.args[0] + (suggestion(self.name or "") or found if found == REASONS[""] else found)
+
+
+def suggestion(name):
+    """The name that was probably meant, as a question; nothing if there is none."""
+    package = importlib.import_module("cygrad")
+    public = [known for known in {*dir(package), *HOMES} if not known.startswith("_")]
+    close = [ELSEWHERE[name]] if name in ELSEWHERE else get_close_matches(name, public, 1, 0.75)
+    return f"Did you mean {close[0]!r}?" if close else ""
 
 
 def _made(name):

@@ -114,9 +114,10 @@ class Batched(Tensor):
             values = self._value.detach()
             first = operators.select(values, 0, 0) if self._level.size else values.new_zeros(tuple(self.shape))
             if not operators.equal(values, operators.expand(first, tuple(values.shape))):
-                raise RuntimeError(f"vmap: {operation}() of a tensor under vmap would give something else for each "
-                                   "entry of the batch (got different values). Choose between elements with where(), "
-                                   "or do without vmap.")
+                what = f"{operation}() of a tensor" if operation != "bool" else (
+                    "data-dependent control flow: if, while, and, or, not or assert on a tensor")
+                raise RuntimeError(f"vmap: {what} under vmap would give something else for each entry of the batch "
+                                   "(got different values). Choose between elements with where(), or do without vmap.")
         return first
 
     def _entries(self):

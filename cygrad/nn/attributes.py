@@ -1,5 +1,7 @@
 """Attributes of a module: assignment decides what is a parameter, a buffer or a child module."""
 
+import inspect
+
 from cygrad import Tensor
 from cygrad._core.graph.module_slots import fill_slots
 from cygrad.nn.parameter import Buffer, Parameter
@@ -18,6 +20,17 @@ class Attributes:
     Parameters, buffers and children stand in dicts of their own, ``_parameters``, ``_buffers`` and ``_modules``, which
     are attributes as any other; reading an attribute looks there last.
     """
+
+    def __new__(cls, *args, **kwargs):
+        """Refuse data where options belong: ``MSELoss(input, target)``."""
+        if any(isinstance(value, Tensor) and value.ndim for value in args) and cls.__module__.count(".") == 2 and (
+                cls.__module__.startswith("cygrad.nn.")):
+            names = [*inspect.signature(cls).parameters]
+            for name, value in zip(names, args, strict=False):
+                if isinstance(value, Tensor) and name not in ("weight", "pos_weight", "_weight"):
+                    raise TypeError(f"{cls.__name__}: the constructor takes options, not data (got a Tensor for "
+                                    f"{name!r}). Make the module, then call it: {cls.__name__}()(input, ...).")
+        return super().__new__(cls)
 
     def __init__(self):
         self.__dict__.update(training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(), _modules={})
@@ -203,7 +216,9 @@ class Attributes:
         """
         self._check_name(name, "_modules", "add_module")
         if module is not None and not isinstance(module, Attributes):
-            raise TypeError(f"add_module: expected a Module or None for {name!r} (got {type(module).__name__}).")
+            given = type(module).__name__ if not isinstance(module, type) else (
+                f"the class {module.__name__}; make a module of it with {module.__name__}()")
+            raise TypeError(f"add_module: expected a Module or None for {name!r} (got {given}).")
         self.__dict__["_modules"][name] = self._watched(MODULE, name, module)
 
     def register_module(self, name, module):

@@ -1,7 +1,7 @@
 """Modules that hold modules: in a chain, a list, a dict."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby
 
 from cygrad.nn.module import Module
@@ -114,6 +114,9 @@ class Sequential(_Numbered):
 
     def __init__(self, *args):
         super().__init__()
+        if len(args) == 1 and not isinstance(args[0], Module) and isinstance(args[0], (list, tuple, Iterator)):
+            raise TypeError(f"Sequential: expected modules (got a {type(args[0]).__name__} of them). Write "
+                            "Sequential(*modules).")
         named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else enumerate(args)
         for name, module in named:
             self.add_module(str(name), module)

@@ -47,8 +47,10 @@ class Module(Stateful, Attributes):
 
     def forward(self, *args, **kwargs):
         """What the module computes; every subclass defines it."""
-        raise NotImplementedError(f"forward: {type(self).__name__} does not define it. "
-                                  "Add a method forward(self, ...).")
+        name = type(self).__name__
+        raise NotImplementedError(f"forward: Module [{name}] is missing the required \"forward\" function. " + (
+            "It only holds modules: call them one by one, or use Sequential." if name in ("ModuleList", "ModuleDict")
+            else "Add a method forward(self, ...)."))
 
     # ---- the tree of modules
 

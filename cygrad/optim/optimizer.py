@@ -1,6 +1,7 @@
 """What all optimizers share: parameter groups, state, saving and loading."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 
 import cygrad
@@ -61,11 +62,16 @@ class Optimizer:
         self.param_groups = []
         self._patch_step_function()
         if isinstance(params, Tensor):
-            raise TypeError("params: expected an iterable of tensors or dicts (got a Tensor). Put it into a list.")
+            raise TypeError(f"{type(self).__name__}: params argument given to the optimizer should be an iterable of "
+                            "Tensors or dicts (got a Tensor). Put it into a list.")
+        if not isinstance(params, Iterable):
+            raise TypeError(f"{type(self).__name__}: params argument given to the optimizer should be an iterable of "
+                            f"Tensors or dicts (got a {type(params).__name__}). Pass its parameters().")
         self._check_defaults()
         groups = list(params)
         if not groups:
-            raise ValueError("params: optimizer got an empty parameter list.")
+            raise ValueError(f"{type(self).__name__}: optimizer got an empty parameter list." + isinstance(
+                params, Iterator) * " An iterator such as parameters() is empty once something has iterated over it.")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:

@@ -437,5 +437,5 @@ def test_repr():
 
 
 def test_forward_must_be_defined():
-    with pytest.raises(NotImplementedError, match="Module does not define it"):
+    with pytest.raises(NotImplementedError, match="Module \\[Module\\] is missing the required"):
         nn.Module()()

@@ -59,7 +59,7 @@ def test_learning_rate_may_be_a_tensor():
 
 def test_parameters_are_checked():
     w = parameter(1.0)
-    with pytest.raises(TypeError, match="expected an iterable"):
+    with pytest.raises(TypeError, match="should be an iterable of Tensors or dicts"):
         optim.SGD(w, lr=0.1)
     with pytest.raises(ValueError, match="empty parameter list"):
         optim.SGD([], lr=0.1)

@@ -5,6 +5,9 @@ A class with ``__getattr__`` or ``__call__`` written in Python gets slots that l
 class has the methods that `Module` defines, and not others, `fill_slots` puts functions there that do the same.
 """
 
+import threading
+import weakref
+
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
@@ -22,7 +25,10 @@ cdef extern from "Python.h":
     bint PyDict_Check(PyObject *)
     Py_ssize_t PyDict_Size(PyObject *)
     PyObject *PyObject_GetAttr(PyObject *, PyObject *) except NULL
-    PyObject *PyObject_Call(PyObject *, PyObject *, PyObject *) except NULL
+    PyObject *PyObject_Call(PyObject *, PyObject *, PyObject *) noexcept
+    void PyErr_Fetch(PyObject **, PyObject **, PyObject **)
+    void PyErr_NormalizeException(PyObject **, PyObject **, PyObject **)
+    void PyErr_Restore(PyObject *, PyObject *, PyObject *)
     void Py_DECREF(PyObject *)
     void PyType_Modified(_Type *)
 
@@ -65,23 +71,64 @@ cdef PyObject *_get(PyObject *module, PyObject *name) except NULL:
     return PyObject_GenericGetAttr(module, name)           # for its error
 
 
+# ------------------------------------------------------------------------------- which module of a model an error is of
+
+_located = threading.local()         # .text: the last note, .module: the outermost module that it counts from, weakly
+
+
+cdef object _locate(object error, object module):
+    """Note on an error which module of `module` it is of; each module that it leaves makes the path longer."""
+    if not isinstance(error, (RuntimeError, TypeError, ValueError, IndexError)):
+        return
+    notes = getattr(error, "__notes__", None)
+    if not notes or notes[len(notes) - 1] != getattr(_located, "text", None):
+        _located.kind, _located.path, _located.text = type(module).__name__, "", f"in {type(module).__name__}"
+        error.add_note(_located.text)
+    else:
+        inner = _located.module()
+        name = next((name for name, child in module.named_modules() if child is inner), "")
+        _located.path = f"{name}.{_located.path}" if name and _located.path else name or _located.path
+        notes[len(notes) - 1] = _located.text = f"in {_located.path} ({_located.kind})"
+    _located.module = weakref.ref(module)
+
+
+cdef int _locate_raised(PyObject *module) noexcept:
+    """`_locate` for the error that is raised, which goes on whatever becomes of the note."""
+    cdef PyObject *kind = NULL
+    cdef PyObject *error = NULL
+    cdef PyObject *trace = NULL
+    PyErr_Fetch(&kind, &error, &trace)
+    PyErr_NormalizeException(&kind, &error, &trace)
+    try:
+        _locate(<object>error, <object>module)
+    except Exception:
+        pass
+    PyErr_Restore(kind, error, trace)
+    return 0
+
+
 cdef PyObject *_call(PyObject *module, PyObject *args, PyObject *kwargs) except NULL:
     """What ``Module.__call__`` does."""
     cdef PyObject *hooks = PyObject_GetAttr(module, <PyObject *>_hooks)
     cdef PyObject *forward
+    cdef PyObject *result
     if hooks != <PyObject *>None:
         try:
             found = (<object>hooks).call(<object>module, <object>args, {} if kwargs == NULL else <object>kwargs)
+        except Exception as error:
+            _locate(error, <object>module)
+            raise
         finally:
             Py_DECREF(hooks)
         Py_INCREF(found)
         return <PyObject *>found
     Py_DECREF(hooks)
     forward = PyObject_GetAttr(module, <PyObject *>_forward)
-    try:
-        return PyObject_Call(forward, args, kwargs)
-    finally:
-        Py_DECREF(forward)
+    result = PyObject_Call(forward, args, kwargs)
+    Py_DECREF(forward)
+    if result == NULL:
+        _locate_raised(module)
+    return result
 
 
 def fill_slots(cls, getattr, call):

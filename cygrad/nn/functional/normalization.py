@@ -103,7 +103,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         return _with_statistics(input, running_mean, running_var, weight, bias, eps)
     count = input.numel() // channels if channels else 0
     if count == 1:
-        raise ValueError(f"batch_norm: one value of a channel has no variance to train with (got input size "
+        raise ValueError(f"batch_norm: Expected more than 1 value per channel when training (got input size "
                          f"{input.shape}).")
     result, mean, _, variance = _batch_norm(input, weight, bias, 0, eps)
     if count and (running_mean is not None or running_var is not None):
@@ -261,7 +261,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
                                f"(got {values.shape} and input of shape {input.shape}).")
     rows = input.reshape(batch, num_groups, channels // num_groups, input[0, 0].numel() if batch and channels else 0)
     if input.numel() and batch * rows[0, 0].numel() == 1:
-        raise ValueError(f"group_norm: one value of a channel has no variance to train with (got input size "
+        raise ValueError(f"group_norm: Expected more than 1 value per channel when training (got input size "
                          f"{input.shape}).")
     result = _normalize_groups(rows, weight, bias, eps)[0].reshape(input.shape)
     if not input.is_contiguous():
@@ -325,7 +325,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
         return _with_statistics(input, running_mean, running_var, weight, bias, eps)
     count = input.numel() // (batch * channels) if batch and channels else 0
     if count == 1 or (input.ndim == 2 and input.numel()):
-        raise ValueError(f"instance_norm: one element has no variance to train with (got input size "
+        raise ValueError(f"instance_norm: Expected more than 1 spatial element when training (got input size "
                          f"{input.shape}).")
     rows = input.reshape(batch, channels, 1, count)
     result, mean, _, variance = _normalize_groups(rows, weight, bias, eps)
