@@ -80,8 +80,12 @@ def __getattr__(name):
     return found
 
 
+_INTERNAL = {"LAYOUTS", "MEMORY_FORMATS", "blas_loading", "composite", "conversion", "operators", "printing",
+             "tensor_metadata", "tensor_methods", "tensor_type"}
+
+
 def __dir__():
-    return sorted({*globals(), *_LATE})
+    return sorted(name for name in {*globals(), *_LATE} - _INTERNAL if not name.startswith("_"))
 
 
 if "einops._backends" in _sys.modules:        # which would have loaded it later

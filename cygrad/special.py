@@ -1,6 +1,7 @@
 """Special functions, under the names of the field."""
 
 from cygrad import composite
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.table.operator import operators
 
 __all__ = []
@@ -26,3 +27,5 @@ for _name, _row in {**{name: name for name in _ROWS.split()}, **_OTHER}.items():
 
 zeta = composite.gamma.zeta
 __all__.append("zeta")
+
+__dir__ = _public_dir(__name__)

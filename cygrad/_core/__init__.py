@@ -30,6 +30,7 @@ from contextlib import suppress
 from importlib import _bootstrap, import_module
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from threading import get_ident
+from types import ModuleType
 
 from cygrad._core.build_config import LIBRARIES
 
@@ -41,6 +42,23 @@ COMPILED = {f"{__name__}.{name}": f"{__path__[0]}/{library}" for library, names 
 
 # Modules that pickles of version 0.1 name, and where what these had is now.
 MOVED = {f"{__name__}.tensor": f"{__name__}.graph.tensor", f"{__name__}.dtype": f"{__name__}.arrays.dtype"}
+
+
+def public_dir(name):
+    """
+    ``__dir__`` of a package: the names that are for users.
+
+    That is its `__all__`, or without one the names without a leading underscore, but for modules of other libraries and
+    for modules whose classes and functions the package has under their own names.
+    """
+    def names():
+        values = vars(sys.modules[name])
+        if "__all__" in values:
+            return sorted(values["__all__"])
+        homes = {getattr(value, "__module__", None) for value in values.values()}
+        return sorted(known for known, value in values.items() if not known.startswith("_") and not (
+            isinstance(value, ModuleType) and (value.__name__ in homes or not value.__name__.startswith("cygrad."))))
+    return names
 
 
 # Modules of other libraries, and the module of ours that is to be loaded once one of them is.

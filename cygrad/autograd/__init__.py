@@ -6,6 +6,7 @@ Automatic differentiation: backward through the recorded graph, and what control
 
 from importlib import import_module
 
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.graph.modes import (
     enable_grad,
     inference_mode,
@@ -41,3 +42,5 @@ def __getattr__(name):
     if name == "per_sample_grad":
         return import_module("cygrad.func.per_sample").per_sample_grad
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+__dir__ = _public_dir(__name__)

@@ -6,6 +6,7 @@ Several processes, on one machine or many, that compute together through MPI.
 
 import importlib as _importlib
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.distributed.collectives import (
     all_gather,
     all_gather_into_tensor,
@@ -52,3 +53,5 @@ def __getattr__(name):
     if name not in _LATE:
         raise AttributeError(f"module 'cygrad.distributed' has no attribute {name!r}")
     return _importlib.import_module(f"cygrad.distributed.{name}")
+
+__dir__ = _public_dir(__name__)

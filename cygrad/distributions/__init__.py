@@ -14,6 +14,7 @@ Examples
 tensor([1., 0.])
 """
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.distributions import constraints, transforms
 from cygrad.distributions.composed import *  # noqa: F403
 from cygrad.distributions.constraint_registry import biject_to, transform_to
@@ -24,3 +25,5 @@ from cygrad.distributions.kl import kl_divergence, register_kl
 from cygrad.distributions.transformed import *  # noqa: F403
 from cygrad.distributions.transforms import *  # noqa: F403
 from cygrad.distributions.vectors import *  # noqa: F403
+
+__dir__ = _public_dir(__name__)

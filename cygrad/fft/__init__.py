@@ -6,6 +6,7 @@ They are linear, and their derivatives are transforms; so derivatives of every o
 
 import sys
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.composite.out_forms import all_spelled
 from cygrad.fft import helper, transforms
 from cygrad.fft import stft as short_time
@@ -46,3 +47,5 @@ METHODS = FUNCTIONS
 sys.modules.update({f"{__name__}.{former}": transforms for former in (
     "blocks", "lines", "n_d", "one_d", "planes", "two_d")})
 sys.modules.update({f"{__name__}.frames": short_time, f"{__name__}.frequencies": helper})
+
+__dir__ = _public_dir(__name__)

@@ -1,5 +1,6 @@
 """Functions of functions: derivatives, Jacobians and batches, which can be applied to each other's results."""
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.func.backward import elementwise_grad, grad, grad_and_value, value_and_grad, vjp
 from cygrad.func.forward import jvp, linearize
 from cygrad.func.matrices import hessian, jacfwd, jacrev
@@ -17,3 +18,5 @@ __all__ = [
     "jacfwd", "jacrev", "jvp", "linearize", "replace_all_batch_norm_modules_", "stack_module_state",
     "value_and_grad", "vjp", "vmap",
 ]
+
+__dir__ = _public_dir(__name__)

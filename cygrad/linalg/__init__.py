@@ -5,6 +5,7 @@ All functions take batches of matrices in the last two dimensions, of float32, f
 compute them with LAPACK without the interpreter's lock, and are differentiable to any order, in forward mode too.
 """
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.composite.out_forms import all_spelled
 from cygrad.linalg.checks import LinAlgError
 from cygrad.linalg.determinants import det, logdet, slogdet
@@ -59,3 +60,5 @@ FUNCTIONS = {
     "orgqr": namespace.orgqr, "ormqr": ormqr, "triangular_solve": namespace.triangular_solve,
 }
 METHODS = {name: function for name, function in FUNCTIONS.items() if name != "lu_unpack"}
+
+__dir__ = _public_dir(__name__)

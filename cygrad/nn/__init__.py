@@ -1,5 +1,6 @@
 """Neural networks: modules, their layers and losses, and the same as functions."""
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.nn import attention, functional, init, modules, parallel, utils  # isort: split  (use the modules above)
 from cygrad.nn.activation import (
     ELU,
@@ -181,3 +182,5 @@ def __getattr__(name):
         module = import_module(f"cygrad.nn.{_LATE[name]}")
         return module if name == _LATE[name] else getattr(module, name)
     raise AttributeError(f"module 'cygrad.nn' has no attribute {name!r}")
+
+__dir__ = _public_dir(__name__)

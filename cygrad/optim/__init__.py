@@ -1,5 +1,6 @@
 """Optimizers: they change parameters in place, outside the graph, along their gradients."""
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.optim import lr_scheduler, swa_utils
 from cygrad.optim.adadelta import Adadelta
 from cygrad.optim.adagrad import Adagrad
@@ -22,3 +23,5 @@ def __getattr__(name):
         from importlib import import_module
         return getattr(import_module(f"cygrad.optim.{_LATE[name]}"), name)
     raise AttributeError(f"module 'cygrad.optim' has no attribute {name!r}")
+
+__dir__ = _public_dir(__name__)

@@ -5,6 +5,7 @@ Within a block of `profile` every operation of the thread is timed, and every no
 after the other on this thread. Outside of it operations look at one flag, and that is all.
 """
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.profiler.events import Event, EventAverage, EventList
 from cygrad.profiler.profile import (
     ProfilerAction,
@@ -21,3 +22,5 @@ __all__ = [
     "Event", "EventAverage", "EventList", "ProfilerAction", "ProfilerActivity", "ProfilerState", "profile",
     "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]
+
+__dir__ = _public_dir(__name__)

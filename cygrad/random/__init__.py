@@ -3,6 +3,7 @@
 `FUNCTIONS` are for the package's namespace, `METHODS` for the Tensor type.
 """
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.random import generator as _generator
 from cygrad.random import inplace as _inplace
 from cygrad.random import sampling as _sampling
@@ -18,3 +19,5 @@ FUNCTIONS = {
 METHODS = {**_inplace.METHODS, "bernoulli": _sampling.bernoulli, "multinomial": _sampling.multinomial}
 
 __all__ = sorted(FUNCTIONS)
+
+__dir__ = _public_dir(__name__)

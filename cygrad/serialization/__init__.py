@@ -10,6 +10,7 @@ import io
 import struct
 import zipfile
 
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.arrays.dtype import library_name
 from cygrad.serialization import native
 from cygrad.serialization.files import Archive, replacing
@@ -202,3 +203,5 @@ def safe_globals(safe_globals):
     finally:
         SAFE.clear()
         SAFE.update(before)
+
+__dir__ = _public_dir(__name__)

@@ -12,6 +12,7 @@ Examples
 [[3.0], [9.0]]
 """
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.sparse.factories import (
     sparse_bsc_tensor,
     sparse_bsr_tensor,
@@ -40,3 +41,5 @@ __all__ = [
     "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
     "sparse_csr_tensor", "spdiags", "sum",
 ]
+
+__dir__ = _public_dir(__name__)

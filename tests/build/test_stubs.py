@@ -48,8 +48,8 @@ def tensor(tree):
 
 def test_stub_names_every_public_name(tree):
     # Names of PyTorch alone, which are there once somebody has asked for them, are in no stub.
-    public = {name for name, value in vars(cygrad).items()
-              if not name.startswith("_") and not (inspect.ismodule(value) and value.__name__ != f"cygrad.{name}")
+    public = {name for name, value in vars(cygrad).items() if name in dir(cygrad)
+              and not (inspect.ismodule(value) and value.__name__ != f"cygrad.{name}")
               and not str(getattr(value, "__module__", "")).startswith("cygrad.compatibility")}
     assert not public - names(tree.body)
 
@@ -117,3 +117,15 @@ def test_stub_of_a_module_class():
             "    def __init__(self, in_features: _int, out_features: _int, bias: _bool = True,") in text
     assert "    def train(self, mode: _bool = True) -> Self: ..." in text
     assert "class Parameter(Tensor):" in text
+
+
+def test_completion_shows_public_names_only():
+    assert {"zeros", "nn", "numpy", "Tensor"} <= set(dir(cygrad))
+    assert not {"composite", "operators", "tensor_type", "LAYOUTS"} & set(dir(cygrad))
+    for module, shown, hidden in ((cygrad.nn, "Linear functional init", "activation Module_ container"),
+                                  (cygrad.optim, "Adam lr_scheduler", "adam optimizer"),
+                                  (cygrad.func, "grad vmap", "inputs backward"),
+                                  (cygrad.utils.data, "DataLoader random_split", "dataset workers")):
+        assert set(shown.split()) <= set(dir(module)) and not set(hidden.split()) & set(dir(module))
+    for module in (cygrad, cygrad.nn, cygrad.linalg, cygrad.autograd, cygrad.distributions):
+        assert not [name for name in dir(module) if name.startswith("_") or not hasattr(module, name)]

@@ -1,5 +1,6 @@
 """Layers, activations and losses as functions."""
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.nn.functional.activation import (
     celu,
     elu,
@@ -131,3 +132,5 @@ def __getattr__(name):
         if name in fractional_pooling.__all__:
             return getattr(fractional_pooling, name)
     raise AttributeError(f"module 'cygrad.nn.functional' has no attribute {name!r}")
+
+__dir__ = _public_dir(__name__)

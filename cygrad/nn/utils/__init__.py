@@ -1,5 +1,6 @@
 """Tools for parameters and gradients: clipping, flattening, parametrization, sequences of different lengths."""
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.nn.utils import parametrizations, parametrize, rnn, stateless
 from cygrad.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from cygrad.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
@@ -20,3 +21,5 @@ def __getattr__(name):
         module = import_module(f"cygrad.nn.utils.{_LATE[name]}")
         return module if name == _LATE[name] else getattr(module, name)
     raise AttributeError(f"module 'cygrad.nn.utils' has no attribute {name!r}")
+
+__dir__ = _public_dir(__name__)

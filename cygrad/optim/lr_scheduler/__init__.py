@@ -1,5 +1,6 @@
 """Schedules of learning rates: objects whose ``step()``, called after that of the optimizer, changes its rates."""
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.optim.lr_scheduler.base import LRScheduler
 from cygrad.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
 from cygrad.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
@@ -18,3 +19,5 @@ from cygrad.optim.lr_scheduler.one_cycle import OneCycleLR
 from cygrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
 _LRScheduler = LRScheduler             # its name in older programs
+
+__dir__ = _public_dir(__name__)

@@ -1,5 +1,6 @@
 """Data sets, the order in which to go through them, and batches made ahead by threads."""
 
+from cygrad._core import public_dir as _public_dir
 from cygrad.utils.data.collate import default_collate, default_convert
 from cygrad.utils.data.dataloader import DataLoader
 from cygrad.utils.data.dataset import (
@@ -28,3 +29,5 @@ def __getattr__(name):
         from cygrad.utils.data.distributed import DistributedSampler
         return DistributedSampler
     raise AttributeError(f"module 'cygrad.utils.data' has no attribute {name!r}")
+
+__dir__ = _public_dir(__name__)
