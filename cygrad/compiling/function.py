@@ -103,6 +103,9 @@ class Compiled(Replayer):
         self.calls = 0                # that were not replays
         self.lock = threading.Lock()
 
+    def __repr__(self):
+        return f"<compiled {getattr(self, '__qualname__', repr(self.function))}, {len(self.variants)} variants>"
+
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 

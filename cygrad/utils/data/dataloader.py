@@ -153,6 +153,10 @@ class DataLoader:
             self._kept.begin(self)
         return self._kept
 
+    def __repr__(self):
+        options = f"batch_size={self.batch_size}, num_workers={self.num_workers}, drop_last={self.drop_last}"
+        return f"DataLoader({self.dataset!r:.200}, {options})"
+
     def __len__(self):
         if isinstance(self.dataset, IterableDataset):
             n = len(self.dataset)

@@ -6,6 +6,7 @@ import math
 import warnings
 
 import cygrad
+from cygrad.utils.data.sampler import counted
 
 __all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
            "random_split"]
@@ -24,6 +25,9 @@ class Dataset:
 
     def __add__(self, other):
         return ConcatDataset([self, other])
+
+    def __repr__(self):
+        return counted(self, "samples")
 
     def __class_getitem__(cls, kind):
         """``Dataset[int]`` in annotations is the class itself."""

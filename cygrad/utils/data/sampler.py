@@ -10,6 +10,14 @@ __all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "Sub
 CHUNK = 32                 # numbers drawn at once with replacement
 
 
+def counted(self, what):
+    """The `__repr__` of what has samples or indices: the class, and how many there are where that is known."""
+    try:
+        return f"{type(self).__name__}({len(self)} {what})"
+    except Exception:                     # a subclass may not define how many, or fail to tell
+        return f"{type(self).__name__}()"
+
+
 class Sampler:
     """The base of all samplers: a subclass defines ``__iter__()``, which gives indices, and perhaps ``__len__()``."""
 
@@ -18,6 +26,9 @@ class Sampler:
 
     def __iter__(self):
         raise NotImplementedError(f"{type(self).__name__}: Subclasses of Sampler should implement __iter__.")
+
+    def __repr__(self):
+        return counted(self, "indices")
 
     def __class_getitem__(cls, kind):
         """``Sampler[int]`` in annotations is the class itself."""
