@@ -16,6 +16,7 @@ from cygrad.distributions.transforms import (
     StickBreakingTransform,
 )
 from cygrad.distributions.utils import (
+    TINY,
     broadcast_all,
     clamp_probs,
     euler_constant,
@@ -76,6 +77,35 @@ class Kumaraswamy(TransformedDistribution):
         base = Uniform(cygrad.zeros_like(a), cygrad.ones_like(a), validate_args=validate_args)
         super().__init__(base, [PowerTransform(b.reciprocal()), AffineTransform(1.0, -1.0),
                                 PowerTransform(a.reciprocal())], validate_args)
+
+    # The transforms of the uniform base lose small values; these logarithms do not.
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        return self._from_rest(self.base_dist.rsample(sample_shape).clamp(min=TINY[self.concentration1.dtype]).log())
+
+    def sample(self, sample_shape=()):
+        """Values, without gradients."""
+        with cygrad.no_grad():
+            return self.rsample(sample_shape)
+
+    def _from_rest(self, log_rest):
+        """The value above which there is that much probability."""
+        return (-cygrad.expm1(log_rest / self.concentration0)) ** self.concentration1.reciprocal()
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        self._checked(value)
+        a, b = self.concentration1, self.concentration0
+        return a.log() + b.log() + cygrad.xlogy(a - 1, value) + cygrad.special.xlog1py(b - 1, -(value ** a))
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        return -cygrad.expm1(self.concentration0 * (-(self._checked(value) ** self.concentration1)).log1p())
+
+    def icdf(self, value):
+        """The value below which there is that much probability."""
+        return self._from_rest((-value).log1p())
 
     def _moment(self, n):
         a, b = self.concentration1, self.concentration0
@@ -189,6 +219,10 @@ class InverseGamma(TransformedDistribution):
         a = self.concentration
         return a + self.rate.log() + cygrad.lgamma(a) - (1 + a) * cygrad.digamma(a)
 
+    def cdf(self, value):
+        """Probability of at most the value."""
+        return cygrad.special.gammaincc(self.concentration, self.rate / self._checked(value))
+
 
 class _RelaxedLogits(Distribution):
     """What both relaxed distributions have in common: the noise of a choice, before it is made one of shares."""
@@ -234,7 +268,7 @@ class LogitRelaxedBernoulli(_RelaxedLogits):
     def log_prob(self, value):
         """Logarithm of the density."""
         difference = self.logits - self._checked(value) * self.temperature
-        return self.temperature.log() + difference - 2 * difference.exp().log1p()
+        return self.temperature.log() + difference + 2 * cygrad.nn.functional.logsigmoid(-difference)
 
 
 class ExpRelaxedCategorical(_RelaxedLogits):

@@ -6,7 +6,7 @@ import cygrad
 from cygrad import special
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import ExponentialFamily, Parametric
-from cygrad.distributions.gamma_samples import standard_gamma
+from cygrad.distributions.gamma_samples import log_standard_gamma, standard_gamma
 from cygrad.distributions.transformed import TransformedDistribution
 from cygrad.distributions.transforms import AbsTransform, AffineTransform, ExpTransform
 from cygrad.distributions.utils import EPS, TINY, broadcast_all, euler_constant
@@ -73,7 +73,7 @@ class Normal(_LocationScale, ExponentialFamily):
         return special.ndtr(z)
 
     def _icdf(self, p):
-        return math.sqrt(2) * cygrad.erfinv(2 * p - 1)
+        return special.ndtri(p)
 
     @property
     def _natural_params(self):
@@ -99,11 +99,10 @@ class Laplace(_LocationScale):
         return -z.abs() - math.log(2)
 
     def _cdf(self, z):
-        return 0.5 - 0.5 * z.sign() * cygrad.expm1(-z.abs())
+        return cygrad.where(z < 0, 0.5 * z.clamp(max=0).exp(), 1 - 0.5 * (-z.clamp(min=0)).exp())
 
     def _icdf(self, p):
-        term = p - 0.5
-        return -term.sign() * (-2 * term.abs()).log1p()
+        return cygrad.where(p < 0.5, (2 * p).log(), -(2 * (1 - p)).log())
 
 
 class Cauchy(_LocationScale):
@@ -120,10 +119,12 @@ class Cauchy(_LocationScale):
         return -math.log(math.pi) - z.square().log1p()
 
     def _cdf(self, z):
-        return z.atan() / math.pi + 0.5
+        return cygrad.atan2(cygrad.ones_like(z), -z) / math.pi
 
     def _icdf(self, p):
-        return (math.pi * (p - 0.5)).tan()
+        tail = (math.pi * cygrad.where(p < 0.5, p, 1 - p)).tan().reciprocal()
+        tail = cygrad.where(p < 0.5, -tail, tail)
+        return cygrad.where((p - 0.5).abs() < 0.25, (math.pi * (p - 0.5)).tan(), tail)
 
 
 class _Half(TransformedDistribution):
@@ -145,11 +146,11 @@ class _Half(TransformedDistribution):
 
     def cdf(self, value):
         """Probability of at most the value."""
-        return 2 * self.base_dist.cdf(self._checked(value)) - 1
+        return self._cdf(self._checked(value) / self.scale)
 
     def icdf(self, value):
         """The value below which there is that much probability."""
-        return self.base_dist.icdf((value + 1) / 2)
+        return self.scale * self._icdf(value)
 
     def entropy(self):
         """Expected value of ``-log_prob``."""
@@ -163,6 +164,12 @@ class HalfNormal(_Half):
     mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
     variance = property(lambda self: self.scale.square() * (1 - 2 / math.pi))
 
+    def _cdf(self, z):
+        return cygrad.erf(z / math.sqrt(2))
+
+    def _icdf(self, p):
+        return math.sqrt(2) * cygrad.erfinv(p)
+
 
 class HalfCauchy(_Half):
     """The absolute value of a number with Cauchy's distribution around 0."""
@@ -170,6 +177,13 @@ class HalfCauchy(_Half):
     _base = Cauchy
     mean = property(lambda self: cygrad.full_like(self.scale, math.inf))
     variance = property(lambda self: cygrad.full_like(self.scale, math.inf))
+
+    def _cdf(self, z):
+        return 2 / math.pi * z.atan()
+
+    def _icdf(self, p):
+        half = math.pi / 2
+        return cygrad.where(p < 0.5, (half * p).tan(), (half * (1 - p)).tan().reciprocal())
 
 
 class Uniform(Parametric):
@@ -351,8 +365,8 @@ class Beta(ExponentialFamily):
         """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
         parts = cygrad.stack([self.concentration1, self.concentration0], -1).expand((*shape, 2))
-        a, b = standard_gamma(parts).unbind(-1)
-        value = a / (a + b)
+        a, b = log_standard_gamma(parts).unbind(-1)
+        value = (a - b).sigmoid().to(parts.dtype)
         inside = value.detach().clamp(TINY[value.dtype], 1 - EPS[value.dtype])
         return value + (inside - value.detach())
 
@@ -372,6 +386,24 @@ class Beta(ExponentialFamily):
 
     def _log_normalizer(self, x, y):
         return cygrad.lgamma(x) + cygrad.lgamma(y) - cygrad.lgamma(x + y)
+
+
+# Both differences cancel for large x, where the first terms of their series are exact to the last digit.
+LARGE = 20
+
+
+def _log_gamma_ratio(x):
+    """``lgamma(x + 0.5) - lgamma(x) - 0.5 * log(x)``."""
+    w = x.clamp(min=LARGE).reciprocal()
+    series = w * (-1 / 8 + w.square() * (1 / 192 + w.square() * (-1 / 640 + w.square() * 17 / 14336)))
+    return cygrad.where(x < LARGE, cygrad.lgamma(x + 0.5) - cygrad.lgamma(x) - 0.5 * x.log(), series)
+
+
+def _digamma_step(x):
+    """``digamma(x + 0.5) - digamma(x)``."""
+    w = x.clamp(min=LARGE).reciprocal()
+    series = w * (1 / 2 + w * (1 / 8 + w.square() * (-1 / 64 + w.square() * (1 / 128 - w.square() * 17 / 2048))))
+    return cygrad.where(x < LARGE, cygrad.digamma(x + 0.5) - cygrad.digamma(x), series)
 
 
 class StudentT(Parametric):
@@ -400,22 +432,19 @@ class StudentT(Parametric):
         """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
         noise = cygrad.randn(shape, dtype=self.df.dtype)
-        chi2 = 2 * standard_gamma(0.5 * self.df.expand(shape))
-        return self.loc + self.scale * noise * (chi2 / self.df).rsqrt()
+        log_ratio = log_standard_gamma(0.5 * self.df.expand(shape)) - (0.5 * self.df).log()
+        return self.loc + self.scale * noise * (-0.5 * log_ratio).exp().to(noise.dtype)
 
     def log_prob(self, value):
         """Logarithm of the density."""
         z = (self._checked(value) - self.loc) / self.scale
-        normalizer = (self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + cygrad.lgamma(0.5 * self.df)
-                      - cygrad.lgamma(0.5 * (self.df + 1)))
-        return -0.5 * (self.df + 1) * (z.square() / self.df).log1p() - normalizer
+        return (_log_gamma_ratio(0.5 * self.df) - 0.5 * (self.df + 1) * (z.square() / self.df).log1p()
+                - self.scale.log() - 0.5 * LOG_2PI)
 
     def entropy(self):
         """Expected value of ``-log_prob``."""
-        half, more = 0.5 * self.df, 0.5 * (self.df + 1)
-        log_beta = cygrad.lgamma(half) + math.lgamma(0.5) - cygrad.lgamma(more)
-        return (self.scale.log() + more * (cygrad.digamma(more) - cygrad.digamma(half)) + 0.5 * self.df.log()
-                + log_beta)
+        half = 0.5 * self.df
+        return (self.scale.log() + (half + 0.5) * _digamma_step(half) + 0.5 * LOG_2PI - _log_gamma_ratio(half))
 
 
 class FisherSnedecor(Parametric):
@@ -445,9 +474,8 @@ class FisherSnedecor(Parametric):
     def rsample(self, sample_shape=()):
         """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
-        above, below = (standard_gamma(0.5 * df.expand(shape)) / (0.5 * df) for df in (self.df1, self.df2))
-        tiny = TINY[above.dtype]
-        return (above / below.clamp(min=tiny)).clamp(min=tiny)
+        above, below = (log_standard_gamma(0.5 * df.expand(shape)) - df.log() for df in (self.df1, self.df2))
+        return (above - below).exp().to(self.df1.dtype).clamp(min=TINY[self.df1.dtype])
 
     def log_prob(self, value):
         """Logarithm of the density."""

@@ -6,11 +6,22 @@ import cygrad
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
 from cygrad.distributions.samples import drawn
-from cygrad.distributions.utils import TINY, broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from cygrad.distributions.utils import (
+    EPS,
+    TINY,
+    broadcast_all,
+    clamp_probs,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
 from cygrad.nn.functional import binary_cross_entropy_with_logits, one_hot
 
 __all__ = ["Bernoulli", "Binomial", "Categorical", "ContinuousBernoulli", "Geometric", "Multinomial",
            "NegativeBinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Poisson"]
+
+LOG_2PI = math.log(2 * math.pi)
+MOST_ODDS = 50             # whose exponential is finite in every dtype but float16
 
 
 class _Odds(Parametric):
@@ -141,7 +152,7 @@ class Binomial(_Odds):
         self._checked(value)
         n, logits = self.total_count, self.logits
         choices = cygrad.lgamma(n + 1) - cygrad.lgamma(value + 1) - cygrad.lgamma(n - value + 1)
-        return choices + value * logits - n * (logits.clamp(min=0) + (-logits.abs()).exp().log1p())
+        return choices + value * logits + n * cygrad.nn.functional.logsigmoid(-logits)
 
     def entropy(self):
         """By adding up all values; all batches have the same number of attempts."""
@@ -204,6 +215,18 @@ class Poisson(ExponentialFamily):
         rate, value = broadcast_all(self.rate, self._checked(value))
         return cygrad.xlogy(value, rate) - rate - cygrad.lgamma(value + 1)
 
+    def entropy(self):
+        """Expected value of ``-log_prob``: a sum over the likely values, or a series for large rates."""
+        large = self.rate > 100
+        rate = cygrad.where(large, 0.0, self.rate)
+        most = float(rate.detach().max()) if rate.numel() else 0.0
+        values = cygrad.arange(int(most + 20 * most**0.5 + 40), dtype=rate.dtype).reshape(-1, *[1] * rate.ndim)
+        log_probs = (cygrad.xlogy(values, rate) - rate - cygrad.lgamma(values + 1)).clamp(min=-700)
+        w = cygrad.where(large, self.rate, 100.0).reciprocal()
+        series = 0.5 * (1 + LOG_2PI - w.log()) - w * (1 / 12 + w * (1 / 24 + w * (19 / 360 + w * (
+            9 / 80 + w * 863 / 2520))))
+        return cygrad.where(large, series, -(log_probs.exp() * log_probs).sum(0))
+
     _natural_params = property(lambda self: (self.rate.log(),))
 
     def _log_normalizer(self, x):
@@ -227,6 +250,11 @@ class ContinuousBernoulli(_Odds):
         """Where the formulas are stable, and the probabilities with others replaced."""
         outside = (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
         return outside, cygrad.where(outside, self.probs, self._lims[0])
+
+    def _away_from_zero(self):
+        """The log odds with those near 0 replaced, and where these are."""
+        near = self.logits.abs() < EPS[self.logits.dtype] ** 0.5
+        return cygrad.where(near, 1.0, self.logits), near
 
     def _log_normalizer_of(self):
         outside, cut = self._inside()
@@ -263,17 +291,22 @@ class ContinuousBernoulli(_Odds):
 
     def cdf(self, value):
         """Probability of at most the value."""
-        outside, cut = self._inside()
         self._checked(value)
-        found = (cut.pow(value) * (1 - cut).pow(1 - value) + cut - 1) / (2 * cut - 1)
-        found = cygrad.where(outside, found, value)
+        t, near = self._away_from_zero()
+        # expm1(t x) / expm1(t), in a form that does not overflow
+        size = t.abs()
+        found = (cygrad.where(t > 0, (value - 1) * size, 0.0).exp() * cygrad.expm1(-value * size)
+                 / cygrad.expm1(-size))
+        found = cygrad.where(near, value + self.logits * value * (value - 1) / 2, found)
         return cygrad.where(value <= 0, 0.0, cygrad.where(value >= 1, 1.0, found))
 
     def icdf(self, value):
         """The value below which there is that much probability."""
-        outside, cut = self._inside()
-        found = ((-cut + value * (2 * cut - 1)).log1p() - (-cut).log1p()) / (cut.log() - (-cut).log1p())
-        return cygrad.where(outside, found, value)
+        t, near = self._away_from_zero()
+        low, high = t.clamp(max=MOST_ODDS), t.clamp(min=MOST_ODDS)
+        found = cygrad.where(t <= MOST_ODDS, (value * cygrad.expm1(low)).log1p() / low,
+                             1 + ((1 - value) * cygrad.expm1(-high)).log1p() / high)
+        return cygrad.where(near, value + self.logits * value * (1 - value) / 2, found)
 
     def entropy(self):
         """Expected value of ``-log_prob``."""

@@ -11,9 +11,10 @@ from cygrad.autograd import Function
 from cygrad.distributions.samples import numbers_of
 from cygrad.random.generator import chosen
 
-__all__ = ["standard_gamma"]
+__all__ = ["log_standard_gamma", "standard_gamma"]
 
 WEIGHTS = {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}        # of central differences of sixth order
+LOG_SMALL = math.log(1e-9)
 FEW = 10_000               # samples up to which those of PyTorch's stream are drawn one by one
 
 
@@ -36,7 +37,11 @@ def _slope(shape, x):
 
 
 def _drawn(numbers, alpha):
-    """One sample from PyTorch's stream, by the method of Marsaglia and Tsang (2000), with the draws in its order."""
+    """
+    Logarithm of one sample from PyTorch's stream.
+
+    By the method of Marsaglia and Tsang (2000), with the draws in PyTorch's order.
+    """
     one = np.empty(1)
 
     def uniform():
@@ -44,8 +49,8 @@ def _drawn(numbers, alpha):
         return 1 - one[0]
 
     if alpha == 0:
-        return 0.0
-    scale = uniform() ** (1 / alpha) if alpha < 1 else 1.0
+        return -math.inf
+    log_scale = math.log(uniform()) / alpha if alpha < 1 else 0.0
     d = (alpha + 1 if alpha < 1 else alpha) - 1 / 3
     while True:
         y = 0.0
@@ -55,37 +60,53 @@ def _drawn(numbers, alpha):
             y = 1 + x / math.sqrt(9 * d)
         v, u = y**3, uniform()
         if u < 1 - 0.0331 * x**4 or math.log(u) < 0.5 * x * x + d * (1 - v + math.log(v)):
-            return scale * d * v
+            return log_scale + math.log(d * v)
 
 
-class StandardGamma(Function):
-    """A sample for each shape parameter; the gradient is that of the inverse distribution function."""
+def _log_samples(shape):
+    """Logarithms of samples, as doubles: for small shapes the samples themselves underflow."""
+    generator = chosen(None, "standard_gamma")
+    with generator.lock:
+        shapes = numpy_view(shape.detach()).astype("float64").ravel()
+        if generator.algorithm == "pcg64" or shapes.size > FEW:
+            numbers, small = numbers_of(generator), shapes < 1
+            values = np.log(numbers.standard_gamma(shapes + small))
+            with np.errstate(divide="ignore"):
+                values[small] -= numbers.standard_exponential(np.count_nonzero(small)) / shapes[small]
+        else:
+            values = np.array([_drawn(generator.numbers, alpha) for alpha in shapes])
+    return from_numpy(values.reshape(tuple(shape.shape)))
+
+
+class LogStandardGamma(Function):
+    """The logarithm of a sample for each shape parameter; its gradient is that of the inverse distribution function."""
 
     @staticmethod
     def forward(ctx, shape):
-        """The samples."""
-        generator = chosen(None, "standard_gamma")
-        with generator.lock:
-            shapes = numpy_view(shape.detach()).astype("float64")
-            if generator.algorithm == "pcg64" or shapes.size > FEW:
-                values = numbers_of(generator).standard_gamma(shapes)
-            else:
-                values = np.array([_drawn(generator.numbers, alpha) for alpha in shapes.ravel()])
-        x = from_numpy(np.asarray(values).reshape(tuple(shape.shape)))
-        tiny = 2.0**-126 if shape.dtype is cygrad.float32 else 2.0**-1022
-        x = x.clamp(tiny).to(shape.dtype)
-        ctx.save_for_backward(shape, x)
-        return x
+        """The logarithms, as doubles."""
+        log_x = _log_samples(shape)
+        ctx.save_for_backward(shape, log_x)
+        return log_x
 
     @staticmethod
     def backward(ctx, grad):
-        """Times the slope, where it is a number."""
-        shape, x = ctx.saved_tensors
+        """Times the slope; for small samples from ``P(a, x) = x ** a / gamma(a + 1)``."""
+        shape, log_x = ctx.saved_tensors
         with cygrad.no_grad():
-            slope = _slope(shape.double(), x.double()).nan_to_num(0.0, 0.0, 0.0).to(grad.dtype)
-        return grad * slope
+            a, small = shape.double(), log_x < LOG_SMALL
+            x = log_x.clamp(min=LOG_SMALL).exp()
+            slope = (_slope(a, x) / x).nan_to_num(0.0, 0.0, 0.0)
+            slope = cygrad.where(small, (cygrad.digamma(a + 1) - log_x) / a, slope)
+        return (grad * slope).to(shape.dtype)
+
+
+def log_standard_gamma(shape):
+    """Logarithms, as doubles, of samples with rate 1, differentiable with respect to the shape parameter."""
+    return LogStandardGamma.apply(shape)
 
 
 def standard_gamma(shape):
     """Samples of the gamma distribution with rate 1, differentiable with respect to the shape parameter."""
-    return StandardGamma.apply(shape)
+    x = log_standard_gamma(shape).exp()
+    inside = x.detach().clamp(2.0**-126 if shape.dtype is cygrad.float32 else 2.0**-1022)
+    return (x + (inside - x.detach())).to(shape.dtype)

@@ -110,11 +110,11 @@ def _choices(p, q):
 
 
 def _bernoulli(p, q):
-    softplus = cygrad.nn.functional.softplus
-    one = p.probs * (softplus(-q.logits) - softplus(-p.logits))
+    log_sigmoid = cygrad.nn.functional.logsigmoid
+    one = p.probs * (log_sigmoid(p.logits) - log_sigmoid(q.logits))
     one = cygrad.where(q.probs == 0, math.inf, one)
     one = cygrad.where(p.probs == 0, 0.0, one)
-    zero = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
+    zero = (1 - p.probs) * (log_sigmoid(-p.logits) - log_sigmoid(-q.logits))
     zero = cygrad.where(q.probs == 1, math.inf, zero)
     return one + cygrad.where(p.probs == 1, 0.0, zero)
 
@@ -227,6 +227,11 @@ def _poissons(p, q):
     return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
 
 
+def _poisson_log(p, q):
+    """Of 0 or 1, whose factorials are 1."""
+    return cygrad.xlogy(p.probs, q.rate) - q.rate
+
+
 def _binomials(p, q):
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("kl_divergence: Binomial: q must not have more trials than p.")
@@ -262,7 +267,9 @@ _TABLE |= {
     (_D.Bernoulli, _D.Bernoulli): _bernoulli, (_D.Binomial, _D.Binomial): _binomials,
     (_D.Categorical, _D.Categorical): _choices, (_D.OneHotCategorical, _D.OneHotCategorical): _choices,
     (_D.ContinuousBernoulli, _D.ContinuousBernoulli): _continuous_bernoullis, (_D.Geometric, _D.Geometric): _geometrics,
-    (_D.Poisson, _D.Poisson): _poissons, (_C.Beta, _C.Beta): _beta, (_V.Dirichlet, _V.Dirichlet): _dirichlet,
+    (_D.Poisson, _D.Poisson): _poissons,
+    (_D.Bernoulli, _D.Poisson): _by_moments(_poisson_log), (_C.Beta, _C.Beta): _beta,
+    (_V.Dirichlet, _V.Dirichlet): _dirichlet,
     (_C.Exponential, _C.Exponential): lambda p, q: q.rate / p.rate - 1 - (q.rate / p.rate).log(),
     (_C.Gamma, _C.Gamma): _gamma, (_C.Gumbel, _C.Gumbel): _gumbels, (_C.Laplace, _C.Laplace): _laplaces,
     (_C.Normal, _C.Normal): _normals, (_C.HalfNormal, _C.HalfNormal): lambda p, q: _normals(p.base_dist, q.base_dist),

@@ -145,7 +145,9 @@ class TransformedDistribution(Distribution):
 
     def _turned(self, probability):
         sign = math.prod(transform.sign for transform in self.transforms) if self.transforms else 1
-        return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5
+        if isinstance(sign, int):
+            return probability if sign == 1 else 1 - probability
+        return cygrad.where(sign > 0, probability, 1 - probability)
 
     def cdf(self, value):
         """Probability of at most the value."""

@@ -325,7 +325,7 @@ class CorrCholeskyTransform(_Plain):
 
     def _inverse(self, y):
         rest = 1 - y.square().cumsum(-1)
-        rest = tril_matrix_to_vec(pad(rest[..., :-1], [1, 0]), diag=-1)
+        rest = tril_matrix_to_vec(pad(rest[..., :-1], [1, 0], value=1), diag=-1)
         t = tril_matrix_to_vec(y, diag=-1) / rest.sqrt()
         return (t.log1p() - (-t).log1p()) / 2
 

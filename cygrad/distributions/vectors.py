@@ -7,7 +7,7 @@ from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.continuous import Beta
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
-from cygrad.distributions.gamma_samples import standard_gamma
+from cygrad.distributions.gamma_samples import log_standard_gamma, standard_gamma
 from cygrad.distributions.utils import TINY
 
 __all__ = ["Dirichlet", "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
@@ -50,8 +50,8 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         """Values through which gradients flow to the parameters."""
-        parts = standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
-        return parts / parts.sum(-1, keepdim=True)
+        parts = log_standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
+        return parts.softmax(-1).to(self.concentration.dtype)
 
     def log_prob(self, value):
         """Logarithm of the density."""

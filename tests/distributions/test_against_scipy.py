@@ -1,0 +1,294 @@
+"""Every family against SciPy: densities, tails, quantiles, entropies, moments, samples; gradients by differences."""
+
+import contextlib
+import math
+
+import numpy as np
+import pytest
+
+import cygrad
+from cygrad import distributions as D
+
+stats = pytest.importorskip("scipy.stats")
+mpmath = pytest.importorskip("mpmath")
+
+REAL = [-1e12, -300.0, -30.0, -5.0, -0.3, 0.0, 0.4, 3.0, 40.0, 1e8]
+POSITIVE = [1e-12, 1e-5, 0.1, 0.7, 1.0, 2.5, 12.0, 300.0, 1e6]
+UNIT = [1e-12, 1e-5, 0.1, 0.5, 0.8, 0.999, 1 - 1e-9]
+COUNTS = [0.0, 1.0, 2.0, 5.0, 30.0, 400.0]
+# family: (parameters, the frozen distribution of SciPy, values)
+FAMILIES = [
+    (D.Bernoulli, {"probs": 0.3}, stats.bernoulli(0.3), [0.0, 1.0]),
+    (D.Beta, {"concentration1": 0.05, "concentration0": 0.3}, stats.beta(0.05, 0.3), UNIT),
+    (D.Beta, {"concentration1": 40.0, "concentration0": 3.0}, stats.beta(40.0, 3.0), UNIT),
+    (D.Binomial, {"total_count": 12.0, "probs": 0.5}, stats.binom(12, 0.5), [0.0, 1.0, 6.0, 12.0]),
+    (D.Binomial, {"total_count": 12.0, "logits": -20.0}, stats.binom(12, 1 / (1 + math.exp(20))), [0.0, 1.0, 12.0]),
+    (D.Cauchy, {"loc": 0.5, "scale": 2.0}, stats.cauchy(0.5, 2.0), REAL),
+    (D.Chi2, {"df": 3.0}, stats.chi2(3.0), POSITIVE),
+    (D.ContinuousBernoulli, {"probs": 0.2}, stats.truncexpon(math.log(4), scale=1 / math.log(4)), UNIT),
+    (D.Exponential, {"rate": 2.5}, stats.expon(scale=0.4), POSITIVE),
+    (D.FisherSnedecor, {"df1": 3.0, "df2": 9.0}, stats.f(3.0, 9.0), POSITIVE),
+    (D.Gamma, {"concentration": 0.02, "rate": 2.0}, stats.gamma(0.02, scale=0.5), POSITIVE),
+    (D.Gamma, {"concentration": 30.0, "rate": 2.0}, stats.gamma(30.0, scale=0.5), POSITIVE),
+    (D.GeneralizedPareto, {"loc": 0.0, "scale": 2.0, "concentration": 0.3}, stats.genpareto(0.3, scale=2.0), POSITIVE),
+    (D.GeneralizedPareto, {"loc": 0.0, "scale": 2.0, "concentration": -0.5}, stats.genpareto(-0.5, scale=2.0),
+     POSITIVE[:6]),
+    (D.Geometric, {"probs": 0.3}, stats.geom(0.3, loc=-1), COUNTS),
+    (D.Gumbel, {"loc": 0.5, "scale": 2.0}, stats.gumbel_r(0.5, 2.0), REAL[2:]),
+    (D.HalfCauchy, {"scale": 2.0}, stats.halfcauchy(scale=2.0), POSITIVE),
+    (D.HalfNormal, {"scale": 2.0}, stats.halfnorm(scale=2.0), POSITIVE),
+    (D.InverseGamma, {"concentration": 4.5, "rate": 2.0}, stats.invgamma(4.5, scale=2.0), POSITIVE),
+    (D.Laplace, {"loc": 0.5, "scale": 2.0}, stats.laplace(0.5, 2.0), REAL[1:-1]),
+    (D.LogNormal, {"loc": 0.5, "scale": 0.7}, stats.lognorm(0.7, scale=math.exp(0.5)), POSITIVE),
+    (D.NegativeBinomial, {"total_count": 2.5, "probs": 0.6}, stats.nbinom(2.5, 0.4), COUNTS),
+    (D.Normal, {"loc": 0.5, "scale": 2.0}, stats.norm(0.5, 2.0), REAL[1:-1]),
+    (D.Pareto, {"scale": 0.7, "alpha": 5.5}, stats.pareto(5.5, scale=0.7), POSITIVE[4:]),
+    (D.Poisson, {"rate": 0.2}, stats.poisson(0.2), COUNTS),
+    (D.Poisson, {"rate": 230.0}, stats.poisson(230.0), COUNTS),
+    (D.StudentT, {"df": 4.5, "loc": 0.5, "scale": 2.0}, stats.t(4.5, 0.5, 2.0), REAL),
+    (D.Uniform, {"low": -1.0, "high": 3.0}, stats.uniform(-1.0, 4.0), [-0.9, 0.0, 2.9]),
+    (D.VonMises, {"loc": 0.5, "concentration": 2.0}, stats.vonmises(2.0, loc=0.5), [-2.0, 0.0, 0.5, 3.0]),
+    (D.Weibull, {"scale": 2.0, "concentration": 1.5}, stats.weibull_min(1.5, scale=2.0), POSITIVE),
+]
+NAMES = [f"{family.__name__}({', '.join(f'{value:g}' for value in given.values())})" for family, given, *_ in FAMILIES]
+every = pytest.mark.parametrize(("family", "parameters", "theirs", "values"), FAMILIES, ids=NAMES)
+
+
+def made(family, parameters, requires_grad=False):
+    tensors = {name: cygrad.tensor(value, dtype=cygrad.float64, requires_grad=requires_grad)
+               for name, value in parameters.items()}
+    return family(**tensors), tensors
+
+
+def double(values):
+    return cygrad.tensor(values, dtype=cygrad.float64)
+
+
+@every
+def test_densities_and_tails(family, parameters, theirs, values):
+    ours, _ = made(family, parameters)
+    expected = getattr(theirs, "logpmf" if hasattr(theirs.dist, "pmf") else "logpdf")(np.array(values))
+    np.testing.assert_allclose(ours.log_prob(double(values)).numpy(), expected, rtol=1e-9, atol=1e-11)
+    try:
+        found = ours.cdf(double(values))
+    except NotImplementedError:
+        return
+    np.testing.assert_allclose(found.numpy(), theirs.cdf(values), rtol=1e-9, atol=0)
+
+
+@every
+def test_quantiles_at_both_ends(family, parameters, theirs, values):
+    ours, _ = made(family, parameters)
+    # SciPy computes those of halves from (1 + level) / 2.
+    ends = [1e-6, 0.9999] if family in (D.HalfNormal, D.HalfCauchy) else [1e-300, 1e-20, 1e-8, 1 - 1e-9]
+    levels = [0.0, *ends, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0]
+    try:
+        found = ours.icdf(double(levels))
+    except NotImplementedError:
+        return
+    np.testing.assert_allclose(found.numpy(), theirs.ppf(levels), rtol=1e-8, atol=1e-290)
+
+
+@every
+def test_entropies_and_moments(family, parameters, theirs, values):
+    ours, _ = made(family, parameters)
+    with contextlib.suppress(NotImplementedError):
+        np.testing.assert_allclose(ours.entropy().item(), theirs.entropy(), rtol=1e-9)
+    if family is not D.VonMises:                 # the variance of directions
+        mean, variance = theirs.stats("mv")
+        for found, expected in ((ours.mean, mean), (ours.variance, variance)):
+            if np.isfinite(expected):
+                np.testing.assert_allclose(found.item(), expected, rtol=1e-9)
+
+
+@every
+def test_samples_have_the_distribution(family, parameters, theirs, values):
+    cygrad.manual_seed(1)
+    ours, _ = made(family, parameters)
+    x = ours.sample((20000,)).numpy()
+    # Average ranks of samples are uniform; those of counts are spread over their steps.
+    ranks = theirs.cdf(x)
+    if hasattr(theirs.dist, "pmf"):
+        ranks = ranks - theirs.pmf(x) * np.random.default_rng(0).random(x.shape)
+    assert stats.kstest(ranks, "uniform").pvalue > 1e-4
+
+
+@every
+@pytest.mark.parametrize("what", ["log_prob", "cdf", "entropy"])
+def test_gradients_are_those_of_differences(family, parameters, theirs, values, what):
+    inside = [value for value in values if 1e-6 < abs(value) < 1e3] or values
+    inside = double([value for value in inside if value not in (1.0,)] if family is D.ContinuousBernoulli else inside)
+
+    def value_at(changed):
+        ours, tensors = made(family, {**parameters, **changed}, requires_grad=True)
+        return (ours.entropy() if what == "entropy" else getattr(ours, what)(inside)), tensors
+
+    try:
+        found, tensors = value_at({})
+    except NotImplementedError:
+        return
+    for name in parameters:
+        if name == "total_count" or (what == "cdf" and family in (D.Gamma, D.Chi2, D.InverseGamma)
+                                     and name in ("concentration", "df")):
+            continue                             # an integer; no derivative by the shape parameter
+        if not found.requires_grad:
+            continue
+        gradients, = cygrad.autograd.grad(found.sum(), tensors[name], retain_graph=True, allow_unused=True)
+        step = 1e-5 * max(abs(parameters[name]), 0.1)
+        above, below = (value_at({name: parameters[name] + sign * step})[0].sum().item() for sign in (1, -1))
+        expected = (above - below) / (2 * step)
+        np.testing.assert_allclose(0.0 if gradients is None else gradients.item(), expected, rtol=2e-5, atol=2e-7)
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64])
+def test_ends_of_the_support(dtype):
+    zero, one = cygrad.tensor(0.0, dtype=dtype), cygrad.tensor(1.0, dtype=dtype)
+    levels = cygrad.tensor([0.0, 1.0], dtype=dtype)
+    for family in (D.Cauchy, D.Normal, D.Laplace, D.Gumbel):
+        assert family(zero, one).icdf(levels).tolist() == [-math.inf, math.inf]
+    for ours in (D.HalfNormal(one), D.HalfCauchy(one), D.Exponential(one), D.Weibull(one, one), D.LogNormal(zero, one)):
+        assert ours.icdf(levels).tolist() == [0.0, math.inf]
+    assert D.Kumaraswamy(one, 2 * one).icdf(levels).tolist() == [0.0, 1.0]
+    assert D.Kumaraswamy(one, 2 * one).cdf(levels).tolist() == [0.0, 1.0]
+    assert D.ContinuousBernoulli(0.9 * one).icdf(levels).tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["HalfNormal", "HalfCauchy", "Weibull", "Exponential", "Kumaraswamy"])
+def test_small_values_in_single_precision(name):
+    one = cygrad.tensor(1.0)
+    ours = getattr(D, name)(*[one] * (2 if name in ("Weibull", "Kumaraswamy") else 1))
+    slope = {"HalfNormal": math.sqrt(2 / math.pi), "HalfCauchy": 2 / math.pi}.get(name, 1.0)     # density at 0
+    for x in (1e-4, 1e-9, 1e-30):
+        assert ours.cdf(cygrad.tensor(x)).item() == pytest.approx(slope * x, rel=2e-4)
+        assert ours.icdf(cygrad.tensor(x)).item() == pytest.approx(x / slope, rel=2e-4)
+
+
+@pytest.mark.parametrize("t", [-80.0, -3.0, -1e-3, 1e-9, 0.0, 0.5, 30.0, 70.0])
+def test_continuous_bernoulli_is_a_truncated_exponential(t):
+    ours = D.ContinuousBernoulli(logits=double(t))
+    with mpmath.workdps(60):
+        for x in (1e-10, 0.2, 0.5, 0.97):
+            expected = mpmath.expm1(t * mpmath.mpf(x)) / mpmath.expm1(t) if t else x
+            assert ours.cdf(double(x)).item() == pytest.approx(float(expected), rel=1e-7)
+            inverse = mpmath.log1p(x * mpmath.expm1(t)) / t if t else x
+            assert ours.icdf(double(x)).item() == pytest.approx(float(inverse), rel=1e-7, abs=1e-9)
+
+
+@pytest.mark.parametrize("df", [0.3, 19.9, 20.1, 1e4, 1e8, 1e16, 1e30])
+def test_student_t_of_any_df(df):
+    x = [-7.0, 0.0, 0.5, 40.0]
+    df_tensor = double(df).requires_grad_()
+    ours = D.StudentT(df_tensor)
+    with mpmath.workdps(80):
+        n = mpmath.mpf(df)
+
+        def log_density(value, n):
+            return (mpmath.loggamma((n + 1) / 2) - mpmath.loggamma(n / 2) - mpmath.log(n * mpmath.pi) / 2
+                    - (n + 1) / 2 * mpmath.log1p(mpmath.mpf(value)**2 / n))
+
+        expected = [float(log_density(value, n)) for value in x]
+        half, more = n / 2, (n + 1) / 2
+        entropy = (more * (mpmath.digamma(more) - mpmath.digamma(half)) + mpmath.log(n) / 2 + mpmath.loggamma(half)
+                   + mpmath.loggamma(mpmath.mpf(1) / 2) - mpmath.loggamma(more))
+        slope = float(mpmath.diff(lambda n: log_density(0.5, n), n))
+    np.testing.assert_allclose(ours.log_prob(double(x)).detach().numpy(), expected, rtol=1e-12)
+    assert ours.entropy().item() == pytest.approx(float(entropy), rel=1e-12)
+    single = D.StudentT(cygrad.tensor(df)).log_prob(cygrad.tensor(x))
+    np.testing.assert_allclose(single.numpy(), expected, rtol=1e-5)
+    if df < 1e6:
+        gradient, = cygrad.autograd.grad(ours.log_prob(double(0.5)), df_tensor)
+        assert gradient.item() == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.parametrize("c", [1.0, 0.1, 0.02, 0.005, 0.001])
+def test_shares_of_small_concentrations(c):
+    """In single precision: means, squares, and that hardly any value lies in the middle; gradients of the mean."""
+    cygrad.manual_seed(0)
+    n = 20000
+    x = D.Beta(cygrad.tensor(c), cygrad.tensor(3 * c)).sample((n,)).double()
+    variance = 3 / 16 / (4 * c + 1)
+    assert abs(x.mean().item() - 0.25) < 5 * math.sqrt(variance / n)
+    assert abs(x.var().item() - variance) < 0.01
+    middle = stats.beta(c, 3 * c)
+    expected = middle.cdf(0.6) - middle.cdf(0.4)
+    assert abs(((x > 0.4) & (x < 0.6)).double().mean().item() - expected) < 5 * math.sqrt(expected / n) + 1e-4
+    shares = D.Dirichlet(cygrad.full((4,), c)).sample((n,)).double()
+    assert (shares.mean(0) - 0.25).abs().max().item() < 0.02
+    assert abs(shares.square().mean().item() - (c + 1) / (4 * (4 * c + 1))) < 0.01
+    # d mean / d concentration1 = 3 / (16 c)
+    a = cygrad.tensor(c, dtype=cygrad.float64, requires_grad=True)
+    D.Beta(a.expand(200_000), 3 * c).rsample().mean().backward()
+    assert a.grad.item() * c == pytest.approx(3 / 16, rel=0.2)
+
+
+def test_logarithms_of_gamma_samples_move_as_their_quantiles_do():
+    from cygrad.distributions.gamma_samples import log_standard_gamma
+
+    cygrad.manual_seed(0)
+    a = double([0.001, 0.02, 0.3, 0.9, 2.0, 50.0]).requires_grad_()
+    log_x = log_standard_gamma(a.expand(20, 6))
+    found, = cygrad.autograd.grad(log_x.sum(), a)
+    expected = np.zeros(6)
+    with mpmath.workdps(40):
+        for row in log_x.detach().tolist():
+            for i, (shape, log_value) in enumerate(zip(a.tolist(), row, strict=True)):
+                x, shape = mpmath.exp(log_value), mpmath.mpf(shape)
+                by_shape = mpmath.diff(lambda shape: mpmath.gammainc(shape, 0, x, regularized=True), shape)
+                density = x**(shape - 1) * mpmath.exp(-x) / mpmath.gamma(shape)
+                expected[i] -= float(by_shape / density / x)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-3, 0.7, 12.0, 99.9, 100.1, 1e5])
+def test_entropy_of_counts(rate):
+    rate_tensor = double(rate).requires_grad_()
+    entropy = D.Poisson(rate_tensor).entropy()
+    with mpmath.workdps(30):
+        low = max(0, int(rate - 60 * rate**0.5))
+        logs = [k * mpmath.log(rate) - rate - mpmath.loggamma(k + 1) if rate else (0 if k == 0 else -mpmath.inf)
+                for k in range(low, int(rate + 60 * rate**0.5) + 60)]
+        expected = float(-sum(mpmath.exp(part) * part for part in logs if part > -mpmath.inf))
+    assert entropy.item() == pytest.approx(expected, rel=1e-10, abs=1e-15)
+    if rate:
+        gradient, = cygrad.autograd.grad(entropy, rate_tensor)
+        step = 1e-4 * rate
+        above, below = (D.Poisson(double(rate + sign * step)).entropy().item() for sign in (1, -1))
+        if not rate - step < 100 < rate + step:
+            assert gradient.item() == pytest.approx((above - below) / (2 * step), rel=1e-5)
+
+
+def test_gradients_where_log_odds_are_zero():
+    """Where formulas have a kink, densities have none."""
+    for make, value, expected in [
+            (lambda z: D.Binomial(double(5.0), logits=z), 4.0, 1.5),
+            (lambda z: D.Bernoulli(logits=z), 1.0, 0.5),
+            (lambda z: D.Geometric(logits=z), 3.0, -1.0),              # 1 - p - 3 p
+            (lambda z: D.NegativeBinomial(double(5.0), logits=z), 4.0, -0.5),
+            (lambda z: D.ContinuousBernoulli(logits=z), 0.7, 0.2),
+            (lambda z: D.Categorical(logits=cygrad.stack([z, -z])), 0.0, 1.0),
+            (lambda z: D.RelaxedBernoulli(double(1.0), logits=z), 0.5, 0.0)]:
+        z = double(0.0).requires_grad_()
+        gradient, = cygrad.autograd.grad(make(z).log_prob(double(value)), z)
+        assert gradient.item() == pytest.approx(expected, abs=1e-6)
+    z = double(0.0).requires_grad_()
+    gradient, = cygrad.autograd.grad(D.Laplace(double(0.0), double(1.0)).cdf(z), z)
+    assert gradient.item() == pytest.approx(0.5)
+
+
+def test_divergence_of_a_choice_from_counts():
+    for p in (0.0, 0.2, 1.0):
+        ours = D.kl_divergence(D.Bernoulli(double(p)), D.Poisson(double(4.0))).item()
+        weights = stats.bernoulli(p).pmf([0, 1])
+        expected = sum(w * (math.log(w) - stats.poisson(4.0).logpmf(k)) for k, w in enumerate(weights) if w)
+        assert ours == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_cholesky_factor_of_a_correlation_goes_back():
+    cygrad.manual_seed(0)
+    for n in (1, 3, 10):
+        x = cygrad.randn(2, n, dtype=cygrad.float64, requires_grad=True)
+        transform = D.CorrCholeskyTransform()
+        back = transform.inv(transform(x).clone())
+        np.testing.assert_allclose(back.detach().numpy(), x.detach().numpy(), atol=1e-9)
+        gradient, = cygrad.autograd.grad(back.sum(), x)
+        np.testing.assert_allclose(gradient.numpy(), 1.0, atol=1e-6)
