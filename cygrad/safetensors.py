@@ -27,7 +27,17 @@ METADATA = "__metadata__"
 
 
 class SafetensorError(ValueError):
-    """A file that is not what it should be, or tensors that the format cannot hold."""
+    """
+    A file that is not what it should be, or tensors that the format cannot hold.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.safetensors.load(b"no such file")
+    Traceback (most recent call last):
+        ...
+    cygrad.safetensors.SafetensorError: ...
+    """
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -82,6 +92,13 @@ def save(tensors, metadata=None):
     Returns
     -------
     bytes
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> data = cygrad.safetensors.save({"w": cygrad.ones(2)})
+    >>> cygrad.safetensors.load(data)
+    {'w': tensor([1., 1.])}
     """
     header, found = _prepared(tensors, metadata)
     return b"".join([header, *map(elements.memory, found)])
@@ -223,6 +240,13 @@ def load_file(filename, device="cpu"):
     See Also
     --------
     safe_open : Read some of them.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.safetensors.save_file({"w": cygrad.ones(2)}, "model.safetensors")
+    >>> cygrad.safetensors.load_file("model.safetensors")
+    {'w': tensor([1., 1.])}
     """
     with open(filename, "rb") as file:
         total = os.fstat(file.fileno()).st_size
@@ -249,6 +273,12 @@ def load(data):
     Returns
     -------
     dict from str to Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.safetensors.load(cygrad.safetensors.save({"w": cygrad.ones(2)}))
+    {'w': tensor([1., 1.])}
     """
     view = memoryview(data).cast("B")
     try:

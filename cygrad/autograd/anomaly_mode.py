@@ -15,6 +15,12 @@ def is_anomaly_enabled():
     Returns
     -------
     bool
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.autograd.is_anomaly_enabled()
+    False
     """
     return anomaly_state()[0]
 
@@ -26,6 +32,12 @@ def is_anomaly_check_nan_enabled():
     Returns
     -------
     bool
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.autograd.is_anomaly_check_nan_enabled()
+    True
     """
     enabled, check_nan = anomaly_state()
     return check_nan or not enabled

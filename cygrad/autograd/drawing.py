@@ -173,6 +173,14 @@ def to_svg(root, names=None):
     See Also
     --------
     to_dot
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.autograd import graph
+    >>> picture = graph.to_svg(cygrad.ones(2, requires_grad=True).exp().sum())
+    >>> picture.startswith("<svg"), "ExpBackward0" in picture
+    (True, True)
     """
     drawing = root if isinstance(root, Drawing) else Drawing(root, names)
     widths = [max(map(len, label.split("\n"))) * CHARACTER + 2 * PADDING for label in drawing.labels]

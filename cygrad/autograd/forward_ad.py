@@ -18,6 +18,15 @@ class UnpackedDualTensor(NamedTuple):
         A view of the tensor without tangent.
     tangent : Tensor or None
         Its directional derivative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     dual = forward_ad.make_dual(cygrad.tensor(2.0), cygrad.tensor(1.0))
+    ...     print(forward_ad.unpack_dual(dual ** 2).tangent)
+    tensor(4.)
     """
 
     primal: Tensor

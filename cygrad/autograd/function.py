@@ -238,6 +238,25 @@ def once_differentiable(function):
     Returns
     -------
     callable
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.autograd import Function
+    >>> from cygrad.autograd.function import once_differentiable
+    >>> class Double(Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...
+    ...     @staticmethod
+    ...     @once_differentiable
+    ...     def backward(ctx, gradient):
+    ...         return 2 * gradient
+    >>> x = cygrad.tensor(1.0, requires_grad=True)
+    >>> Double.apply(x).backward()
+    >>> x.grad
+    tensor(2.)
     """
     @functools.wraps(function)
     def wrapper(ctx, *grads):

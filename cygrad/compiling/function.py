@@ -22,7 +22,20 @@ NOTHING = object()
 
 
 class CompileError(RuntimeError):
-    """``fullgraph=True``, and something cannot be replayed."""
+    """
+    ``fullgraph=True``, and something cannot be replayed.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> @cygrad.compile(fullgraph=True)
+    ... def f(x):
+    ...     return x.item()
+    >>> f(cygrad.ones(()))
+    Traceback (most recent call last):
+        ...
+    cygrad.compiling.function.CompileError: ...
+    """
 
 
 class Lost(Exception):
@@ -92,7 +105,16 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
 
 
 class Compiled(Replayer):
-    """A function that is replayed where it can be; see `compile`."""
+    """
+    A function that is replayed where it can be; see `compile`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> f = cygrad.compile(lambda x: x * 2 + 1)
+    >>> isinstance(f, cygrad.compiling.Compiled), f(cygrad.ones(2))
+    (True, tensor([3., 3.]))
+    """
 
     def __init__(self, function, fullgraph=False, fast=False):
         functools.update_wrapper(self, function)
@@ -160,7 +182,17 @@ class Compiled(Replayer):
 
 
 class CompiledModule(cygrad.nn.Module):
-    """A module whose calls are replayed where they can be; parameters and all else are the module's own."""
+    """
+    A module whose calls are replayed where they can be; parameters and all else are the module's own.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> model = cygrad.compile(nn.Linear(3, 2))
+    >>> isinstance(model, cygrad.compiling.CompiledModule), model(cygrad.ones(1, 3)).shape
+    (True, (1, 2))
+    """
 
     def __init__(self, module, fullgraph=False, fast=False):
         super().__init__()

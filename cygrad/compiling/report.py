@@ -25,6 +25,15 @@ class Explanation:
         What each recording adds up in another order than the function does: nothing unless ``mode="fast"``.
     shared : list of list of range
         Operations of each program that threads share where they do not need each other.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> f = cygrad.compile(lambda x: x * 2 + 1)
+    >>> for _ in range(3):
+    ...     y = f(cygrad.ones(2))
+    >>> cygrad.compiling.explain(f).replays
+    2
     """
 
     replays: int

@@ -100,7 +100,7 @@ def inplace(function, grows=False):
 
 
 def spelled(function):
-    """The function, which also takes `axis` and `keepdims` for `dim` and `keepdim`, and `input` for what comes first."""
+    """The function, which also takes `axis` for `dim`, `keepdims` for `keepdim`, and `input` for its first argument."""
     first = function.__code__.co_varnames[0]
 
     def accepting(*args, **kwargs):

@@ -170,7 +170,15 @@ class GroupMember(metaclass=_GroupNames):
 
 
 def is_available():
-    """Is there support for several processes? Always, if only for one."""
+    """
+    Is there support for several processes? Always, if only for one.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.distributed.is_available()
+    True
+    """
     return True
 
 
@@ -180,7 +188,15 @@ def is_mpi_available():
 
 
 def is_initialized():
-    """Has `init_process_group` been called?"""
+    """
+    Has `init_process_group` been called?
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.distributed.is_initialized()
+    False
+    """
     return _World.group is not None
 
 
@@ -386,7 +402,17 @@ def destroy_process_group(group=None):
 
 
 def get_rank(group=None):
-    """This process's rank in a group, the whole world if None; -1 if it is not in it."""
+    """
+    This process's rank in a group, the whole world if None; -1 if it is not in it.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.distributed.init_process_group("mpi")
+    >>> cygrad.distributed.get_rank(), cygrad.distributed.get_world_size()
+    (0, 1)
+    >>> cygrad.distributed.destroy_process_group()
+    """
     found = member(group)
     return -1 if found is None else found.own_rank
 

@@ -21,7 +21,9 @@ from cygrad.distributions.constraint_registry import biject_to, transform_to
 from cygrad.distributions.continuous import *  # noqa: F403
 from cygrad.distributions.discrete import *  # noqa: F403
 from cygrad.distributions.distribution import Distribution, ExponentialFamily
+from cygrad.distributions.gamma_family import *  # noqa: F403
 from cygrad.distributions.kl import kl_divergence, register_kl
+from cygrad.distributions.relaxed import *  # noqa: F403
 from cygrad.distributions.transformed import *  # noqa: F403
 from cygrad.distributions.transforms import *  # noqa: F403
 from cygrad.distributions.vectors import *  # noqa: F403

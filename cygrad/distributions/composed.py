@@ -4,32 +4,29 @@ import math
 
 import cygrad
 from cygrad.distributions import constraints
-from cygrad.distributions.continuous import Exponential, Gamma, Normal, Uniform
+from cygrad.distributions.continuous import Exponential, Normal, Uniform
 from cygrad.distributions.discrete import Categorical
 from cygrad.distributions.distribution import Distribution
+from cygrad.distributions.gamma_family import Gamma
 from cygrad.distributions.transformed import TransformedDistribution
-from cygrad.distributions.transforms import (
-    AffineTransform,
-    ExpTransform,
-    PowerTransform,
-    SigmoidTransform,
-    StickBreakingTransform,
-)
-from cygrad.distributions.utils import (
-    TINY,
-    broadcast_all,
-    clamp_probs,
-    euler_constant,
-    logits_to_probs,
-    probs_to_logits,
-)
+from cygrad.distributions.transforms import AffineTransform, ExpTransform, PowerTransform, StickBreakingTransform
+from cygrad.distributions.utils import TINY, broadcast_all, euler_constant
 
 __all__ = ["InverseGamma", "Kumaraswamy", "LogNormal", "LogisticNormal", "MixtureSameFamily", "Pareto",
-           "RelaxedBernoulli", "RelaxedOneHotCategorical", "Weibull"]
+           "Weibull"]
 
 
 class LogNormal(TransformedDistribution):
-    """The exponential of a normal number."""
+    """
+    The exponential of a normal number.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import LogNormal
+    >>> LogNormal(0.0, 1.0).mean
+    tensor(1.6487)
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
@@ -50,7 +47,16 @@ class LogNormal(TransformedDistribution):
 
 
 class LogisticNormal(TransformedDistribution):
-    """Shares of 1 by breaking a stick at normal numbers."""
+    """
+    Shares of 1 by breaking a stick at normal numbers.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import LogisticNormal
+    >>> LogisticNormal(cygrad.zeros(2), cygrad.ones(2)).sample().sum().round(decimals=3)
+    tensor(1.)
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
@@ -65,7 +71,16 @@ class LogisticNormal(TransformedDistribution):
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Kumaraswamy's distribution, of a number between 0 and 1."""
+    """
+    Kumaraswamy's distribution, of a number between 0 and 1.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Kumaraswamy
+    >>> Kumaraswamy(1.0, 1.0).mean
+    tensor(0.5000)
+    """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -128,7 +143,16 @@ class Kumaraswamy(TransformedDistribution):
 
 
 class Pareto(TransformedDistribution):
-    """A power law above `scale`."""
+    """
+    A power law above `scale`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Pareto
+    >>> Pareto(1.0, 3.0).mean
+    tensor(1.5000)
+    """
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
     has_rsample = True
@@ -163,7 +187,16 @@ class Pareto(TransformedDistribution):
 
 
 class Weibull(TransformedDistribution):
-    """Weibull's distribution: a power of an exponential number."""
+    """
+    Weibull's distribution: a power of an exponential number.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Weibull
+    >>> Weibull(2.0, 1.0).mean
+    tensor(2.)
+    """
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
@@ -189,7 +222,16 @@ class Weibull(TransformedDistribution):
 
 
 class InverseGamma(TransformedDistribution):
-    """The reciprocal of a number with a gamma distribution."""
+    """
+    The reciprocal of a number with a gamma distribution.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import InverseGamma
+    >>> InverseGamma(3.0, 2.0).mean
+    tensor(1.)
+    """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
@@ -224,106 +266,18 @@ class InverseGamma(TransformedDistribution):
         return cygrad.special.gammaincc(self.concentration, self.rate / self._checked(value))
 
 
-class _RelaxedLogits(Distribution):
-    """What both relaxed distributions have in common: the noise of a choice, before it is made one of shares."""
-
-    has_rsample = True
-
-    def __init__(self, temperature, probs, logits, event_dim, validate_args):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        self._binary, self._given = event_dim == 0, "logits" if probs is None else "probs"
-        given, = broadcast_all(logits if probs is None else probs)
-        if not self._binary:
-            given = given - given.logsumexp(-1, keepdim=True) if probs is None else given / given.sum(-1, keepdim=True)
-        self.temperature, self._param = cygrad.as_tensor(temperature).to(given.dtype), given
-        n = given.ndim - event_dim
-        super().__init__(given.shape[:n], given.shape[n:], validate_args)
-
-    probs = property(lambda self: self._param if self._given == "probs" else logits_to_probs(self._param, self._binary))
-    logits = property(
-        lambda self: self._param if self._given == "logits" else probs_to_logits(self._param, self._binary))
-
-    def expand(self, batch_shape, _instance=None):
-        """The same distribution, repeated to `batch_shape`."""
-        twin = self._expanded(batch_shape, _instance)
-        twin.temperature = self.temperature
-        return twin
-
-
-class LogitRelaxedBernoulli(_RelaxedLogits):
-    """Log odds of a relaxed choice between 0 and 1."""
-
-    support = constraints.real
-
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
-        super().__init__(temperature, probs, logits, 0, validate_args)
-
-    def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
-        shape = self._extended_shape(sample_shape)
-        probs, u = clamp_probs(self.probs.expand(shape)), clamp_probs(cygrad.rand(shape, dtype=self._param.dtype))
-        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
-
-    def log_prob(self, value):
-        """Logarithm of the density."""
-        difference = self.logits - self._checked(value) * self.temperature
-        return self.temperature.log() + difference + 2 * cygrad.nn.functional.logsigmoid(-difference)
-
-
-class ExpRelaxedCategorical(_RelaxedLogits):
-    """Logarithms of the shares of a relaxed choice."""
-
-    support = constraints.real_vector
-
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
-        super().__init__(temperature, probs, logits, 1, validate_args)
-
-    def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
-        u = clamp_probs(cygrad.rand(self._extended_shape(sample_shape), dtype=self._param.dtype))
-        scores = (self.logits - (-u.log()).log()) / self.temperature
-        return scores - scores.logsumexp(-1, keepdim=True)
-
-    def log_prob(self, value):
-        """Logarithm of the density."""
-        n = self._event_shape[0]
-        logits, value = broadcast_all(self.logits, self._checked(value))
-        scale = math.lgamma(n) + (n - 1) * self.temperature.log()
-        score = logits - value * self.temperature
-        return (score - score.logsumexp(-1, keepdim=True)).sum(-1) + scale
-
-
-class RelaxedBernoulli(TransformedDistribution):
-    """A number between 0 and 1, the nearer to them the lower the `temperature` (Maddison et al., 2017)."""
-
-    support = constraints.unit_interval
-    has_rsample = True
-
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
-        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args)
-
-    temperature = property(lambda self: self.base_dist.temperature)
-    logits = property(lambda self: self.base_dist.logits)
-    probs = property(lambda self: self.base_dist.probs)
-
-
-class RelaxedOneHotCategorical(TransformedDistribution):
-    """Shares of 1, the nearer to a single choice the lower the `temperature`."""
-
-    support = constraints.simplex
-    has_rsample = True
-
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
-        super().__init__(ExpRelaxedCategorical(temperature, probs, logits), ExpTransform(), validate_args)
-
-    temperature = property(lambda self: self.base_dist.temperature)
-    logits = property(lambda self: self.base_dist.logits)
-    probs = property(lambda self: self.base_dist.probs)
-
-
 class MixtureSameFamily(Distribution):
-    """A distribution that is chosen, for each value, from those in the last batch dimension of another one."""
+    """
+    A distribution that is chosen, for each value, from those in the last batch dimension of another one.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Categorical, MixtureSameFamily, Normal
+    >>> mixture = MixtureSameFamily(Categorical(cygrad.ones(2)), Normal(cygrad.tensor([-1.0, 3.0]), 1.0))
+    >>> mixture.mean
+    tensor(1.)
+    """
 
     def __init__(self, mixture_distribution, component_distribution, validate_args=None):
         if not isinstance(mixture_distribution, Categorical):

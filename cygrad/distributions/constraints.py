@@ -12,7 +12,16 @@ __all__ = [
 
 
 class Constraint:
-    """A set of values; `event_dim` is the number of dimensions that one of them has."""
+    """
+    A set of values; `event_dim` is the number of dimensions that one of them has.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.positive.check(cygrad.tensor([1.0, -1.0]))
+    tensor([ True, False])
+    """
 
     is_discrete = False
     event_dim = 0
@@ -99,42 +108,96 @@ class _Bounded(Constraint):
 
 
 class interval(_Bounded):
-    """Numbers from `lower_bound` to `upper_bound`, both included."""
+    """
+    Numbers from `lower_bound` to `upper_bound`, both included.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.interval(0, 1).check(cygrad.tensor([0.0, 2.0]))
+    tensor([ True, False])
+    """
 
     def __init__(self, lower_bound, upper_bound):
         super().__init__("Interval", lower_bound, upper_bound)
 
 
 class half_open_interval(_Bounded):
-    """Numbers from `lower_bound` to `upper_bound`, the latter excluded."""
+    """
+    Numbers from `lower_bound` to `upper_bound`, the latter excluded.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.half_open_interval(0, 1).check(cygrad.tensor([0.0, 1.0]))
+    tensor([ True, False])
+    """
 
     def __init__(self, lower_bound, upper_bound):
         super().__init__("HalfOpenInterval", lower_bound, upper_bound, (True, False))
 
 
 class integer_interval(_Bounded):
-    """Integers from `lower_bound` to `upper_bound`, both included."""
+    """
+    Integers from `lower_bound` to `upper_bound`, both included.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.integer_interval(0, 1).check(cygrad.tensor([0.0, 0.5]))
+    tensor([ True, False])
+    """
 
     def __init__(self, lower_bound, upper_bound):
         super().__init__("IntegerInterval", lower_bound, upper_bound, is_discrete=True)
 
 
 class greater_than(_Bounded):
-    """Numbers above `lower_bound`."""
+    """
+    Numbers above `lower_bound`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.greater_than(0).check(cygrad.tensor([0.0, 1.0]))
+    tensor([False,  True])
+    """
 
     def __init__(self, lower_bound):
         super().__init__("GreaterThan", lower_bound, None, (False, True))
 
 
 class greater_than_eq(_Bounded):
-    """Numbers not below `lower_bound`."""
+    """
+    Numbers not below `lower_bound`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.greater_than_eq(0).check(cygrad.tensor([0.0, -1.0]))
+    tensor([ True, False])
+    """
 
     def __init__(self, lower_bound):
         super().__init__("GreaterThanEq", lower_bound, None)
 
 
 class less_than(_Bounded):
-    """Numbers below `upper_bound`."""
+    """
+    Numbers below `upper_bound`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.less_than(0).check(cygrad.tensor([0.0, -1.0]))
+    tensor([False,  True])
+    """
 
     def __init__(self, upper_bound):
         super().__init__("LessThan", None, upper_bound, (True, False))
@@ -146,7 +209,16 @@ class _IntegerAbove(_Bounded):
 
 
 class multinomial(Constraint):
-    """Counts that add up to at most `upper_bound`."""
+    """
+    Counts that add up to at most `upper_bound`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.multinomial(3).check(cygrad.tensor([1.0, 2.0]))
+    tensor(True)
+    """
 
     is_discrete = True
     event_dim = 1
@@ -160,7 +232,16 @@ class multinomial(Constraint):
 
 
 class independent(Constraint):
-    """All of the values in the last dimensions are in `base_constraint`."""
+    """
+    All of the values in the last dimensions are in `base_constraint`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.independent(constraints.positive, 1).check(cygrad.ones(2, 3))
+    tensor([True, True])
+    """
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
@@ -219,7 +300,16 @@ class _Parts(Constraint):
 
 
 class cat(_Parts):
-    """Parts of these lengths, one behind the other."""
+    """
+    Parts of these lengths, one behind the other.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.cat([constraints.positive, constraints.real]).check(cygrad.tensor([-1.0, -1.0]))
+    tensor([False,  True])
+    """
 
     def check(self, value):
         """Which of the values are in it."""
@@ -228,7 +318,16 @@ class cat(_Parts):
 
 
 class stack(_Parts):
-    """Parts side by side."""
+    """
+    Parts side by side.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.stack([constraints.positive, constraints.real]).check(cygrad.tensor([-1.0, -1.0]))
+    tensor([False,  True])
+    """
 
     def check(self, value):
         """Which of the values are in it."""
@@ -250,7 +349,16 @@ def _has_unit_rows(value):
 
 
 def is_dependent(constraint):
-    """Is it only known for an object?"""
+    """
+    Is it only known for an object?
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.is_dependent(constraints.dependent)
+    True
+    """
     return isinstance(constraint, _Dependent)
 
 

@@ -20,7 +20,6 @@ from cygrad.nn.functional import binary_cross_entropy_with_logits, one_hot
 __all__ = ["Bernoulli", "Binomial", "Categorical", "ContinuousBernoulli", "Geometric", "Multinomial",
            "NegativeBinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Poisson"]
 
-LOG_2PI = math.log(2 * math.pi)
 MOST_ODDS = 50             # whose exponential is finite in every dtype but float16
 
 
@@ -59,7 +58,16 @@ class _Odds(Parametric):
 
 
 class Bernoulli(_Odds, ExponentialFamily):
-    """1 with probability `probs`, else 0."""
+    """
+    1 with probability `probs`, else 0.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Bernoulli
+    >>> Bernoulli(probs=0.25).log_prob(cygrad.tensor(1.0)).exp()
+    tensor(0.2500)
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
@@ -93,7 +101,16 @@ class Bernoulli(_Odds, ExponentialFamily):
 
 
 class Geometric(_Odds):
-    """Failures before the first success, which has the probability `probs`."""
+    """
+    Failures before the first success, which has the probability `probs`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Geometric
+    >>> Geometric(probs=0.25).mean
+    tensor(3.)
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -125,7 +142,16 @@ class Geometric(_Odds):
 
 
 class Binomial(_Odds):
-    """Successes among `total_count` attempts, each with the probability `probs`."""
+    """
+    Successes among `total_count` attempts, each with the probability `probs`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Binomial
+    >>> Binomial(2, probs=0.5).log_prob(cygrad.tensor(1.0)).exp()
+    tensor(0.5000)
+    """
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval,
                        "logits": constraints.real}
@@ -169,7 +195,16 @@ class Binomial(_Odds):
 
 
 class NegativeBinomial(_Odds):
-    """Successes, each with the probability `probs`, before `total_count` failures."""
+    """
+    Successes, each with the probability `probs`, before `total_count` failures.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import NegativeBinomial
+    >>> NegativeBinomial(2.0, probs=0.5).mean
+    tensor(2.)
+    """
 
     arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0),
                        "logits": constraints.real}
@@ -199,7 +234,16 @@ class NegativeBinomial(_Odds):
 
 
 class Poisson(ExponentialFamily):
-    """How often something happens that happens `rate` times on average."""
+    """
+    How often something happens that happens `rate` times on average.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Poisson
+    >>> Poisson(3.0).log_prob(cygrad.tensor(0.0))
+    tensor(-3.)
+    """
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
@@ -234,7 +278,16 @@ class Poisson(ExponentialFamily):
 
 
 class ContinuousBernoulli(_Odds):
-    """A number between 0 and 1 whose density is an exponential function (Loaiza-Ganem and Cunningham, 2019)."""
+    """
+    A number between 0 and 1 whose density is an exponential function (Loaiza-Ganem and Cunningham, 2019).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import ContinuousBernoulli
+    >>> ContinuousBernoulli(probs=0.5).mean
+    tensor(0.5000)
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
@@ -335,7 +388,19 @@ class _Choices(_Odds):
 
 
 class Categorical(_Choices):
-    """One of the numbers from 0 on, with the given probabilities."""
+    """
+    One of the numbers from 0 on, with the given probabilities.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Categorical
+    >>> coin = Categorical(probs=cygrad.tensor([0.25, 0.75]))
+    >>> coin.log_prob(cygrad.tensor(1)).exp()
+    tensor(0.7500)
+    >>> coin.sample((3,)).shape
+    (3,)
+    """
 
     has_enumerate_support = True
     mean = property(lambda self: cygrad.full(self._extended_shape(), math.nan, dtype=self.probs.dtype))
@@ -377,7 +442,16 @@ class Categorical(_Choices):
 
 
 class OneHotCategorical(_Choices):
-    """The same with a vector that is 1 at the choice and 0 elsewhere."""
+    """
+    The same with a vector that is 1 at the choice and 0 elsewhere.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import OneHotCategorical
+    >>> OneHotCategorical(cygrad.ones(3)).sample().sum()
+    tensor(1.)
+    """
 
     support = constraints.one_hot
     has_enumerate_support = True
@@ -412,7 +486,18 @@ class OneHotCategorical(_Choices):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """The same; gradients go to the probabilities as if they were the sample."""
+    """
+    The same; gradients go to the probabilities as if they were the sample.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import OneHotCategoricalStraightThrough
+    >>> probs = cygrad.tensor([0.5, 0.5], requires_grad=True)
+    >>> OneHotCategoricalStraightThrough(probs).rsample()[0].backward()
+    >>> probs.grad
+    tensor([ 0.5000, -0.5000])
+    """
 
     has_rsample = True
 
@@ -422,7 +507,16 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class Multinomial(_Choices):
-    """How often each choice is taken in `total_count` independent ones."""
+    """
+    How often each choice is taken in `total_count` independent ones.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Multinomial
+    >>> Multinomial(10, probs=cygrad.tensor([0.5, 0.5])).sample().sum()
+    tensor(10.)
+    """
 
     mean = property(lambda self: self.probs * self.total_count)
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))

@@ -17,6 +17,15 @@ class Distribution:
     batch_shape, event_shape : tuple of int
     validate_args : bool, optional
         Whether parameters and values are checked.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Distribution, Normal
+    >>> isinstance(Normal(0.0, 1.0), Distribution)
+    True
+    >>> Normal(cygrad.zeros(3), 1.0).batch_shape
+    (3,)
     """
 
     has_rsample = False
@@ -201,7 +210,16 @@ class Parametric(Distribution):
 
 
 class ExponentialFamily(Parametric):
-    """One whose entropy follows from the logarithm of its normalizer, by its derivative."""
+    """
+    One whose entropy follows from the logarithm of its normalizer, by its derivative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import ExponentialFamily, Normal
+    >>> isinstance(Normal(0.0, 1.0), ExponentialFamily)
+    True
+    """
 
     _mean_carrier_measure = 0
 

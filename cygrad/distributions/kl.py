@@ -3,7 +3,7 @@
 import math
 
 import cygrad
-from cygrad.distributions import composed, continuous, discrete, vectors
+from cygrad.distributions import composed, continuous, discrete, gamma_family, vectors
 from cygrad.distributions.distribution import ExponentialFamily
 from cygrad.distributions.transformed import Independent, TransformedDistribution
 from cygrad.distributions.utils import euler_constant, sum_last
@@ -21,6 +21,18 @@ def register_kl(type_p, type_q):
     ----------
     type_p, type_q : type
         Subclasses of Distribution.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Normal, kl_divergence, register_kl
+    >>> class Point(Normal):
+    ...     pass
+    >>> @register_kl(Point, Point)
+    ... def _(p, q):
+    ...     return (p.loc - q.loc).abs()
+    >>> kl_divergence(Point(0.0, 1.0), Point(3.0, 1.0))
+    tensor(3.)
     """
     def enter(function):
         _TABLE[type_p, type_q] = function
@@ -200,7 +212,7 @@ def _exponential_log(p, q):
 
 def _log_mean(p):
     """Expected value of the logarithm."""
-    if isinstance(p, continuous.Gamma):
+    if isinstance(p, gamma_family.Gamma):
         return cygrad.digamma(p.concentration) - p.rate.log()
     if isinstance(p, continuous.Exponential):
         return -euler_constant - p.rate.log()
@@ -261,21 +273,21 @@ def _continuous_bernoulli_log(p, q):
     return p.mean * q.logits + (-q.probs).log1p() + q._log_normalizer_of()
 
 
-_C, _D, _V, _M = continuous, discrete, vectors, composed
+_C, _D, _G, _V, _M = continuous, discrete, gamma_family, vectors, composed
 _TABLE |= {
     (Independent, Independent): _nested, (TransformedDistribution, TransformedDistribution): _transformed,
     (_D.Bernoulli, _D.Bernoulli): _bernoulli, (_D.Binomial, _D.Binomial): _binomials,
     (_D.Categorical, _D.Categorical): _choices, (_D.OneHotCategorical, _D.OneHotCategorical): _choices,
     (_D.ContinuousBernoulli, _D.ContinuousBernoulli): _continuous_bernoullis, (_D.Geometric, _D.Geometric): _geometrics,
     (_D.Poisson, _D.Poisson): _poissons,
-    (_D.Bernoulli, _D.Poisson): _by_moments(_poisson_log), (_C.Beta, _C.Beta): _beta,
+    (_D.Bernoulli, _D.Poisson): _by_moments(_poisson_log), (_G.Beta, _G.Beta): _beta,
     (_V.Dirichlet, _V.Dirichlet): _dirichlet,
     (_C.Exponential, _C.Exponential): lambda p, q: q.rate / p.rate - 1 - (q.rate / p.rate).log(),
-    (_C.Gamma, _C.Gamma): _gamma, (_C.Gumbel, _C.Gumbel): _gumbels, (_C.Laplace, _C.Laplace): _laplaces,
+    (_G.Gamma, _G.Gamma): _gamma, (_C.Gumbel, _C.Gumbel): _gumbels, (_C.Laplace, _C.Laplace): _laplaces,
     (_C.Normal, _C.Normal): _normals, (_C.HalfNormal, _C.HalfNormal): lambda p, q: _normals(p.base_dist, q.base_dist),
     (_C.Cauchy, _C.Cauchy): _cauchys, (_M.Pareto, _M.Pareto): _paretos, (_V.Wishart, _V.Wishart): _wisharts,
     (_C.HalfCauchy, _C.HalfCauchy): lambda p, q: _cauchys(p.base_dist, q.base_dist),
-    (_C.Beta, _D.ContinuousBernoulli): _by_moments(_continuous_bernoulli_log),
+    (_G.Beta, _D.ContinuousBernoulli): _by_moments(_continuous_bernoulli_log),
     (_D.ContinuousBernoulli, _C.Exponential): _by_moments(_exponential_log),
     (_C.Uniform, _C.Uniform): _uniforms,
     (_V.MultivariateNormal, _V.MultivariateNormal): _multivariate,
@@ -289,37 +301,37 @@ _TABLE |= {
     (_C.Uniform, _M.Pareto): lambda p, q: _where_inside(p.low >= q.scale, -p.entropy() - (
         q.alpha.log() + q.alpha * q.scale.log() - (q.alpha + 1) * _log_mean(p))),
 }
-_TABLE |= {(cls, _C.Normal): _by_moments(_normal_log) for cls in (_C.Exponential, _C.Gamma, _C.Gumbel, _C.Laplace,
+_TABLE |= {(cls, _C.Normal): _by_moments(_normal_log) for cls in (_C.Exponential, _G.Gamma, _C.Gumbel, _C.Laplace,
                                                                   _C.Uniform,
-                                                                  _C.Beta, _D.ContinuousBernoulli)}
+                                                                  _G.Beta, _D.ContinuousBernoulli)}
 _TABLE |= {(_M.Pareto, _C.Normal): lambda p, q: cygrad.where(p.alpha <= 2, math.inf, -p.entropy() - _normal_log(p, q)),
            (_M.Pareto, _C.Exponential): lambda p, q: cygrad.where(
                p.alpha <= 1, math.inf, -p.entropy() - _exponential_log(p, q)),
-           (_M.Pareto, _C.Gamma): lambda p, q: cygrad.where(p.alpha <= 1, math.inf, -p.entropy() - _gamma_log(p, q)),
+           (_M.Pareto, _G.Gamma): lambda p, q: cygrad.where(p.alpha <= 1, math.inf, -p.entropy() - _gamma_log(p, q)),
            (_C.Uniform, _C.Exponential): lambda p, q: _where_inside(p.low >= 0, -p.entropy() - _exponential_log(p, q)),
-           (_C.Uniform, _C.Gamma): lambda p, q: _where_inside(p.low >= 0, -p.entropy() - _gamma_log(p, q)),
-           (_C.Uniform, _C.Beta): lambda p, q: _where_inside((p.low >= 0) & (p.high <= 1), -p.entropy()
+           (_C.Uniform, _G.Gamma): lambda p, q: _where_inside(p.low >= 0, -p.entropy() - _gamma_log(p, q)),
+           (_C.Uniform, _G.Beta): lambda p, q: _where_inside((p.low >= 0) & (p.high <= 1), -p.entropy()
                                                              - _beta_log(p, q)),
            (_C.Uniform, _D.ContinuousBernoulli): lambda p, q: _where_inside(
                (p.low >= 0) & (p.high <= 1), -p.entropy() - _continuous_bernoulli_log(p, q)),
            (_D.ContinuousBernoulli, _C.Uniform): lambda p, q: _where_inside(
                (q.low <= 0) & (q.high >= 1), -p.entropy() + (q.high - q.low).log()),
-           (_C.Beta, _C.Uniform): lambda p, q: _where_inside((q.low <= 0) & (q.high >= 1), -p.entropy() + (
+           (_G.Beta, _C.Uniform): lambda p, q: _where_inside((q.low <= 0) & (q.high >= 1), -p.entropy() + (
                q.high - q.low).log())}
-_TABLE |= {(cls, _C.Exponential): _by_moments(_exponential_log) for cls in (_C.Beta, _C.Gamma)}
-_TABLE |= {(cls, _C.Gamma): _by_moments(_gamma_log) for cls in (_C.Beta, _C.Exponential)}
+_TABLE |= {(cls, _C.Exponential): _by_moments(_exponential_log) for cls in (_G.Beta, _G.Gamma)}
+_TABLE |= {(cls, _G.Gamma): _by_moments(_gamma_log) for cls in (_G.Beta, _C.Exponential)}
 _TABLE |= {(_C.Exponential, _C.Gumbel): _by_moments(lambda p, q: -q.scale.log() - (p.mean - q.loc) / q.scale - (
     q.loc / q.scale).exp() * p.rate / (p.rate + q.scale.reciprocal())),
-    (_C.Gamma, _C.Gumbel): _by_moments(lambda p, q: -q.scale.log() - (p.mean - q.loc) / q.scale - (
+    (_G.Gamma, _C.Gumbel): _by_moments(lambda p, q: -q.scale.log() - (p.mean - q.loc) / q.scale - (
         q.loc / q.scale).exp() * (1 + (p.rate * q.scale).reciprocal()).pow(-p.concentration))}
 # Values of the first class are not all values of the second.
 for _unbounded in (_C.Cauchy, _C.Gumbel, _C.Laplace, _C.Normal):
-    for _other in (_C.Beta, _D.ContinuousBernoulli, _C.Exponential, _C.Gamma, _M.Pareto, _C.Uniform):
+    for _other in (_G.Beta, _D.ContinuousBernoulli, _C.Exponential, _G.Gamma, _M.Pareto, _C.Uniform):
         _TABLE.setdefault((_unbounded, _other), _infinite)
-for _positive in (_C.Exponential, _C.Gamma, _M.Pareto):
-    for _other in (_C.Beta, _D.ContinuousBernoulli, _M.Pareto, _C.Uniform):
+for _positive in (_C.Exponential, _G.Gamma, _M.Pareto):
+    for _other in (_G.Beta, _D.ContinuousBernoulli, _M.Pareto, _C.Uniform):
         _TABLE.setdefault((_positive, _other), _infinite)
-_TABLE |= {(_C.Beta, _M.Pareto): _infinite, (_D.ContinuousBernoulli, _M.Pareto): _infinite,
+_TABLE |= {(_G.Beta, _M.Pareto): _infinite, (_D.ContinuousBernoulli, _M.Pareto): _infinite,
            (_D.Poisson, _D.Bernoulli): _infinite, (_D.Poisson, _D.Binomial): _infinite}
 
 

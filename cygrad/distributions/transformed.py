@@ -12,7 +12,16 @@ __all__ = ["Independent", "TransformedDistribution"]
 
 
 class Independent(Distribution):
-    """A distribution whose last `reinterpreted_batch_ndims` batch dimensions count as parts of one value."""
+    """
+    A distribution whose last `reinterpreted_batch_ndims` batch dimensions count as parts of one value.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Independent, Normal
+    >>> Independent(Normal(cygrad.zeros(2, 3), 1.0), 1).log_prob(cygrad.zeros(2, 3)).shape
+    (2,)
+    """
 
     def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
         if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
@@ -79,6 +88,13 @@ class TransformedDistribution(Distribution):
     transforms : Transform or list of Transform
         Applied in this order.
     validate_args : bool, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import ExpTransform, Normal, TransformedDistribution
+    >>> TransformedDistribution(Normal(0.0, 1.0), [ExpTransform()]).log_prob(cygrad.tensor(1.0))
+    tensor(-0.9189)
     """
 
     def __init__(self, base_distribution, transforms, validate_args=None):

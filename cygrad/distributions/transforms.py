@@ -4,6 +4,7 @@ import math
 
 import cygrad
 from cygrad.distributions import constraints
+from cygrad.distributions.transform import Plain, Transform
 from cygrad.distributions.utils import EPS, TINY, sum_last, tril_matrix_to_vec, vec_to_tril_matrix
 from cygrad.nn.functional import logsigmoid, pad, softmax, softplus
 
@@ -15,141 +16,17 @@ __all__ = [
 ]
 
 
-class Transform:
+_DOC = """
+    {doc}
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import {name}
+    >>> transform = {name}()
+    >>> transform.codomain.check(transform(cygrad.eye(2))).all()
+    tensor(True)
     """
-    A function with an inverse (`inv`) and the logarithm of the absolute value of its Jacobian determinant.
-
-    Parameters
-    ----------
-    cache_size : {0, 1}, default 0
-        With 1 the last value is remembered, so that the inverse of it need not be computed.
-    """
-
-    bijective = False
-    domain = constraints.real
-    codomain = constraints.real
-    sign = None
-
-    def __init__(self, cache_size=0):
-        super().__init__()                                 # of a Module, for transforms with parameters
-        if cache_size not in (0, 1):
-            raise ValueError("cache_size must be 0 or 1")
-        self._cache_size, self._cached_x_y, self._inv = cache_size, (None, None), None
-
-    def __getstate__(self):
-        return {**self.__dict__, "_cached_x_y": (None, None), "_inv": None}
-
-    @property
-    def event_dim(self):
-        """Dimensions of one value, where they are the same on both sides."""
-        if self.domain.event_dim == self.codomain.event_dim:
-            return self.domain.event_dim
-        raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
-
-    @property
-    def inv(self):
-        """The inverse transform; its inverse is this one."""
-        if self._inv is None:
-            self._inv = _InverseTransform(self)
-        return self._inv
-
-    def with_cache(self, cache_size=1):
-        """The same with another size of the cache."""
-        if cache_size == self._cache_size:
-            return self
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__getstate__())
-        twin._cache_size = cache_size
-        return twin
-
-    def __call__(self, x):
-        if self._cache_size and x is self._cached_x_y[0]:
-            return self._cached_x_y[1]
-        y = self._call(x)
-        if self._cache_size:
-            self._cached_x_y = x, y
-        return y
-
-    def _inv_call(self, y):
-        if self._cache_size and y is self._cached_x_y[1]:
-            return self._cached_x_y[0]
-        x = self._inverse(y)
-        if self._cache_size:
-            self._cached_x_y = x, y
-        return x
-
-    def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it stretches.")
-
-    def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
-        return cygrad.Size(shape)
-
-    def inverse_shape(self, shape):
-        """The shape of the value with an image of this shape."""
-        return cygrad.Size(shape)
-
-    def __eq__(self, other):
-        return self is other
-
-    __hash__ = object.__hash__
-
-    def __repr__(self):
-        return f"{type(self).__name__}()"
-
-
-class _InverseTransform(Transform):
-    """The inverse of a transform."""
-
-    def __init__(self, transform):
-        super().__init__(transform._cache_size)
-        self._inv = transform
-
-    domain = property(lambda self: self._inv.codomain)
-    codomain = property(lambda self: self._inv.domain)
-    bijective = property(lambda self: self._inv.bijective)
-    sign = property(lambda self: self._inv.sign)
-
-    def __getstate__(self):
-        return self.__dict__
-
-    def with_cache(self, cache_size=1):
-        """The same with another size of the cache."""
-        return self._inv.with_cache(cache_size).inv
-
-    def __call__(self, x):
-        return self._inv._inv_call(x)
-
-    def _inv_call(self, y):
-        return self._inv(y)
-
-    def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`."""
-        return -self._inv.log_abs_det_jacobian(y, x)
-
-    def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
-        return self._inv.inverse_shape(shape)
-
-    def inverse_shape(self, shape):
-        """The shape of the value with an image of this shape."""
-        return self._inv.forward_shape(shape)
-
-    def __eq__(self, other):
-        return isinstance(other, _InverseTransform) and self._inv == other._inv
-
-    __hash__ = object.__hash__
-
-
-class _Plain(Transform):
-    """One without parameters: all of one kind are equal."""
-
-    def __eq__(self, other):
-        return type(self) is type(other)
-
-    def __hash__(self):
-        return hash(type(self))
 
 
 def _without_parameters(name, doc, domain, codomain, call, invert, log_det, bijective=True, sign=1):
@@ -160,8 +37,9 @@ def _without_parameters(name, doc, domain, codomain, call, invert, log_det, bije
         return log_det(x, y)
 
     jacobian.__doc__ = Transform.log_abs_det_jacobian.__doc__
-    return type(name, (_Plain,), {
-        "__doc__": doc, "__module__": __name__, "domain": domain, "codomain": codomain, "bijective": bijective,
+    return type(name, (Plain,), {
+        "__doc__": _DOC.format(doc=doc, name=name), "__module__": __name__,
+        "domain": domain, "codomain": codomain, "bijective": bijective,
         "sign": sign, "_call": lambda self, x: call(x), "_inverse": lambda self, y: invert(y),
         "log_abs_det_jacobian": jacobian})
 
@@ -205,7 +83,19 @@ PositiveDefiniteTransform = _without_parameters(
 
 
 class AffineTransform(Transform):
-    """``loc + scale * x``, of values with `event_dim` dimensions."""
+    """
+    ``loc + scale * x``, of values with `event_dim` dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import AffineTransform
+    >>> transform = AffineTransform(1.0, 2.0)
+    >>> transform(cygrad.tensor(3.0))
+    tensor(7.)
+    >>> transform.inv(cygrad.tensor(7.0))
+    tensor(3.)
+    """
 
     bijective = True
 
@@ -246,7 +136,16 @@ class AffineTransform(Transform):
 
 
 class PowerTransform(Transform):
-    """``x ** exponent`` of positive numbers."""
+    """
+    ``x ** exponent`` of positive numbers.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import PowerTransform
+    >>> PowerTransform(2.0)(cygrad.tensor(3.0)), PowerTransform(2.0).inv(cygrad.tensor(9.0))
+    (tensor(9.), tensor(3.))
+    """
 
     bijective = True
     domain = codomain = constraints.positive
@@ -279,8 +178,17 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
-class StickBreakingTransform(_Plain):
-    """From n numbers to n + 1 shares of 1."""
+class StickBreakingTransform(Plain):
+    """
+    From n numbers to n + 1 shares of 1.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import StickBreakingTransform
+    >>> StickBreakingTransform()(cygrad.zeros(2))
+    tensor([0.3333, 0.3333, 0.3333])
+    """
 
     bijective = True
     domain, codomain = constraints.real_vector, constraints.simplex
@@ -311,8 +219,19 @@ class StickBreakingTransform(_Plain):
         return (*shape[:-1], shape[-1] - 1)
 
 
-class CorrCholeskyTransform(_Plain):
-    """From n (n - 1) / 2 numbers to the Cholesky factor of a correlation matrix."""
+class CorrCholeskyTransform(Plain):
+    """
+    From n (n - 1) / 2 numbers to the Cholesky factor of a correlation matrix.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import CorrCholeskyTransform
+    >>> factor = CorrCholeskyTransform()(cygrad.zeros(1))
+    >>> factor @ factor.t()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
 
     bijective = True
     domain, codomain = constraints.real_vector, constraints.corr_cholesky
@@ -347,7 +266,17 @@ class CorrCholeskyTransform(_Plain):
 
 
 class ReshapeTransform(Transform):
-    """Values of `in_shape` as values of `out_shape`."""
+    """
+    Values of `in_shape` as values of `out_shape`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import ReshapeTransform
+    >>> ReshapeTransform((4,), (2, 2))(cygrad.arange(4.0))
+    tensor([[0., 1.],
+            [2., 3.]])
+    """
 
     bijective = True
 
@@ -387,7 +316,17 @@ class ReshapeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """A transform whose last dimensions count as parts of one value."""
+    """
+    A transform whose last dimensions count as parts of one value.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import ExpTransform, IndependentTransform
+    >>> x = cygrad.ones(2, 3)
+    >>> IndependentTransform(ExpTransform(), 1).log_abs_det_jacobian(x, x.exp())
+    tensor([3., 3.])
+    """
 
     def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
         super().__init__(cache_size)
@@ -420,7 +359,16 @@ class IndependentTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other, the first one first."""
+    """
+    Transforms one after the other, the first one first.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import AffineTransform, ComposeTransform, ExpTransform
+    >>> ComposeTransform([AffineTransform(1.0, 2.0), ExpTransform()])(cygrad.tensor(-0.5))
+    tensor(1.)
+    """
 
     def __init__(self, parts, cache_size=0):
         super().__init__(cache_size)
@@ -512,7 +460,16 @@ class _Pieces(Transform):
 
 
 class CatTransform(_Pieces):
-    """Pieces of these lengths, one behind the other."""
+    """
+    Pieces of these lengths, one behind the other.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import CatTransform, ExpTransform, identity_transform
+    >>> CatTransform([ExpTransform(), identity_transform], lengths=[1, 1])(cygrad.zeros(2))
+    tensor([1., 0.])
+    """
 
     def _set(self, parts):
         return constraints.cat(parts, self.dim, self.lengths)
@@ -525,7 +482,17 @@ class CatTransform(_Pieces):
 
 
 class StackTransform(_Pieces):
-    """Pieces side by side."""
+    """
+    Pieces side by side.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import ExpTransform, StackTransform, identity_transform
+    >>> StackTransform([ExpTransform(), identity_transform])(cygrad.zeros(2, 2))
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
 
     def __init__(self, tseq, dim=0, cache_size=0):
         super().__init__(tseq, dim, None, cache_size)
@@ -541,7 +508,16 @@ class StackTransform(_Pieces):
 
 
 class CumulativeDistributionTransform(Transform):
-    """The distribution function of a distribution of single numbers."""
+    """
+    The distribution function of a distribution of single numbers.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import CumulativeDistributionTransform, Normal
+    >>> CumulativeDistributionTransform(Normal(0.0, 1.0))(cygrad.tensor(0.0))
+    tensor(0.5000)
+    """
 
     bijective = True
     codomain = constraints.unit_interval

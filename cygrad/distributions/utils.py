@@ -10,6 +10,7 @@ __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "
            "tril_matrix_to_vec", "vec_to_tril_matrix"]
 
 euler_constant = 0.57721566490153286060
+LOG_2PI = math.log(2 * math.pi)
 
 
 class _OfFloats(dict):

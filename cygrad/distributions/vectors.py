@@ -5,8 +5,8 @@ import math
 import cygrad
 from cygrad import Tensor
 from cygrad.distributions import constraints
-from cygrad.distributions.continuous import Beta
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
+from cygrad.distributions.gamma_family import Beta
 from cygrad.distributions.gamma_samples import log_standard_gamma, standard_gamma
 from cygrad.distributions.utils import TINY
 
@@ -16,7 +16,16 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 class Dirichlet(ExponentialFamily):
-    """Shares of 1, with densities that are powers of them."""
+    """
+    Shares of 1, with densities that are powers of them.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Dirichlet
+    >>> Dirichlet(cygrad.ones(4)).mean
+    tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
@@ -112,6 +121,13 @@ class MultivariateNormal(_Normal):
     covariance_matrix, precision_matrix, scale_tril : Tensor
         The covariance, its inverse, or a lower triangular factor of it: exactly one of them.
     validate_args : bool, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import MultivariateNormal
+    >>> MultivariateNormal(cygrad.zeros(2), cygrad.eye(2)).log_prob(cygrad.zeros(2))
+    tensor(-1.8379)
     """
 
     arg_constraints = {"loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
@@ -167,7 +183,17 @@ class MultivariateNormal(_Normal):
 
 
 class LowRankMultivariateNormal(_Normal):
-    """Normal vectors whose covariance is ``cov_factor @ cov_factor.T`` plus a diagonal, at the cost of the factor."""
+    """
+    Normal vectors whose covariance is ``cov_factor @ cov_factor.T`` plus a diagonal, at the cost of the factor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import LowRankMultivariateNormal
+    >>> LowRankMultivariateNormal(cygrad.zeros(2), cygrad.ones(2, 1), cygrad.ones(2)).covariance_matrix
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
 
     arg_constraints = {"loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),
                        "cov_diag": constraints.independent(constraints.positive, 1)}
@@ -217,7 +243,17 @@ class LowRankMultivariateNormal(_Normal):
 
 
 class Wishart(Parametric):
-    """Sums of squares of normal vectors, as matrices, with `df` degrees of freedom."""
+    """
+    Sums of squares of normal vectors, as matrices, with `df` degrees of freedom.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Wishart
+    >>> Wishart(3.0, cygrad.eye(2)).mean
+    tensor([[3., 0.],
+            [0., 3.]])
+    """
 
     arg_constraints = {"df": constraints.greater_than(0), "covariance_matrix": constraints.positive_definite,
                        "precision_matrix": constraints.positive_definite, "scale_tril": constraints.lower_cholesky}
@@ -287,7 +323,17 @@ class Wishart(Parametric):
 
 
 class LKJCholesky(Parametric):
-    """Cholesky factors of correlation matrices of size `dim` (Lewandowski, Kurowicka and Joe, 2009)."""
+    """
+    Cholesky factors of correlation matrices of size `dim` (Lewandowski, Kurowicka and Joe, 2009).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import LKJCholesky
+    >>> factor = LKJCholesky(3, 1.0).sample()
+    >>> cygrad.allclose((factor @ factor.t()).diagonal(), cygrad.ones(3))
+    True
+    """
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky

@@ -9,7 +9,17 @@ __all__ = ["LinAlgError", "broadcast_batches", "check_info", "matrices", "square
 
 
 class LinAlgError(RuntimeError):
-    """A matrix for which there is no result: singular, not positive definite, or an iteration that has failed."""
+    """
+    A matrix for which there is no result: singular, not positive definite, or an iteration that has failed.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.linalg.inv(cygrad.zeros(2, 2))
+    Traceback (most recent call last):
+        ...
+    cygrad.linalg.checks.LinAlgError: ...
+    """
 
 
 def matrices(operation, value, name="A"):

@@ -29,12 +29,28 @@ __all__ = [
 
 
 def get_all_sharing_strategies():
-    """The ways of sharing memory: by the descriptor of a file without a name."""
+    """
+    The ways of sharing memory: by the descriptor of a file without a name.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> sorted(cygrad.multiprocessing.get_all_sharing_strategies())
+    ['file_descriptor']
+    """
     return {"file_descriptor"}
 
 
 def get_sharing_strategy():
-    """The way in which memory is shared."""
+    """
+    The way in which memory is shared.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.multiprocessing.get_sharing_strategy() in cygrad.multiprocessing.get_all_sharing_strategies()
+    True
+    """
     return "file_descriptor"
 
 

@@ -20,25 +20,61 @@ class Plain(Module):
 
 
 class Sigmoid(Plain):
-    """``1 / (1 + exp(-x))``."""
+    """
+    ``1 / (1 + exp(-x))``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Sigmoid()(cygrad.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.8808])
+    """
 
     function = "sigmoid"
 
 
 class Tanh(Plain):
-    """The hyperbolic tangent."""
+    """
+    The hyperbolic tangent.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Tanh()(cygrad.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
 
     function = "tanh"
 
 
 class LogSigmoid(Plain):
-    """``log(sigmoid(x))``."""
+    """
+    ``log(sigmoid(x))``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LogSigmoid()(cygrad.tensor([0.0, -100.0]))
+    tensor([  -0.6931, -100.0000])
+    """
 
     function = "logsigmoid"
 
 
 class Softsign(Plain):
-    """``x / (1 + |x|)``."""
+    """
+    ``x / (1 + |x|)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Softsign()(cygrad.tensor([-1.0, 0.0, 3.0]))
+    tensor([-0.5000,  0.0000,  0.7500])
+    """
 
     function = "softsign"
 
@@ -62,7 +98,19 @@ class Inplace(Module):
 
 
 class ReLU(Inplace):
-    """``max(x, 0)``."""
+    """
+    ``max(x, 0)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.ReLU()
+    >>> x = cygrad.tensor([-1.0, 0.0, 2.0], requires_grad=True)
+    >>> layer(x).sum().backward()
+    >>> x.grad
+    tensor([0., 0., 1.])
+    """
 
     function = "relu"
 
@@ -72,25 +120,61 @@ class ReLU(Inplace):
 
 
 class ReLU6(Inplace):
-    """``min(max(x, 0), 6)``."""
+    """
+    ``min(max(x, 0), 6)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.ReLU6()(cygrad.tensor([-1.0, 3.0, 8.0]))
+    tensor([0., 3., 6.])
+    """
 
     function = "relu6"
 
 
 class SELU(Inplace):
-    """The scaled exponential linear unit (Klambauer et al., 2017)."""
+    """
+    The scaled exponential linear unit (Klambauer et al., 2017).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.SELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
+    tensor([-1.1113,  0.0000,  2.1014])
+    """
 
     function = "selu"
 
 
 class SiLU(Inplace):
-    """``x * sigmoid(x)``."""
+    """
+    ``x * sigmoid(x)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.SiLU()(cygrad.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.2689,  0.0000,  1.7616])
+    """
 
     function = "silu"
 
 
 class Mish(Inplace):
-    """``x * tanh(softplus(x))``."""
+    """
+    ``x * tanh(softplus(x))``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Mish()(cygrad.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.3034,  0.0000,  1.9440])
+    """
 
     function = "mish"
 
@@ -104,6 +188,13 @@ class Hardtanh(Module):
     min_val : float, default -1.0
     max_val : float, default 1.0
     inplace : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Hardtanh()(cygrad.tensor([-4.0, 0.5, 4.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
     """
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
@@ -131,6 +222,13 @@ class LeakyReLU(Module):
     ----------
     negative_slope : float, default 0.01
     inplace : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LeakyReLU(0.1)(cygrad.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.1000,  0.0000,  2.0000])
     """
 
     def __init__(self, negative_slope=0.01, inplace=False):
@@ -155,6 +253,13 @@ class ELU(Module):
     ----------
     alpha : float, default 1.0
     inplace : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.ELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.6321,  0.0000,  2.0000])
     """
 
     def __init__(self, alpha=1.0, inplace=False):
@@ -179,6 +284,13 @@ class GELU(Module):
     ----------
     approximate : {"none", "tanh"}
         Whether the distribution function is approximated by tanh.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.GELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.1587,  0.0000,  1.9545])
     """
 
     def __init__(self, approximate="none"):
@@ -203,6 +315,13 @@ class Softplus(Module):
     beta : float, default 1.0
     threshold : float, default 20.0
         Where ``beta * x`` exceeds it, the result is x itself.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Softplus()(cygrad.tensor([-100.0, 0.0, 100.0]))
+    tensor([3.9236e-44, 6.9315e-01, 1.0000e+02])
     """
 
     def __init__(self, beta=1.0, threshold=20.0):
@@ -238,18 +357,45 @@ class _AlongDimension(Module):
 
 
 class Softmax(_AlongDimension):
-    """``exp(x)`` divided by its sum along `dim`."""
+    """
+    ``exp(x)`` divided by its sum along `dim`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Softmax(dim=1)(cygrad.zeros(1, 4))
+    tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
+    """
 
     function = "softmax"
 
 
 class LogSoftmax(_AlongDimension):
-    """The logarithm of `Softmax`."""
+    """
+    The logarithm of `Softmax`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LogSoftmax(dim=0)(cygrad.zeros(2))
+    tensor([-0.6931, -0.6931])
+    """
 
     function = "log_softmax"
 
 
 class Softmin(_AlongDimension):
-    """`Softmax` of ``-x``."""
+    """
+    `Softmax` of ``-x``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Softmin(dim=0)(cygrad.zeros(2))
+    tensor([0.5000, 0.5000])
+    """
 
     function = "softmin"

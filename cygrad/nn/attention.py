@@ -7,7 +7,15 @@ __all__ = ["SDPBackend", "sdpa_kernel"]
 
 
 class SDPBackend(enum.IntEnum):
-    """Ways to compute `functional.scaled_dot_product_attention`; here one way serves all sizes and masks."""
+    """
+    Ways to compute `functional.scaled_dot_product_attention`; here one way serves all sizes and masks.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> nn.attention.SDPBackend.MATH.name
+    'MATH'
+    """
 
     ERROR = -1
     MATH = 0

@@ -201,6 +201,14 @@ class Conv3d(_Conv):
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
     device : "cpu", optional
     dtype : dtype, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.Conv3d(2, 4, kernel_size=3, padding=1)
+    >>> layer(cygrad.ones(1, 2, 5, 5, 5)).shape
+    (1, 4, 5, 5, 5)
     """
 
     dimensions = 3
@@ -280,13 +288,33 @@ class ConvTranspose1d(_ConvTranspose):
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """The transpose of `Conv2d`; parameters as for `ConvTranspose1d`, numbers or pairs of them."""
+    """
+    The transpose of `Conv2d`; parameters as for `ConvTranspose1d`, numbers or pairs of them.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.ConvTranspose2d(4, 2, kernel_size=2, stride=2)
+    >>> layer(cygrad.ones(1, 4, 8, 8)).shape
+    (1, 2, 16, 16)
+    """
 
     dimensions = 2
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """The transpose of `Conv3d`; parameters as for `ConvTranspose1d`, numbers or three of them."""
+    """
+    The transpose of `Conv3d`; parameters as for `ConvTranspose1d`, numbers or three of them.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.ConvTranspose3d(4, 2, kernel_size=2, stride=2)
+    >>> layer(cygrad.ones(1, 4, 2, 2, 2)).shape
+    (1, 2, 4, 4, 4)
+    """
 
     dimensions = 3
 
@@ -301,6 +329,13 @@ class Unfold(Module):
     dilation : int or tuple of two, default 1
     padding : int or tuple of two, default 0
     stride : int or tuple of two, default 1
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Unfold(kernel_size=2)(cygrad.arange(9.0).reshape(1, 1, 3, 3)).shape
+    (1, 4, 4)
     """
 
     def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
@@ -327,6 +362,16 @@ class Fold(Module):
     dilation : int or tuple of two, default 1
     padding : int or tuple of two, default 0
     stride : int or tuple of two, default 1
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> columns = cygrad.ones(1, 4, 4)
+    >>> nn.Fold((3, 3), kernel_size=2)(columns)
+    tensor([[[[1., 2., 1.],
+              [2., 4., 2.],
+              [1., 2., 1.]]]])
     """
 
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):

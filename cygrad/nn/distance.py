@@ -15,6 +15,13 @@ class CosineSimilarity(Module):
     dim : int, default 1
     eps : float, default 1e-8
         What lengths are at least taken to be.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.CosineSimilarity()(cygrad.tensor([[1.0, 1.0]]), cygrad.tensor([[1.0, 0.0]]))
+    tensor([0.7071])
     """
 
     def __init__(self, dim=1, eps=1e-8):
@@ -37,6 +44,13 @@ class PairwiseDistance(Module):
     eps : float, default 1e-6
         Added to the difference.
     keepdim : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.PairwiseDistance()(cygrad.tensor([[3.0, 4.0]]), cygrad.zeros(1, 2))
+    tensor([5.0000])
     """
 
     def __init__(self, p=2.0, eps=1e-6, keepdim=False):

@@ -36,6 +36,16 @@ class Dropout(_Dropout):
     p : float, default 0.5
     inplace : bool, default False
         Write the result into the input.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.Dropout(0.5)
+    >>> sorted(set(layer(cygrad.ones(100)).tolist()))
+    [0.0, 2.0]
+    >>> layer.eval()(cygrad.ones(2))
+    tensor([1., 1.])
     """
 
     function = "dropout"
@@ -50,19 +60,46 @@ class Dropout1d(_Dropout):
     p : float, default 0.5
     inplace : bool, default False
         Write the result into the input.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Dropout1d(0.5).eval()(cygrad.ones(1, 2, 3))
+    tensor([[[1., 1., 1.],
+             [1., 1., 1.]]])
     """
 
     function = "dropout1d"
 
 
 class Dropout2d(_Dropout):
-    """`Dropout1d` for images."""
+    """
+    `Dropout1d` for images.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> y = nn.Dropout2d(0.5)(cygrad.ones(1, 8, 2, 2))
+    >>> (y.amax((2, 3)) == y.amin((2, 3))).all()
+    tensor(True)
+    """
 
     function = "dropout2d"
 
 
 class Dropout3d(_Dropout):
-    """`Dropout1d` for volumes."""
+    """
+    `Dropout1d` for volumes.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Dropout3d(0.5).eval()(cygrad.ones(1, 1, 1, 1, 2))
+    tensor([[[[[1., 1.]]]]])
+    """
 
     function = "dropout3d"
 
@@ -76,12 +113,30 @@ class AlphaDropout(_Dropout):
     p : float, default 0.5
     inplace : bool, default False
         Write the result into the input.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.AlphaDropout(0.5).eval()
+    >>> layer(cygrad.ones(3))
+    tensor([1., 1., 1.])
     """
 
     function = "alpha_dropout"
 
 
 class FeatureAlphaDropout(_Dropout):
-    """`AlphaDropout` of whole channels."""
+    """
+    `AlphaDropout` of whole channels.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.FeatureAlphaDropout(0.5).eval()(cygrad.ones(1, 2, 2))
+    tensor([[[1., 1.],
+             [1., 1.]]])
+    """
 
     function = "feature_alpha_dropout"

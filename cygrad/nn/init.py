@@ -37,6 +37,12 @@ def calculate_gain(nonlinearity, param=None):
     ------
     ValueError
         For any other name, or a slope that is not a number.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> nn.init.calculate_gain("relu") ** 2
+    2.0000000000000004
     """
     if nonlinearity in _LINEAR:
         return 1.0
@@ -64,6 +70,13 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
     tensor : Tensor
     a, b : float
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> (nn.init.uniform_(cygrad.empty(1000), -1.0, 1.0).abs() <= 1).all()
+    tensor(True)
     """
     with cygrad.no_grad():
         return tensor.uniform_(a, b, generator=generator)
@@ -79,6 +92,13 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
     tensor : Tensor
     mean, std : float
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.init.normal_(cygrad.empty(10_000), std=2.0).std().round()
+    tensor(2.)
     """
     with cygrad.no_grad():
         return tensor.normal_(mean, std, generator=generator)
@@ -96,6 +116,13 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     a, b : float
         The interval itself, not in units of `std`.
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> (nn.init.trunc_normal_(cygrad.empty(1000), std=2.0).abs() <= 2).all()
+    tensor(True)
     """
     if not a < b:
         raise ValueError(f"trunc_normal_: the interval is empty (got a={a}, b={b}).")
@@ -121,23 +148,58 @@ def constant_(tensor, val):
     ----------
     tensor : Tensor
     val : number
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.init.constant_(cygrad.empty(2), 0.5)
+    tensor([0.5000, 0.5000])
     """
     with cygrad.no_grad():
         return tensor.fill_(val)
 
 
 def zeros_(tensor):
-    """Fill with zeros; -> the tensor."""
+    """
+    Fill with zeros; -> the tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.init.zeros_(cygrad.empty(2))
+    tensor([0., 0.])
+    """
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor):
-    """Fill with ones; -> the tensor."""
+    """
+    Fill with ones; -> the tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.init.ones_(cygrad.empty(2))
+    tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def eye_(tensor):
-    """Fill a matrix with ones on the diagonal and zeros elsewhere; -> the tensor."""
+    """
+    Fill a matrix with ones on the diagonal and zeros elsewhere; -> the tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.init.eye_(cygrad.empty(2, 3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
     if tensor.ndim != 2:
         raise ValueError(f"eye_: only a matrix has a diagonal (got shape {tensor.shape}).")
     with cygrad.no_grad():
@@ -164,6 +226,14 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     tensor : Tensor of shape (out, in, ...)
     gain : float, default 1.0
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> weight = nn.init.xavier_uniform_(cygrad.empty(2, 4))
+    >>> (weight.abs() <= 1).all()
+    tensor(True)
     """
     fan_in, fan_out = fans(tensor, "xavier_uniform_")
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / max(fan_in + fan_out, 1))
@@ -180,6 +250,13 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
     tensor : Tensor of shape (out, in, ...)
     gain : float, default 1.0
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.init.xavier_normal_(cygrad.empty(4, 6)).shape
+    (4, 6)
     """
     fan_in, fan_out = fans(tensor, "xavier_normal_")
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / max(fan_in + fan_out, 1)), generator)
@@ -207,6 +284,14 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
         Whether variances are kept forward or backward.
     nonlinearity : str, default "leaky_relu"
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> weight = nn.init.kaiming_uniform_(cygrad.empty(4, 6), nonlinearity="relu")
+    >>> (weight.abs() <= 1).all()
+    tensor(True)
     """
     if 0 in as_tensor_argument("kaiming_uniform_", "tensor", tensor).shape:
         warn_user("kaiming_uniform_: there is nothing to fill (the tensor has no elements).")
@@ -229,6 +314,14 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
         Whether variances are kept forward or backward.
     nonlinearity : str, default "leaky_relu"
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.Linear(8, 4)
+    >>> weight = nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+    >>> weight is layer.weight
+    True
     """
     if 0 in as_tensor_argument("kaiming_normal_", "tensor", tensor).shape:
         warn_user("kaiming_normal_: there is nothing to fill (the tensor has no elements).")
@@ -252,6 +345,14 @@ def orthogonal_(tensor, gain=1, generator=None):
     ------
     ValueError
         For fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> weight = nn.init.orthogonal_(cygrad.empty(3, 3))
+    >>> cygrad.allclose(weight @ weight.t(), cygrad.eye(3), atol=1e-6)
+    True
     """
     if tensor.ndim < 2:
         raise ValueError(f"orthogonal_: the tensor needs two dimensions or more (got {tensor.ndim}).")
@@ -281,6 +382,14 @@ def dirac_(tensor, groups=1):
     ------
     ValueError
         For another number of dimensions, or groups that do not divide the outputs.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> weight = nn.init.dirac_(cygrad.empty(1, 1, 3))
+    >>> weight
+    tensor([[[0., 1., 0.]]])
     """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError(f"dirac_: the tensor must have 3 to 5 dimensions (got {tensor.ndim}).")
@@ -313,6 +422,14 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     ------
     ValueError
         If it is no matrix.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> weight = nn.init.sparse_(cygrad.empty(4, 3), sparsity=0.5)
+    >>> (weight == 0).sum(0)
+    tensor([2, 2, 2])
     """
     if tensor.ndim != 2:
         raise ValueError(f"sparse_: the tensor must be a matrix (got {tensor.ndim} dimensions).")

@@ -12,7 +12,16 @@ __all__ = ["Bilinear", "Flatten", "Identity", "Linear", "Unflatten"]
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments."""
+    """
+    Returns its input; takes and ignores any arguments.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Identity()(cygrad.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__()
@@ -88,6 +97,14 @@ class Bilinear(Module):
     weight : Parameter of shape (out_features, in1_features, in2_features)
     bias : Parameter of shape (out_features,), or None
         Both start uniform in ±1/sqrt(in1_features).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.Bilinear(3, 4, 5)
+    >>> layer(cygrad.ones(2, 3), cygrad.ones(2, 4)).shape
+    (2, 5)
     """
 
     def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
@@ -127,6 +144,13 @@ class Flatten(Module):
     ----------
     start_dim : int, default 1
     end_dim : int, default -1
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Flatten()(cygrad.ones(2, 3, 4)).shape
+    (2, 12)
     """
 
     def __init__(self, start_dim=1, end_dim=-1):

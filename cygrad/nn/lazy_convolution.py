@@ -132,72 +132,190 @@ class _LazyInstanceNorm(_LazyStatistics):
 
 
 class LazyConv1d(_LazyConv, convolution.Conv1d):
-    """A `Conv1d` whose ``in_channels`` is that of its first input; the other arguments are the same."""
+    """
+    A `Conv1d` whose ``in_channels`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.LazyConv1d(4, kernel_size=3)
+    >>> layer(cygrad.ones(1, 2, 8)).shape
+    (1, 4, 6)
+    >>> layer.in_channels
+    2
+    """
 
     cls_to_become = convolution.Conv1d
 
 
 class LazyConv2d(_LazyConv, convolution.Conv2d):
-    """A `Conv2d` whose ``in_channels`` is that of its first input; the other arguments are the same."""
+    """
+    A `Conv2d` whose ``in_channels`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.LazyConv2d(4, kernel_size=3)
+    >>> layer(cygrad.ones(1, 2, 8, 8)).shape
+    (1, 4, 6, 6)
+    >>> layer.in_channels
+    2
+    """
 
     cls_to_become = convolution.Conv2d
 
 
 class LazyConv3d(_LazyConv, convolution.Conv3d):
-    """A `Conv3d` whose ``in_channels`` is that of its first input; the other arguments are the same."""
+    """
+    A `Conv3d` whose ``in_channels`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.LazyConv3d(4, kernel_size=3)
+    >>> layer(cygrad.ones(1, 2, 8, 8, 8)).shape
+    (1, 4, 6, 6, 6)
+    """
 
     cls_to_become = convolution.Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, convolution.ConvTranspose1d):
-    """A `ConvTranspose1d` whose ``in_channels`` is that of its first input; the other arguments are the same."""
+    """
+    A `ConvTranspose1d` whose ``in_channels`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.LazyConvTranspose1d(4, kernel_size=2)
+    >>> layer(cygrad.ones(1, 2, 8)).shape
+    (1, 4, 9)
+    """
 
     cls_to_become = convolution.ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, convolution.ConvTranspose2d):
-    """A `ConvTranspose2d` whose ``in_channels`` is that of its first input; the other arguments are the same."""
+    """
+    A `ConvTranspose2d` whose ``in_channels`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.LazyConvTranspose2d(4, kernel_size=2)
+    >>> layer(cygrad.ones(1, 2, 8, 8)).shape
+    (1, 4, 9, 9)
+    """
 
     cls_to_become = convolution.ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, convolution.ConvTranspose3d):
-    """A `ConvTranspose3d` whose ``in_channels`` is that of its first input; the other arguments are the same."""
+    """
+    A `ConvTranspose3d` whose ``in_channels`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.LazyConvTranspose3d(4, kernel_size=2)
+    >>> layer(cygrad.ones(1, 2, 3, 3, 3)).shape
+    (1, 4, 4, 4, 4)
+    """
 
     cls_to_become = convolution.ConvTranspose3d
 
 
 class LazyBatchNorm1d(_LazyBatchNorm, normalization.BatchNorm1d):
-    """A `BatchNorm1d` whose ``num_features`` is that of its first input; the other arguments are the same."""
+    """
+    A `BatchNorm1d` whose ``num_features`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LazyBatchNorm1d()(cygrad.randn(4, 3)).shape
+    (4, 3)
+    """
 
     cls_to_become = normalization.BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyBatchNorm, normalization.BatchNorm2d):
-    """A `BatchNorm2d` whose ``num_features`` is that of its first input; the other arguments are the same."""
+    """
+    A `BatchNorm2d` whose ``num_features`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LazyBatchNorm2d()(cygrad.randn(4, 3, 2, 2)).shape
+    (4, 3, 2, 2)
+    """
 
     cls_to_become = normalization.BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyBatchNorm, normalization.BatchNorm3d):
-    """A `BatchNorm3d` whose ``num_features`` is that of its first input; the other arguments are the same."""
+    """
+    A `BatchNorm3d` whose ``num_features`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LazyBatchNorm3d()(cygrad.randn(4, 3, 2, 2, 2)).shape
+    (4, 3, 2, 2, 2)
+    """
 
     cls_to_become = normalization.BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, normalization.InstanceNorm1d):
-    """A `InstanceNorm1d` whose ``num_features`` is that of its first input; the other arguments are the same."""
+    """
+    A `InstanceNorm1d` whose ``num_features`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LazyInstanceNorm1d()(cygrad.randn(2, 3, 5)).shape
+    (2, 3, 5)
+    """
 
     cls_to_become = normalization.InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, normalization.InstanceNorm2d):
-    """A `InstanceNorm2d` whose ``num_features`` is that of its first input; the other arguments are the same."""
+    """
+    A `InstanceNorm2d` whose ``num_features`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LazyInstanceNorm2d()(cygrad.randn(2, 3, 5, 5)).shape
+    (2, 3, 5, 5)
+    """
 
     cls_to_become = normalization.InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, normalization.InstanceNorm3d):
-    """A `InstanceNorm3d` whose ``num_features`` is that of its first input; the other arguments are the same."""
+    """
+    A `InstanceNorm3d` whose ``num_features`` is that of its first input; the other arguments are the same.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LazyInstanceNorm3d()(cygrad.randn(2, 3, 5, 5, 5)).shape
+    (2, 3, 5, 5, 5)
+    """
 
     cls_to_become = normalization.InstanceNorm3d

@@ -18,6 +18,13 @@ class PoissonNLLLoss(Loss):
     size_average, reduce : bool, optional
         Old names for `reduction`.
     reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.PoissonNLLLoss()(cygrad.tensor([0.0, 1.0]), cygrad.tensor([1.0, 2.0]))
+    tensor(0.8591)
     """
 
     def __init__(self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
@@ -40,6 +47,13 @@ class GaussianNLLLoss(Loss):
     ----------
     full, eps, reduction
         As there.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.GaussianNLLLoss()(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([1.0]))
+    tensor(0.5000)
     """
 
     def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
@@ -60,6 +74,15 @@ class CTCLoss(Module):
     ----------
     blank, reduction, zero_infinity
         As there.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> log_probs = cygrad.zeros(4, 1, 3).log_softmax(2)
+    >>> targets = cygrad.tensor([[1, 2]])
+    >>> nn.CTCLoss()(log_probs, targets, cygrad.tensor([4]), cygrad.tensor([2]))
+    tensor(0.8432)
     """
 
     def __init__(self, blank=0, reduction="mean", zero_infinity=False):

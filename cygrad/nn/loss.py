@@ -34,7 +34,19 @@ class WeightedLoss(Loss):
 
 
 class MSELoss(Loss):
-    """The squared difference."""
+    """
+    The squared difference.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> loss = nn.MSELoss()
+    >>> prediction = cygrad.tensor([1.0, 3.0], requires_grad=True)
+    >>> loss(prediction, cygrad.zeros(2)).backward()
+    >>> prediction.grad
+    tensor([1., 3.])
+    """
 
     def forward(self, input, target):
         """Two tensors of one shape -> the loss."""
@@ -42,7 +54,16 @@ class MSELoss(Loss):
 
 
 class L1Loss(Loss):
-    """The absolute difference."""
+    """
+    The absolute difference.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.L1Loss()(cygrad.tensor([1.0, 4.0]), cygrad.zeros(2))
+    tensor(2.5000)
+    """
 
     def forward(self, input, target):
         """Two tensors of one shape -> the loss."""
@@ -59,6 +80,13 @@ class SmoothL1Loss(Loss):
         Old names for `reduction`.
     reduction : {"mean", "sum", "none"}
     beta : float, default 1.0
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.SmoothL1Loss()(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
+    tensor(1.8125)
     """
 
     def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
@@ -78,6 +106,13 @@ class HuberLoss(Loss):
     ----------
     reduction : {"mean", "sum", "none"}
     delta : float, default 1.0
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.HuberLoss()(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
+    tensor(1.8125)
     """
 
     def __init__(self, reduction="mean", delta=1.0):
@@ -100,6 +135,15 @@ class KLDivLoss(Loss):
     reduction : {"mean", "batchmean", "sum", "none"}
     log_target : bool, default False
         Whether the target is given as a logarithm as well.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> loss = nn.KLDivLoss(reduction="sum")
+    >>> p, q = cygrad.tensor([0.5, 0.5]), cygrad.tensor([0.25, 0.75])
+    >>> loss(q.log(), p)
+    tensor(0.1438)
     """
 
     def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
@@ -126,6 +170,14 @@ class NLLLoss(WeightedLoss):
     reduce : bool, optional
         Old name for `reduction`.
     reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> log_probs = cygrad.zeros(2, 4).log_softmax(1)
+    >>> nn.NLLLoss()(log_probs, cygrad.tensor([0, 3]))
+    tensor(1.3863)
     """
 
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
@@ -154,6 +206,17 @@ class CrossEntropyLoss(WeightedLoss):
     reduction : {"mean", "sum", "none"}
     label_smoothing : float, default 0.0
         How much of the target's probability is shared equally by all classes.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> loss = nn.CrossEntropyLoss()
+    >>> logits = cygrad.zeros(2, 4, requires_grad=True)
+    >>> loss(logits, cygrad.tensor([0, 3])).backward()
+    >>> logits.grad
+    tensor([[-0.3750,  0.1250,  0.1250,  0.1250],
+            [ 0.1250,  0.1250,  0.1250, -0.3750]])
     """
 
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
@@ -179,6 +242,14 @@ class BCELoss(WeightedLoss):
     size_average, reduce : bool, optional
         Old names for `reduction`.
     reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> loss = nn.BCELoss()
+    >>> loss(cygrad.tensor([0.5, 0.9]), cygrad.tensor([1.0, 1.0]))
+    tensor(0.3993)
     """
 
     def forward(self, input, target):
@@ -199,6 +270,14 @@ class BCEWithLogitsLoss(WeightedLoss):
     reduction : {"mean", "sum", "none"}
     pos_weight : Tensor, optional
         Weight of the elements whose target is 1; must broadcast to the input.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> loss = nn.BCEWithLogitsLoss()
+    >>> loss(cygrad.tensor([0.0, 2.0]), cygrad.tensor([1.0, 1.0]))
+    tensor(0.4100)
     """
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):

@@ -24,25 +24,64 @@ class _WithMargin(Loss):
 
 
 class HingeEmbeddingLoss(_WithMargin):
-    """Distances and targets 1 or -1: see `functional.hinge_embedding_loss`; the margin is 1 if left out."""
+    """
+    Distances and targets 1 or -1: see `functional.hinge_embedding_loss`; the margin is 1 if left out.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.HingeEmbeddingLoss()(cygrad.tensor([0.5, 0.2]), cygrad.tensor([1.0, -1.0]))
+    tensor(0.6500)
+    """
 
     default, function = 1.0, staticmethod(F.hinge_embedding_loss)
 
 
 class CosineEmbeddingLoss(_WithMargin):
-    """Two vectors and the target 1 or -1: see `functional.cosine_embedding_loss`; the margin is 0 if left out."""
+    """
+    Two vectors and the target 1 or -1: see `functional.cosine_embedding_loss`; the margin is 0 if left out.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> loss = nn.CosineEmbeddingLoss()
+    >>> a, b = cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[0.0, 1.0]])
+    >>> loss(a, b, cygrad.tensor([1.0]))
+    tensor(1.)
+    """
 
     default, function = 0.0, staticmethod(F.cosine_embedding_loss)
 
 
 class MarginRankingLoss(_WithMargin):
-    """Two scores and the target 1 or -1: see `functional.margin_ranking_loss`; the margin is 0 if left out."""
+    """
+    Two scores and the target 1 or -1: see `functional.margin_ranking_loss`; the margin is 0 if left out.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> loss = nn.MarginRankingLoss(margin=1.0)
+    >>> loss(cygrad.tensor([2.0, 0.0]), cygrad.tensor([0.5, 0.5]), cygrad.tensor([1.0, 1.0]))
+    tensor(0.7500)
+    """
 
     default, function = 0.0, staticmethod(F.margin_ranking_loss)
 
 
 class SoftMarginLoss(Loss):
-    """``log(1 + exp(-target * input))``."""
+    """
+    ``log(1 + exp(-target * input))``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.SoftMarginLoss()(cygrad.zeros(2), cygrad.tensor([1.0, -1.0]))
+    tensor(0.6931)
+    """
 
     def forward(self, input, target):
         """Scores and targets 1 or -1 -> the loss."""
@@ -50,7 +89,17 @@ class SoftMarginLoss(Loss):
 
 
 class MultiLabelMarginLoss(Loss):
-    """Samples with several right classes: see `functional.multilabel_margin_loss`."""
+    """
+    Samples with several right classes: see `functional.multilabel_margin_loss`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> loss = nn.MultiLabelMarginLoss()
+    >>> loss(cygrad.tensor([[0.1, 0.2, 0.4, 0.8]]), cygrad.tensor([[3, 0, -1, 1]]))
+    tensor(0.8500)
+    """
 
     def forward(self, input, target):
         """Scores (N, C) and classes (N, C) up to a -1 -> the loss."""
@@ -67,6 +116,13 @@ class MultiLabelSoftMarginLoss(WeightedLoss):
     size_average, reduce : bool, optional
         Old names for `reduction`.
     reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.MultiLabelSoftMarginLoss()(cygrad.zeros(1, 3), cygrad.tensor([[1.0, 0.0, 1.0]]))
+    tensor(0.6931)
     """
 
     def forward(self, input, target):
@@ -86,6 +142,13 @@ class MultiMarginLoss(WeightedLoss):
     size_average, reduce : bool, optional
         Old names for `reduction`.
     reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.MultiMarginLoss()(cygrad.tensor([[0.1, 0.2, 0.8]]), cygrad.tensor([2]))
+    tensor(0.2333)
     """
 
     def __init__(self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -114,6 +177,14 @@ class TripletMarginLoss(Loss):
     size_average, reduce : bool, optional
         Old names for `reduction`.
     reduction : {"mean", "sum", "none"}
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> loss = nn.TripletMarginLoss()
+    >>> loss(cygrad.zeros(1, 2), cygrad.ones(1, 2), cygrad.tensor([[3.0, 4.0]]))
+    tensor(0.)
     """
 
     def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
@@ -140,6 +211,14 @@ class TripletMarginWithDistanceLoss(Loss):
     distance_function : function of two tensors, optional
     margin, swap, reduction
         As in `functional.triplet_margin_with_distance_loss`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).abs().sum(-1))
+    >>> loss(cygrad.zeros(1, 2), cygrad.ones(1, 2), cygrad.tensor([[1.0, 1.5]]))
+    tensor(0.5000)
     """
 
     def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):

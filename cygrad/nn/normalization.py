@@ -124,13 +124,33 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalization of images (batch, channels, height, width); parameters as for `BatchNorm1d`."""
+    """
+    Batch normalization of images (batch, channels, height, width); parameters as for `BatchNorm1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.BatchNorm2d(3)
+    >>> y = layer(cygrad.randn(8, 3, 4, 4))
+    >>> cygrad.allclose(y.mean((0, 2, 3)), cygrad.zeros(3), atol=1e-6)
+    True
+    """
 
     ndims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalization of volumes (batch, channels, depth, height, width); parameters as for `BatchNorm1d`."""
+    """
+    Batch normalization of volumes (batch, channels, depth, height, width); parameters as for `BatchNorm1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.BatchNorm3d(2)(cygrad.randn(4, 2, 3, 3, 3)).shape
+    (4, 2, 3, 3, 3)
+    """
 
     ndims = (5,)
 
@@ -172,19 +192,45 @@ class InstanceNorm1d(_InstanceNorm):
     dtype : dtype, optional
     bias : bool, default True
         Whether an affine module has summands.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.InstanceNorm1d(3)(cygrad.randn(2, 3, 5)).shape
+    (2, 3, 5)
     """
 
     ndims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalization of images; parameters as for `InstanceNorm1d`."""
+    """
+    Instance normalization of images; parameters as for `InstanceNorm1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> y = nn.InstanceNorm2d(3)(cygrad.randn(2, 3, 5, 5))
+    >>> cygrad.allclose(y.mean((2, 3)), cygrad.zeros(2, 3), atol=1e-6)
+    True
+    """
 
     ndims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalization of volumes; parameters as for `InstanceNorm1d`."""
+    """
+    Instance normalization of volumes; parameters as for `InstanceNorm1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.InstanceNorm3d(3)(cygrad.randn(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
 
     ndims = (4, 5)
 
@@ -234,7 +280,7 @@ class LayerNorm(Module):
             init.zeros_(self.bias)
 
     def forward(self, input):
-        """Shape (..., *normalized_shape) -> the same."""
+        """Shape ``(..., *normalized_shape)`` -> the same."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
@@ -256,6 +302,13 @@ class RMSNorm(Module):
         Whether there is a factor for each element.
     device : "cpu", optional
     dtype : dtype, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.RMSNorm(2)(cygrad.tensor([[3.0, 4.0]]))
+    tensor([[0.8485, 1.1314]], grad_fn=<RmsNormBackward0>)
     """
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
@@ -273,7 +326,7 @@ class RMSNorm(Module):
             init.ones_(self.weight)
 
     def forward(self, input):
-        """Shape (..., *normalized_shape) -> the same."""
+        """Shape ``(..., *normalized_shape)`` -> the same."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self):
@@ -300,6 +353,13 @@ class GroupNorm(Module):
     ------
     ValueError
         If the channels cannot be divided.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.GroupNorm(2, 6)(cygrad.randn(4, 6, 5)).shape
+    (4, 6, 5)
     """
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
@@ -341,6 +401,13 @@ class LocalResponseNorm(Module):
     size : int
         How many channels are averaged.
     alpha, beta, k : float, default 1e-4, 0.75 and 1.0
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LocalResponseNorm(2)(cygrad.ones(1, 4, 2)).shape
+    (1, 4, 2)
     """
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):

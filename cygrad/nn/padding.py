@@ -17,7 +17,14 @@ _DOC = """
     ----------
     padding : int or tuple of {count}
         How many, in pairs from the last dimension on.
-    {value}"""
+    {value}
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.{name}(1{more})(cygrad.ones(1, {before})).shape
+    (1, {after})
+    """
 
 
 class _Pad(Module):
@@ -35,7 +42,10 @@ class _Pad(Module):
             cls.dimensions = dimensions
             if cls.__doc__:                    # there is none under `python -OO`
                 place, count = _PLACES[dimensions]
-                cls.__doc__ = _DOC.format(what=cls.__doc__[:-1], place=place, count=count, value=cls._more)
+                cls.__doc__ = _DOC.format(
+                    what=cls.__doc__[:-1], place=place, count=count, value=cls._more, name=cls.__name__,
+                    more=", 5.0" * bool(cls._more), before=", ".join("2" * dimensions),
+                    after=", ".join("4" * dimensions))
 
     def __init__(self, padding):
         super().__init__()

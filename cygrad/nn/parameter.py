@@ -64,6 +64,17 @@ class Buffer(Tensor):
         Its memory is shared. An empty tensor if left out.
     persistent : bool, default True
         Whether ``state_dict`` includes it.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> class Mean(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.total = nn.Buffer(cygrad.zeros(2))
+    >>> dict(Mean().named_buffers())
+    {'total': _BareBuffer([0., 0.])}
     """
 
     __torch_function__ = disabled_torch_function
@@ -180,6 +191,12 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     dtype : dtype, optional
     persistent : bool, default True
         Whether ``state_dict`` includes it.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> nn.UninitializedBuffer().materialize((2,)) is None
+    True
     """
     __torch_function__ = disabled_torch_function
 

@@ -11,13 +11,31 @@ __all__ = ["CELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "PReLU", "RR
 
 
 class Tanhshrink(Plain):
-    """``x - tanh(x)``."""
+    """
+    ``x - tanh(x)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Tanhshrink()(cygrad.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.2384])
+    """
 
     function = "tanhshrink"
 
 
 class Hardsigmoid(Inplace):
-    """A logistic function of three straight lines."""
+    """
+    A logistic function of three straight lines.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Hardsigmoid()(cygrad.tensor([-4.0, 0.0, 4.0]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
 
     function = "hardsigmoid"
 
@@ -27,7 +45,16 @@ class Hardsigmoid(Inplace):
 
 
 class Hardswish(Inplace):
-    """``x * hardsigmoid(x)``."""
+    """
+    ``x * hardsigmoid(x)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Hardswish()(cygrad.tensor([-4.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.6667, 4.0000])
+    """
 
     function = "hardswish"
 
@@ -44,6 +71,13 @@ class CELU(Module):
     ----------
     alpha : float, default 1.0
     inplace : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.CELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.6321,  0.0000,  2.0000])
     """
 
     def __init__(self, alpha=1.0, inplace=False):
@@ -68,6 +102,13 @@ class Threshold(Module):
     ----------
     threshold, value : float
     inplace : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Threshold(0.5, 9.0)(cygrad.tensor([0.2, 1.0]))
+    tensor([9., 1.])
     """
 
     def __init__(self, threshold, value, inplace=False):
@@ -104,13 +145,31 @@ class _Shrink(Module):
 
 
 class Hardshrink(_Shrink):
-    """``x``, but 0 from ``-lambd`` to ``lambd``."""
+    """
+    ``x``, but 0 from ``-lambd`` to ``lambd``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Hardshrink()(cygrad.tensor([-1.0, 0.2, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
 
     function = "hardshrink"
 
 
 class Softshrink(_Shrink):
-    """``x`` drawn towards 0 by `lambd`."""
+    """
+    ``x`` drawn towards 0 by `lambd`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Softshrink()(cygrad.tensor([-1.0, 0.2, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
 
     function = "softshrink"
 
@@ -122,6 +181,13 @@ class GLU(Module):
     Parameters
     ----------
     dim : int, default -1
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.GLU()(cygrad.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
     """
 
     def __init__(self, dim=-1):
@@ -153,6 +219,13 @@ class PReLU(Module):
     Attributes
     ----------
     weight : Parameter of shape (num_parameters,)
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.PReLU()(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.2500,  2.0000], grad_fn=<PreluKernelBackward0>)
     """
 
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
@@ -183,6 +256,13 @@ class RReLU(Module):
     ----------
     lower, upper : float, default 1/8 and 1/3
     inplace : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.RReLU().eval()(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.2292,  2.0000])
     """
 
     def __init__(self, lower=1 / 8, upper=1 / 3, inplace=False):
@@ -201,7 +281,16 @@ class RReLU(Module):
 
 
 class Softmax2d(Module):
-    """`Softmax` over the channels of images (N, C, H, W) or (C, H, W)."""
+    """
+    `Softmax` over the channels of images (N, C, H, W) or (C, H, W).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Softmax2d()(cygrad.zeros(1, 2, 1, 1)).flatten()
+    tensor([0.5000, 0.5000])
+    """
 
     def forward(self, input):
         """Apply the function."""

@@ -157,19 +157,45 @@ class MaxPool1d(_MaxPool):
         Whether the places of the elements are returned too.
     ceil_mode : bool, default False
         Whether a last window that sticks out counts.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.MaxPool1d(2)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[3., 2.]])
     """
 
     dimensions = 1
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of each window of images; parameters as for `MaxPool1d`."""
+    """
+    The largest element of each window of images; parameters as for `MaxPool1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.MaxPool2d(2)(cygrad.arange(16.0).reshape(1, 4, 4))
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
 
     dimensions = 2
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of each window of volumes; parameters as for `MaxPool1d`."""
+    """
+    The largest element of each window of volumes; parameters as for `MaxPool1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.MaxPool3d(2)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[7.]]]])
+    """
 
     dimensions = 3
 
@@ -183,19 +209,48 @@ class MaxUnpool1d(_MaxUnpool):
     kernel_size : int or tuple
     stride : int or tuple, optional
     padding : int or tuple, default 0
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> pool, unpool = nn.MaxPool1d(2, return_indices=True), nn.MaxUnpool1d(2)
+    >>> unpool(*pool(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]])))
+    tensor([[0., 3., 2., 0.]])
     """
 
     dimensions = 1
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Zeros in images, with elements at the places that `MaxPool2d` has found; parameters as for `MaxUnpool1d`."""
+    """
+    Zeros in images, with elements at the places that `MaxPool2d` has found; parameters as for `MaxUnpool1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> pool, unpool = nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)
+    >>> unpool(*pool(cygrad.arange(4.0).reshape(1, 2, 2)))
+    tensor([[[0., 0.],
+             [0., 3.]]])
+    """
 
     dimensions = 2
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Zeros in volumes, with elements at the places that `MaxPool3d` has found; parameters as for `MaxUnpool1d`."""
+    """
+    Zeros in volumes, with elements at the places that `MaxPool3d` has found; parameters as for `MaxUnpool1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> pool, unpool = nn.MaxPool3d(2, return_indices=True), nn.MaxUnpool3d(2)
+    >>> unpool(*pool(cygrad.arange(8.0).reshape(1, 2, 2, 2))).sum()
+    tensor(7.)
+    """
 
     dimensions = 3
 
@@ -214,6 +269,13 @@ class AvgPool1d(_AvgPool):
         Whether a last window that sticks out counts.
     count_include_pad : bool, default True
         Whether the zeros of the padding count.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.AvgPool1d(2)(cygrad.arange(6.0).reshape(1, 6))
+    tensor([[0.5000, 2.5000, 4.5000]])
     """
 
     dimensions = 1
@@ -234,6 +296,14 @@ class AvgPool2d(_AvgPool):
     The average of each window of images.
 
     Parameters as for `AvgPool1d`, numbers or pairs of them; and `divisor_override`, what sums are divided by.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.AvgPool2d(2)(cygrad.arange(16.0).reshape(1, 4, 4))
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
     """
 
     dimensions = 2
@@ -244,6 +314,13 @@ class AvgPool3d(_AvgPool):
     The average of each window of volumes.
 
     Parameters as for `AvgPool1d`, numbers or three of them; and `divisor_override`, what sums are divided by.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.AvgPool3d(2)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[3.5000]]]])
     """
 
     dimensions = 3
@@ -260,19 +337,45 @@ class LPPool1d(_LPPool):
     kernel_size : int or tuple
     stride : int or tuple, optional
     ceil_mode : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LPPool1d(2, 2)(cygrad.tensor([[3.0, 4.0, 0.0, 1.0]]))
+    tensor([[5., 1.]])
     """
 
     dimensions = 1
 
 
 class LPPool2d(_LPPool):
-    """The root of the sum of powers of each window of images; parameters as for `LPPool1d`."""
+    """
+    The root of the sum of powers of each window of images; parameters as for `LPPool1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LPPool2d(2, 2)(cygrad.ones(1, 4, 4))
+    tensor([[[2., 2.],
+             [2., 2.]]])
+    """
 
     dimensions = 2
 
 
 class LPPool3d(_LPPool):
-    """The root of the sum of powers of each window of volumes; parameters as for `LPPool1d`."""
+    """
+    The root of the sum of powers of each window of volumes; parameters as for `LPPool1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.LPPool3d(1, 2)(cygrad.ones(1, 2, 2, 2))
+    tensor([[[[8.]]]])
+    """
 
     dimensions = 3
 
@@ -286,19 +389,45 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     output_size : int or tuple
         None in the place of a size keeps that of the input.
     return_indices : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.AdaptiveMaxPool1d(2)(cygrad.arange(6.0).reshape(1, 6))
+    tensor([[2., 5.]])
     """
 
     dimensions = 1
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """The largest elements of so many nearly equal parts of images; parameters as for `AdaptiveMaxPool1d`."""
+    """
+    The largest elements of so many nearly equal parts of images; parameters as for `AdaptiveMaxPool1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.AdaptiveMaxPool2d((2, None))(cygrad.arange(8.0).reshape(1, 4, 2))
+    tensor([[[2., 3.],
+             [6., 7.]]])
+    """
 
     dimensions = 2
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """The largest elements of so many nearly equal parts of volumes; parameters as for `AdaptiveMaxPool1d`."""
+    """
+    The largest elements of so many nearly equal parts of volumes; parameters as for `AdaptiveMaxPool1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.AdaptiveMaxPool3d(1)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[7.]]]])
+    """
 
     dimensions = 3
 
@@ -311,18 +440,44 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     ----------
     output_size : int or tuple
         None in the place of a size keeps that of the input.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.AdaptiveAvgPool1d(2)(cygrad.arange(6.0).reshape(1, 6))
+    tensor([[1., 4.]])
     """
 
     dimensions = 1
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """The averages of so many nearly equal parts of images; parameters as for `AdaptiveAvgPool1d`."""
+    """
+    The averages of so many nearly equal parts of images; parameters as for `AdaptiveAvgPool1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.AdaptiveAvgPool2d((2, 1))(cygrad.arange(8.0).reshape(1, 4, 2))
+    tensor([[[1.5000],
+             [5.5000]]])
+    """
 
     dimensions = 2
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """The averages of so many nearly equal parts of volumes; parameters as for `AdaptiveAvgPool1d`."""
+    """
+    The averages of so many nearly equal parts of volumes; parameters as for `AdaptiveAvgPool1d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.AdaptiveAvgPool3d(1)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[3.5000]]]])
+    """
 
     dimensions = 3

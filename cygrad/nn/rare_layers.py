@@ -57,7 +57,16 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """The same of volumes; parameters as for `FractionalMaxPool2d`."""
+    """
+    The same of volumes; parameters as for `FractionalMaxPool2d`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.FractionalMaxPool3d(2, output_size=3)(cygrad.randn(1, 1, 6, 6, 6)).shape
+    (1, 1, 3, 3, 3)
+    """
 
     dimensions = 3
 
@@ -71,6 +80,13 @@ class CrossMapLRN2d(Module):
     size : int
         Channels that count.
     alpha, beta, k : float, default 1e-4, 0.75 and 1
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.CrossMapLRN2d(2)(cygrad.ones(1, 4, 2, 2)).shape
+    (1, 4, 2, 2)
     """
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
@@ -87,7 +103,17 @@ class CrossMapLRN2d(Module):
 
 
 class NLLLoss2d(NLLLoss):
-    """`NLLLoss`, as it was once called for images."""
+    """
+    `NLLLoss`, as it was once called for images.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> log_probs = cygrad.zeros(1, 4, 2, 2).log_softmax(1)
+    >>> nn.NLLLoss2d()(log_probs, cygrad.zeros(1, 2, 2).long())
+    tensor(1.3863)
+    """
 
 
 class Container(Module):
@@ -97,6 +123,12 @@ class Container(Module):
     Parameters
     ----------
     **children : Module
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> list(nn.Container(body=nn.ReLU())._modules)
+    ['body']
     """
 
     def __init__(self, **children):

@@ -65,6 +65,12 @@ class RNNBase(Module):
         Of shape (gates * hidden_size, features), (gates * hidden_size, state), (gates * hidden_size,) twice, and
         (proj_size, hidden_size); the same with l1, ... for further layers and with the suffix ``_reverse`` for the
         other direction. All start uniform in ±1/sqrt(hidden_size).
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> nn.RNNBase("GRU", 4, 3).hidden_size
+    3
     """
 
     def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,

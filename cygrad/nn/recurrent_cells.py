@@ -28,6 +28,12 @@ class RNNCellBase(Module):
     weight_ih, weight_hh, bias_ih, bias_hh : Parameter
         Of shape (num_chunks * hidden_size, input_size), (num_chunks * hidden_size, hidden_size) and
         (num_chunks * hidden_size,) twice. All start uniform in ±1/sqrt(hidden_size).
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> issubclass(nn.LSTMCell, nn.RNNCellBase)
+    True
     """
 
     def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
@@ -91,6 +97,17 @@ class RNNCell(RNNCellBase):
     nonlinearity : {"tanh", "relu"}
     device : "cpu", optional
     dtype : dtype, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> cell = nn.RNNCell(4, 3)
+    >>> state = cygrad.zeros(2, 3)
+    >>> for x in cygrad.randn(5, 2, 4):
+    ...     state = cell(x, state)
+    >>> state.shape
+    (2, 3)
     """
 
     def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
@@ -117,6 +134,17 @@ class LSTMCell(RNNCellBase):
     bias : bool, default True
     device : "cpu", optional
     dtype : dtype, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> cell = nn.LSTMCell(4, 3)
+    >>> h, c = cygrad.zeros(2, 3), cygrad.zeros(2, 3)
+    >>> for x in cygrad.randn(5, 2, 4):
+    ...     h, c = cell(x, (h, c))
+    >>> h.shape
+    (2, 3)
     """
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
@@ -139,6 +167,17 @@ class GRUCell(RNNCellBase):
     bias : bool, default True
     device : "cpu", optional
     dtype : dtype, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> cell = nn.GRUCell(4, 3)
+    >>> state = cygrad.zeros(2, 3)
+    >>> for x in cygrad.randn(5, 2, 4):
+    ...     state = cell(x, state)
+    >>> state.shape
+    (2, 3)
     """
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):

@@ -21,6 +21,16 @@ class Upsample(Module):
     align_corners : bool, optional
         Whether the centers of corner elements stay where they are.
     recompute_scale_factor : bool, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.Upsample(scale_factor=2)(cygrad.arange(4.0).reshape(1, 1, 2, 2))
+    tensor([[[[0., 0., 1., 1.],
+              [0., 0., 1., 1.],
+              [2., 2., 3., 3.],
+              [2., 2., 3., 3.]]]])
     """
 
     def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
@@ -47,14 +57,32 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`Upsample` in the mode "nearest"."""
+    """
+    `Upsample` in the mode "nearest".
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.UpsamplingNearest2d(scale_factor=2)(cygrad.arange(4.0).reshape(1, 1, 2, 2))[0, 0, 0]
+    tensor([0., 0., 1., 1.])
+    """
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`Upsample` in the mode "bilinear", with aligned corners."""
+    """
+    `Upsample` in the mode "bilinear", with aligned corners.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.UpsamplingBilinear2d(scale_factor=2)(cygrad.arange(4.0).reshape(1, 1, 2, 2))[0, 0, 0]
+    tensor([0.0000, 0.3333, 0.6667, 1.0000])
+    """
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, "bilinear", True)
@@ -68,6 +96,14 @@ class PixelShuffle(Module):
     ----------
     upscale_factor : int
         By how much height and width grow.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.PixelShuffle(2)(cygrad.arange(4.0).reshape(1, 4, 1, 1))
+    tensor([[[[0., 1.],
+              [2., 3.]]]])
     """
 
     def __init__(self, upscale_factor):
@@ -91,6 +127,13 @@ class PixelUnshuffle(Module):
     ----------
     downscale_factor : int
         By how much height and width shrink.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.PixelUnshuffle(2)(cygrad.ones(1, 1, 4, 4)).shape
+    (1, 4, 2, 2)
     """
 
     def __init__(self, downscale_factor):
@@ -113,6 +156,14 @@ class ChannelShuffle(Module):
     Parameters
     ----------
     groups : int
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> x = cygrad.arange(4.0).reshape(1, 4, 1, 1)
+    >>> nn.ChannelShuffle(2)(x).flatten()
+    tensor([0., 2., 1., 3.])
     """
 
     def __init__(self, groups):

@@ -197,6 +197,14 @@ class TransformerEncoder(Module):
         Applied last.
     enable_nested_tensor, mask_check : bool
         Accepted; padding is computed like everything else.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, batch_first=True), num_layers=2)
+    >>> encoder(cygrad.randn(1, 5, 8)).shape
+    (1, 5, 8)
     """
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
@@ -240,6 +248,14 @@ class TransformerDecoder(Module):
     num_layers : int
     norm : Module, optional
         Applied last.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, batch_first=True), num_layers=2)
+    >>> decoder(cygrad.randn(1, 3, 8), cygrad.randn(1, 5, 8)).shape
+    (1, 3, 8)
     """
 
     def __init__(self, decoder_layer, num_layers, norm=None):

@@ -81,6 +81,18 @@ class AdamW(Adam):
     maximize : bool, default False
     foreach, capturable, differentiable, fused : optional
         As for `Adam`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> model = nn.Linear(2, 1)
+    >>> optimizer = cygrad.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
+    >>> model(cygrad.ones(1, 2)).sum().backward()
+    >>> optimizer.step()
+    >>> optimizer.zero_grad()
+    >>> model.weight.grad is None
+    True
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *,

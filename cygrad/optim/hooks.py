@@ -80,6 +80,18 @@ def register_optimizer_step_pre_hook(hook):
     Returns
     -------
     RemovableHandle
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.optim.optimizer import register_optimizer_step_pre_hook
+    >>> steps = []
+    >>> w = cygrad.ones(1, requires_grad=True)
+    >>> w.sum().backward()
+    >>> with register_optimizer_step_pre_hook(lambda optimizer, *_: steps.append(type(optimizer).__name__)):
+    ...     cygrad.optim.SGD([w], lr=0.1).step()
+    >>> steps
+    ['SGD']
     """
     return OptimizerHooks.register(ALL_OPTIMIZERS.before_step, hook)
 
@@ -95,5 +107,17 @@ def register_optimizer_step_post_hook(hook):
     Returns
     -------
     RemovableHandle
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.optim.optimizer import register_optimizer_step_post_hook
+    >>> steps = []
+    >>> w = cygrad.ones(1, requires_grad=True)
+    >>> w.sum().backward()
+    >>> with register_optimizer_step_post_hook(lambda optimizer, *_: steps.append(type(optimizer).__name__)):
+    ...     cygrad.optim.SGD([w], lr=0.1).step()
+    >>> steps
+    ['SGD']
     """
     return OptimizerHooks.register(ALL_OPTIMIZERS.after_step, hook)

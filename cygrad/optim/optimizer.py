@@ -47,6 +47,22 @@ class Optimizer:
         Parameters and options of each group; options may be changed at any time.
     state : dict
         Parameter -> dict of what the optimizer keeps for it.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> class SignDescent(cygrad.optim.Optimizer):
+    ...     def step(self):
+    ...         for group in self.param_groups:
+    ...             for p in group["params"]:
+    ...                 with cygrad.no_grad():
+    ...                     p -= group["lr"] * p.grad.sign()
+    >>> w = cygrad.tensor([1.0, -1.0], requires_grad=True)
+    >>> optimizer = SignDescent([w], {"lr": 0.5})
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.tolist()
+    [0.5, -0.5]
     """
 
     _hooks = None                # OptimizerHooks once there are any

@@ -31,6 +31,13 @@ def get_ema_avg_fn(decay=0.999):
     -------
     callable
         (average, value, number of values so far) -> new average.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> average = cygrad.optim.swa_utils.get_ema_avg_fn(0.5)
+    >>> average(cygrad.tensor(0.0), cygrad.tensor(1.0), 1)
+    tensor(0.5000)
     """
     _checked_decay(decay)
 
@@ -49,6 +56,13 @@ def get_swa_avg_fn():
     -------
     callable
         (average, value, number of values so far) -> new average.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> average = cygrad.optim.swa_utils.get_swa_avg_fn()
+    >>> average(cygrad.tensor(0.0), cygrad.tensor(4.0), 3)
+    tensor(1.)
     """
     def average(averaged_param, current_param, num_averaged):
         with cygrad.no_grad():
@@ -70,6 +84,14 @@ def get_ema_multi_avg_fn(decay=0.999):
     -------
     callable
         (averages, values, number of values so far) -> None.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> average, kept = cygrad.optim.swa_utils.get_ema_multi_avg_fn(0.5), [cygrad.tensor(0.0)]
+    >>> average(kept, [cygrad.tensor(1.0)], 1)
+    >>> kept
+    [tensor(0.5000)]
     """
     _checked_decay(decay)
     return lambda averages, values, num_averaged: _mix(averages, values, 1 - decay)
@@ -83,6 +105,14 @@ def get_swa_multi_avg_fn():
     -------
     callable
         (averages, values, number of values so far) -> None.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> average, kept = cygrad.optim.swa_utils.get_swa_multi_avg_fn(), [cygrad.tensor(0.0)]
+    >>> average(kept, [cygrad.tensor(4.0)], 3)
+    >>> kept
+    [tensor(1.)]
     """
     return lambda averages, values, num_averaged: _mix(averages, values, 1 / (float(num_averaged) + 1))
 
@@ -189,6 +219,15 @@ def update_bn(loader, model, device=None):
     model : Module
     device : optional
         The CPU, where everything is.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> model = nn.BatchNorm1d(2)
+    >>> cygrad.optim.swa_utils.update_bn([cygrad.ones(4, 2)], model)
+    >>> model.running_mean
+    tensor([1., 1.])
     """
     layers = [module for module in model.modules()
               if "_BatchNorm" in [base.__name__ for base in type(module).__mro__]]
@@ -223,6 +262,17 @@ class SWALR(LRScheduler):
         The way to it.
     last_epoch : int, default -1
         See `cygrad.optim.lr_scheduler.LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.swa_utils.SWALR(optimizer, swa_lr=0.5, anneal_epochs=2, anneal_strategy="linear")
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     rates.append(schedule.get_last_lr()[0]); optimizer.step(); schedule.step()
+    >>> rates
+    [1.0, 0.75, 0.5]
     """
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):

@@ -13,7 +13,15 @@ __all__ = ["ProfilerAction", "ProfilerActivity", "ProfilerState", "profile", "re
 
 
 class ProfilerActivity(enum.Enum):
-    """What is profiled: there is only the CPU."""
+    """
+    What is profiled: there is only the CPU.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.profiler.ProfilerActivity.CPU.name
+    'CPU'
+    """
 
     CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
 
@@ -25,13 +33,29 @@ class ProfilerState(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What is done in a step: nothing, recording for nothing, recording, and handing over after it."""
+    """
+    What is done in a step: nothing, recording for nothing, recording, and handing over after it.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.profiler.schedule(wait=1, warmup=0, active=1)(0).name
+    'NONE'
+    """
 
     NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
 
 
 def supported_activities():
-    """What can be profiled: the CPU."""
+    """
+    What can be profiled: the CPU.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> [activity.name for activity in cygrad.profiler.supported_activities()]
+    ['CPU']
+    """
     return {ProfilerActivity.CPU}
 
 
@@ -264,6 +288,16 @@ class record_function:
     name : str
     args : str, optional
         Behind the name.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.profiler import profile, record_function
+    >>> with profile() as run:
+    ...     with record_function("my part"):
+    ...         y = cygrad.ones(2).exp()
+    >>> "my part" in [event.key for event in run.key_averages()]
+    True
     """
 
     def __init__(self, name, args=None):

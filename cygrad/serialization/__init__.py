@@ -178,12 +178,27 @@ def add_safe_globals(safe_globals):
 
 
 def get_safe_globals():
-    """The classes and functions that `add_safe_globals` has let in."""
+    """
+    The classes and functions that `add_safe_globals` has let in.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.serialization.get_safe_globals()
+    []
+    """
     return list(SAFE.values())
 
 
 def clear_safe_globals():
-    """Take back what `add_safe_globals` has let in."""
+    """
+    Take back what `add_safe_globals` has let in.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.serialization.clear_safe_globals()
+    """
     SAFE.clear()
 
 
@@ -195,6 +210,14 @@ def safe_globals(safe_globals):
     Parameters
     ----------
     safe_globals : list of classes and functions
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from fractions import Fraction
+    >>> with cygrad.serialization.safe_globals([Fraction]):
+    ...     print(cygrad.serialization.get_safe_globals() == [Fraction])
+    True
     """
     before = dict(SAFE)
     add_safe_globals(safe_globals)

@@ -56,7 +56,15 @@ def _window(function, own="", **defaults):
 
 
 def bartlett(k, last, sym):
-    """Bartlett's window: a triangle."""
+    """
+    Bartlett's window: a triangle.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.bartlett(5)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     return 1 - (2 * k / last - 1).abs()
 
 
@@ -65,44 +73,108 @@ def _cosines(k, last, a):
 
 
 def general_cosine(k, last, sym, a):
-    """A sum of cosines, with the coefficients `a` and signs that alternate."""
+    """
+    A sum of cosines, with the coefficients `a` and signs that alternate.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.general_cosine(3, a=[0.5, 0.5])
+    tensor([0., 1., 0.])
+    """
     if not len(a):
         raise ValueError("general_cosine: coefficients cannot be empty (got none).")
     return _cosines(k, last, a)
 
 
 def general_hamming(k, last, sym, alpha):
-    """A constant and a cosine: ``alpha - (1 - alpha) cos``."""
+    """
+    A constant and a cosine: ``alpha - (1 - alpha) cos``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.general_hamming(3, alpha=0.5)
+    tensor([0., 1., 0.])
+    """
     return _cosines(k, last, (alpha, 1 - alpha))
 
 
 def hamming(k, last, sym):
-    """Hamming's window: ``0.54 - 0.46 cos``."""
+    """
+    Hamming's window: ``0.54 - 0.46 cos``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.hamming(3)
+    tensor([0.0800, 1.0000, 0.0800])
+    """
     return _cosines(k, last, (0.54, 0.46))
 
 
 def hann(k, last, sym):
-    """Hann's window: ``0.5 - 0.5 cos``."""
+    """
+    Hann's window: ``0.5 - 0.5 cos``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.hann(5)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     return _cosines(k, last, (0.5, 0.5))
 
 
 def blackman(k, last, sym):
-    """Blackman's window: a sum of three cosines."""
+    """
+    Blackman's window: a sum of three cosines.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.blackman(3).abs().round(decimals=3)
+    tensor([0., 1., 0.])
+    """
     return _cosines(k, last, (0.42, 0.5, 0.08))
 
 
 def nuttall(k, last, sym):
-    """Nuttall's window: a sum of four cosines."""
+    """
+    Nuttall's window: a sum of four cosines.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.nuttall(3).round(decimals=3)
+    tensor([0., 1., 0.])
+    """
     return _cosines(k, last, (0.3635819, 0.4891775, 0.1365995, 0.0106411))
 
 
 def cosine(k, last, sym):
-    """Half a wave of a sine."""
+    """
+    Half a wave of a sine.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.cosine(3)
+    tensor([0.5000, 1.0000, 0.5000])
+    """
     return (pi * (k + 0.5) / (len(k) if sym else len(k) + 1)).sin()
 
 
 def exponential(k, last, sym, center=None, tau=1.0):
-    """What falls off exponentially on both sides of the center."""
+    """
+    What falls off exponentially on both sides of the center.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.exponential(3)
+    tensor([0.3679, 1.0000, 0.3679])
+    """
     if tau <= 0 or (sym and center is not None):
         raise ValueError("exponential: tau must be positive, and a symmetric window has its own center (got tau="
                          f"{tau}, center={center}).")
@@ -111,14 +183,30 @@ def exponential(k, last, sym, center=None, tau=1.0):
 
 
 def gaussian(k, last, sym, std=1.0):
-    """Gauss's curve with a deviation of `std` elements."""
+    """
+    Gauss's curve with a deviation of `std` elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.gaussian(3)
+    tensor([0.6065, 1.0000, 0.6065])
+    """
     if std <= 0:
         raise ValueError(f"gaussian: std must be positive (got {std}).")
     return (-0.5 * ((k - last / 2) / std) ** 2).exp()
 
 
 def kaiser(k, last, sym, beta=12.0):
-    """Kaiser's window, made of a Bessel function."""
+    """
+    Kaiser's window, made of a Bessel function.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.signal.windows.kaiser(3)
+    tensor([5.2773e-05, 1.0000e+00, 5.2773e-05])
+    """
     if beta < 0:
         raise ValueError(f"kaiser: beta must not be negative (got {beta}).")
     inside = (1 - (2 * k / last - 1) ** 2).clamp(min=0).sqrt()

@@ -138,13 +138,31 @@ def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
 @on_device
 def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False,
                       requires_grad=False, check_invariants=None, layout=None):
-    """The same sorted by columns; else as `sparse_csr_tensor`."""
+    """
+    The same sorted by columns; else as `sparse_csr_tensor`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sparse_csc_tensor([0, 1, 2], [0, 1], [5.0, 6.0], (2, 2)).to_dense()
+    tensor([[5., 0.],
+            [0., 6.]])
+    """
     return _compressed("sparse_csc_tensor", CSC, 1, ccol_indices, row_indices, values, size, dtype, requires_grad)
 
 
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None,
                              **options):
-    """A sparse matrix of the layout ``sparse_csr`` or ``sparse_csc``."""
+    """
+    A sparse matrix of the layout ``sparse_csr`` or ``sparse_csc``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sparse_compressed_tensor([0, 1, 2], [0, 1], [5.0, 6.0], (2, 2), layout=cygrad.sparse_csr).to_dense()
+    tensor([[5., 0.],
+            [0., 6.]])
+    """
     if layout not in (CSR, CSC):
         raise NotImplementedError(f"sparse_compressed_tensor: expected sparse_csr or sparse_csc (got {layout}).")
     factory = sparse_csr_tensor if layout is CSR else sparse_csc_tensor
@@ -193,6 +211,14 @@ def spdiags(diagonals, offsets, shape, layout=None):
         Which diagonals they are; 0 is the main one.
     shape : (int, int)
     layout : layout, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sparse.spdiags(cygrad.ones(1, 3), cygrad.tensor([0]), (3, 3)).to_dense()
+    tensor([[1., 0., 0.],
+            [0., 1., 0.],
+            [0., 0., 1.]])
     """
     as_tensor_argument("spdiags", "diagonals", diagonals)
     as_tensor_argument("spdiags", "offsets", offsets)

@@ -115,7 +115,17 @@ def _sparse_product(input, other):
 
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
-    """``beta * mat + alpha * mat1 @ mat2``, of which the factors may be sparse."""
+    """
+    ``beta * mat + alpha * mat1 @ mat2``, of which the factors may be sparse.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> a = cygrad.eye(2).to_sparse()
+    >>> cygrad.sparse.addmm(cygrad.ones(2, 2), a, cygrad.ones(2, 2))
+    tensor([[2., 2.],
+            [2., 2.]])
+    """
     _check("addmm", Tensor, mat, mat1, mat2)
     product = matmul(mat1, mat2)
     mat, product = mat * beta if beta != 1 else mat, product * alpha if alpha != 1 else product
@@ -127,7 +137,17 @@ def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
 
 
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
-    """``alpha * mat1 @ mat2`` at the places where a sparse matrix has elements, and `beta` times these."""
+    """
+    ``alpha * mat1 @ mat2`` at the places where a sparse matrix has elements, and `beta` times these.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> mask = cygrad.eye(2).to_sparse_csr()
+    >>> cygrad.sparse.sampled_addmm(mask, cygrad.ones(2, 3), cygrad.ones(3, 2)).to_dense()
+    tensor([[4., 0.],
+            [0., 4.]])
+    """
     _check("sampled_addmm", SparseTensor, input)
     _check("sampled_addmm", Tensor, mat1, mat2)
     rows, columns = input._indices()
@@ -312,6 +332,12 @@ def sum(input, dim=None, dtype=None):
     Returns
     -------
     Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sparse.sum(cygrad.eye(3).to_sparse())
+    tensor(3.)
     """
     _check("sum", SparseTensor, input)
     input = input if dtype is None else input.to(dtype)
@@ -336,12 +362,30 @@ def _sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 
 def softmax(input, dim, *, dtype=None):
-    """Softmax along a dimension with indices, over the elements that are there; the others count as minus infinity."""
+    """
+    Softmax along a dimension with indices, over the elements that are there; the others count as minus infinity.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sparse.softmax(cygrad.eye(2).to_sparse(), dim=1).to_dense()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     return _softmax(input, dim, dtype, False)
 
 
 def log_softmax(input, dim, *, dtype=None):
-    """The logarithm of `softmax`."""
+    """
+    The logarithm of `softmax`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sparse.log_softmax(cygrad.eye(2).to_sparse(), dim=1).to_dense()
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
     return _softmax(input, dim, dtype, True)
 
 

@@ -26,6 +26,12 @@ class SparseTensor(Tensor):
 
     Of the layout ``sparse_coo`` are those with a list of indices, in which the same may occur several times, meaning
     the sum, until `coalesce` adds them up; of ``sparse_csr`` and ``sparse_csc`` matrices sorted by rows or columns.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.eye(2).to_sparse().values()
+    tensor([1., 1.])
     """
 
     _overrides_functions = False                 # a custom Function is run as it is, and knows what it gets

@@ -93,7 +93,19 @@ def _kind(node, is_leaf):
 
 
 def tree_flatten(tree, is_leaf=None):
-    """The leaves of a tree from left to right, and what is left without them."""
+    """
+    The leaves of a tree from left to right, and what is left without them.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.pytree import tree_flatten, tree_unflatten
+    >>> leaves, structure = tree_flatten({"a": 1, "b": [2, 3]})
+    >>> leaves
+    [1, 2, 3]
+    >>> tree_unflatten(leaves, structure)
+    {'a': 1, 'b': [2, 3]}
+    """
     leaves = []
 
     def visit(node):
@@ -112,7 +124,17 @@ def tree_flatten(tree, is_leaf=None):
 
 
 def tree_unflatten(leaves, treespec):
-    """The tree of a spec with these leaves."""
+    """
+    The tree of a spec with these leaves.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.pytree import tree_flatten, tree_unflatten
+    >>> leaves, structure = tree_flatten((1, [2]))
+    >>> tree_unflatten(leaves, structure)
+    (1, [2])
+    """
     leaves = list(leaves)
     if len(leaves) != treespec.num_leaves:
         raise ValueError(f"tree_unflatten: the number of leaves is wrong (got {len(leaves)}, expected "
@@ -129,22 +151,58 @@ def tree_unflatten(leaves, treespec):
 
 
 def tree_leaves(tree, is_leaf=None):
-    """The leaves of a tree from left to right."""
+    """
+    The leaves of a tree from left to right.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.pytree import tree_leaves
+    >>> tree_leaves({"a": 1, "b": [2, 3]})
+    [1, 2, 3]
+    """
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_iter(tree, is_leaf=None):
-    """An iterator over the leaves."""
+    """
+    An iterator over the leaves.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.pytree import tree_iter
+    >>> list(tree_iter((1, [2])))
+    [1, 2]
+    """
     return iter(tree_leaves(tree, is_leaf))
 
 
 def tree_structure(tree, is_leaf=None):
-    """What is left of a tree without its leaves."""
+    """
+    What is left of a tree without its leaves.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.pytree import tree_structure
+    >>> tree_structure((1, [2])) == tree_structure((3, [4]))
+    True
+    """
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(func, tree, *rests, is_leaf=None):
-    """The tree of the results of a function for each leaf, and for those at the same places of other trees."""
+    """
+    The tree of the results of a function for each leaf, and for those at the same places of other trees.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.pytree import tree_map
+    >>> tree_map(lambda x: 10 * x, {"a": 1, "b": [2, 3]})
+    {'a': 10, 'b': [20, 30]}
+    """
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [_leaves_at(rest, spec) for rest in rests]
     return tree_unflatten([func(*values) for values in zip(leaves, *others, strict=True)], spec)
@@ -164,23 +222,60 @@ def _leaves_at(tree, spec):
 
 
 def tree_map_(func, tree, *rests, is_leaf=None):
-    """Call a function for each leaf; -> the tree."""
+    """
+    Call a function for each leaf; -> the tree.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.pytree import tree_map_
+    >>> x = [cygrad.ones(2)]
+    >>> tree_map_(lambda x: x.mul_(2), x)
+    [tensor([2., 2.])]
+    """
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def tree_map_only(type_or_types, func=None, tree=None, is_leaf=None):
-    """`tree_map` that leaves those leaves alone that are not of a type, or do not fulfill a condition."""
+    """
+    `tree_map` that leaves those leaves alone that are not of a type, or do not fulfill a condition.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.pytree import tree_map_only
+    >>> tree_map_only(int, lambda x: 10 * x, [1, "b"])
+    [10, 'b']
+    """
     condition = type_or_types if not isinstance(type_or_types, (type, tuple)) else (
         lambda leaf: isinstance(leaf, type_or_types))
     return tree_map(lambda leaf: func(leaf) if condition(leaf) else leaf, tree, is_leaf=is_leaf)
 
 
 def tree_all(pred, tree, is_leaf=None):
-    """Whether a condition holds for all leaves."""
+    """
+    Whether a condition holds for all leaves.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.pytree import tree_all
+    >>> tree_all(lambda x: x > 0, [1, (2,)])
+    True
+    """
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any(pred, tree, is_leaf=None):
-    """Whether a condition holds for a leaf."""
+    """
+    Whether a condition holds for a leaf.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.pytree import tree_any
+    >>> tree_any(lambda x: x > 1, [1, (2,)])
+    True
+    """
     return any(map(pred, tree_leaves(tree, is_leaf)))

@@ -229,7 +229,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
     Raises
     ------
     RuntimeError
-        If the dtypes differ, or a gradient would have to flow: set_ has no derivative.
+        If the dtypes differ, or a gradient would have to flow: ``set_`` has no derivative.
 
     Examples
     --------

@@ -30,6 +30,13 @@ def relu(input, inplace=False):
     -------
     Tensor
         Derivative 0 at 0.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.relu(cygrad.tensor([-1.0, 0.0, 2.0]))
+    tensor([0., 0., 2.])
     """
     return input.relu_() if inplace else _relu(input)
 
@@ -92,6 +99,13 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
     -------
     Tensor
         Derivative 0 at the bounds.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.hardtanh(cygrad.tensor([-4.0, 0.5, 4.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
     """
     if not min_val <= max_val:
         raise ValueError(f"hardtanh: min_val must not exceed max_val (got {min_val} and {max_val}).")
@@ -112,6 +126,13 @@ def celu(input, alpha=1.0, inplace=False):
     ----------
     alpha : float, default 1.0
         Not 0.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.celu(cygrad.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.6321,  0.0000,  2.0000])
     """
     if alpha == 0:
         raise RuntimeError("celu: alpha cannot be 0. Use relu.")
@@ -132,6 +153,13 @@ def gelu(input, approximate="none"):
     ------
     RuntimeError
         For another value of `approximate`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.gelu(cygrad.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.1587,  0.0000,  1.9545])
     """
     if approximate == "none":
         return _gelu(input)
@@ -141,12 +169,30 @@ def gelu(input, approximate="none"):
 
 
 def softsign(input):
-    """``input / (1 + |input|)``."""
+    """
+    ``input / (1 + |input|)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.softsign(cygrad.tensor([-1.0, 0.0, 3.0]))
+    tensor([-0.5000,  0.0000,  0.7500])
+    """
     return input / (1 + input.abs())
 
 
 def tanhshrink(input):
-    """``input - tanh(input)``."""
+    """
+    ``input - tanh(input)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.tanhshrink(cygrad.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.2384])
+    """
     return input - tanh(input)
 
 
@@ -164,6 +210,13 @@ def glu(input, dim=-1):
     -------
     Tensor
         Half as large along `dim`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.glu(cygrad.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
     """
     if as_tensor_argument("glu", "input", input).ndim == 0:
         raise RuntimeError("glu: a tensor without dimensions cannot be halved (got shape ()).")
@@ -191,6 +244,13 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
     dim : int
     dtype : dtype, optional
         To which the input is converted first.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.softmax(cygrad.zeros(1, 4), dim=1)
+    tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     """
     return _softmax(input, _dimension(input, dim, "softmax") if dim is None else dim, dtype)
 
@@ -205,6 +265,13 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     dim : int
     dtype : dtype, optional
         To which the input is converted first.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.log_softmax(cygrad.zeros(2), dim=0)
+    tensor([-0.6931, -0.6931])
     """
     return _log_softmax(input, _dimension(input, dim, "log_softmax") if dim is None else dim, dtype)
 
@@ -219,5 +286,12 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     dim : int
     dtype : dtype, optional
         To which the input is converted first.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.softmin(cygrad.zeros(2), dim=0)
+    tensor([0.5000, 0.5000])
     """
     return _softmax(-input, _dimension(input, dim, "softmin") if dim is None else dim, dtype)

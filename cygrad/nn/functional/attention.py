@@ -139,6 +139,19 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     ------
     AssertionError, RuntimeError
         If shapes or types do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn import functional as F
+    >>> layer = nn.MultiheadAttention(4, 2)
+    >>> x = cygrad.randn(3, 1, 4)
+    >>> y, weights = F.multi_head_attention_forward(
+    ...     x, x, x, 4, 2, layer.in_proj_weight, layer.in_proj_bias, None, None, False, 0.0,
+    ...     layer.out_proj.weight, layer.out_proj.bias)
+    >>> y.shape, weights.shape
+    ((3, 1, 4), (1, 3, 3))
     """
     batched = _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:

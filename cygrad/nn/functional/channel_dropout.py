@@ -56,12 +56,29 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
         If `p` is not a probability.
     RuntimeError
         If the input has another number of dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.dropout1d(cygrad.ones(1, 2, 2), training=False)
+    tensor([[[1., 1.],
+             [1., 1.]]])
     """
     return _with_batch(input, 1, p, training, inplace, "dropout1d")
 
 
 def dropout2d(input, p=0.5, training=True, inplace=False):
-    """`dropout1d` for images (batch, channels, height, width); with three dimensions the second one is the channels."""
+    """
+    `dropout1d` for images (batch, channels, height, width); with three dimensions the second one is the channels.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.dropout2d(cygrad.ones(1, 1, 1, 2), training=False)
+    tensor([[[[1., 1.]]]])
+    """
     if input.ndim not in (3, 4):
         warn_user(f"dropout2d: received a {input.ndim}-D input, which is seldom what is meant. Use dropout1d or "
                   "dropout3d.")
@@ -72,7 +89,16 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 
 
 def dropout3d(input, p=0.5, training=True, inplace=False):
-    """`dropout1d` for volumes (batch, channels, depth, height, width) or without the batch."""
+    """
+    `dropout1d` for volumes (batch, channels, depth, height, width) or without the batch.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.dropout3d(cygrad.ones(1, 1, 1, 1, 2), training=False)
+    tensor([[[[[1., 1.]]]]])
+    """
     return _with_batch(input, 3, p, training, inplace, "dropout3d")
 
 
@@ -106,13 +132,30 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     ------
     ValueError
         If `p` is not a probability.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.alpha_dropout(cygrad.ones(2), training=False)
+    tensor([1., 1.])
     """
     as_tensor_argument("alpha_dropout", "input", input)
     return _alpha(input, p, training, inplace, tuple(input.shape), "alpha_dropout")
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """`alpha_dropout` of whole channels (dimension 1)."""
+    """
+    `alpha_dropout` of whole channels (dimension 1).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.feature_alpha_dropout(cygrad.ones(1, 2, 2), training=False)
+    tensor([[[1., 1.],
+             [1., 1.]]])
+    """
     as_tensor_argument("feature_alpha_dropout", "input", input)
     if input.ndim < 2 and training and p and input.numel():
         raise RuntimeError("feature_alpha_dropout: whole channels need an input of two dimensions or more (got "

@@ -75,7 +75,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     Returns
     -------
     Tensor
-        Of shape (*input.shape, features).
+        Of shape ``(*input.shape, features)``.
 
     Raises
     ------

@@ -76,6 +76,14 @@ _DOC = """
     Returns
     -------
     Tensor, or a tuple (values, indices)
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> found = F.{name}(cygrad.randn(1, 1, {lengths}), 2, output_size=3, return_indices=True)
+    >>> found[0].shape, found[1].dtype
+    ((1, 1, {results}), cygrad.int64)
 """
 
 
@@ -92,7 +100,8 @@ def _make(n):
     sizes = "height, width" if n == 2 else "depth, height, width"
     for function, end in ((pool, ""), (pool_with_indices, "_with_indices")):
         function.__name__ = function.__qualname__ = f"fractional_max_pool{n}d{end}"
-        function.__doc__ = _DOC.format(what=what, sizes=sizes, n=n)
+        function.__doc__ = _DOC.format(what=what, sizes=sizes, n=n, name=function.__name__,
+                                       lengths=", ".join("6" * n), results=", ".join("3" * n))
     return pool, pool_with_indices
 
 

@@ -28,6 +28,13 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     -------
     Tensor
         Of the shape of the logits, with the sum 1 along `dim`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.gumbel_softmax(cygrad.zeros(3), hard=True).sum()
+    tensor(1.)
     """
     as_tensor_argument("gumbel_softmax", "logits", logits)
     if eps != 1e-10:

@@ -37,6 +37,15 @@ def dropout(input, p=0.5, training=True, inplace=False):
     ------
     ValueError
         If `p` is not a probability.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> sorted(set(F.dropout(cygrad.ones(100), 0.5).tolist()))
+    [0.0, 2.0]
+    >>> F.dropout(cygrad.ones(2), training=False)
+    tensor([1., 1.])
     """
     check_probability(p, "dropout")
     as_tensor_argument("dropout", "input", input)
@@ -59,6 +68,13 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     dim : int or tuple of int, default 1
     eps : float, default 1e-12
     out : Tensor, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.normalize(cygrad.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
     """
     length = cygrad.clamp_min(cygrad.norm(input, p, dim, keepdim=True), eps)
     return cygrad.div(input, length, out=out)

@@ -28,6 +28,13 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
         Whether that term is added, by Stirling's approximation, for counts above 1.
     eps : float, default 1e-8
         Keeps the logarithm of expected counts finite.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.poisson_nll_loss(cygrad.tensor([0.0, 1.0]), cygrad.tensor([1.0, 2.0]))
+    tensor(0.8591)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "poisson_nll_loss")
     as_tensor_argument("poisson_nll_loss", "input", input)
@@ -62,6 +69,13 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     ------
     ValueError
         For negative variances, or those of another shape.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.gaussian_nll_loss(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([1.0]))
+    tensor(0.5000)
     """
     as_tensor_argument("gaussian_nll_loss", "input", input)
     as_tensor_argument("gaussian_nll_loss", "target", target)

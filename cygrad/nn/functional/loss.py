@@ -73,6 +73,13 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     ----------
     weight : Tensor, optional
         Of the same shape; the mean divides by its sum.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.mse_loss(cygrad.tensor([1.0, 3.0]), cygrad.zeros(2))
+    tensor(5.)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "mse_loss")
     _check_sizes(input, target, "mse_loss")
@@ -96,6 +103,13 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     -------
     Tensor
         Derivative 0 where they are equal.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.l1_loss(cygrad.tensor([1.0, 4.0]), cygrad.zeros(2))
+    tensor(2.5000)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "l1_loss")
     _check_sizes(input, target, "l1_loss")
@@ -119,6 +133,13 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     ------
     RuntimeError
         If `beta` is negative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.smooth_l1_loss(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
+    tensor(1.8125)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "smooth_l1_loss")
     _check_sizes(input, target, "smooth_l1_loss")
@@ -143,6 +164,13 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     ------
     RuntimeError
         If `delta` is not positive.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.huber_loss(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
+    tensor(1.8125)
     """
     _check_sizes(input, target, "huber_loss")
     if delta <= 0:
@@ -167,6 +195,14 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         "batchmean" divides the sum by the size of the first dimension, as the definition wants it.
     log_target : bool, default False
         Whether the target is given as a logarithm as well.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> p, q = cygrad.tensor([0.5, 0.5]), cygrad.tensor([0.25, 0.75])
+    >>> F.kl_div(q.log(), p, reduction="sum")
+    tensor(0.1438)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "kl_div")
     losses = target.exp() * (target - input) if log_target else _kl_div(input, target)
@@ -198,6 +234,13 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     ------
     IndexError
         If a target is not a class.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.nll_loss(cygrad.zeros(2, 4).log_softmax(1), cygrad.tensor([0, 3]))
+    tensor(1.3863)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "nll_loss")
     check_reduction(reduction, "nll_loss")
@@ -301,6 +344,13 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         If the shapes differ.
     RuntimeError
         If an element of the input is not a probability.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.binary_cross_entropy(cygrad.tensor([0.5, 0.9]), cygrad.tensor([1.0, 1.0]))
+    tensor(0.3993)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "binary_cross_entropy")
     as_tensor_argument("binary_cross_entropy", "input", input)
@@ -336,6 +386,13 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     ------
     ValueError
         If the shapes differ.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.binary_cross_entropy_with_logits(cygrad.tensor([0.0, 2.0]), cygrad.tensor([1.0, 1.0]))
+    tensor(0.4100)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "binary_cross_entropy_with_logits")
     as_tensor_argument("binary_cross_entropy_with_logits", "input", input)

@@ -29,6 +29,13 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     target : Tensor
         1 for what belongs together and -1 for what does not; broadcasts to the input.
     margin : float, default 1.0
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.hinge_embedding_loss(cygrad.tensor([0.5, 0.2]), cygrad.tensor([1.0, -1.0]))
+    tensor(0.6500)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "hinge_embedding_loss")
     as_tensor_argument("hinge_embedding_loss", "input", input)
@@ -46,6 +53,13 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     ----------
     input, target : Tensor
         Scores, and 1 or -1; broadcast against each other.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.soft_margin_loss(cygrad.zeros(2), cygrad.tensor([1.0, -1.0]))
+    tensor(0.6931)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "soft_margin_loss")
     as_tensor_argument("soft_margin_loss", "input", input)
@@ -63,6 +77,13 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     input1, input2, target : Tensor
         Scores, and 1 or -1; of as many dimensions.
     margin : float, default 0
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.margin_ranking_loss(cygrad.tensor([2.0, 0.0]), cygrad.tensor([0.5, 0.5]), cygrad.ones(2), margin=1.0)
+    tensor(0.7500)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "margin_ranking_loss")
     for name, tensor in (("input1", input1), ("input2", input2), ("target", target)):
@@ -83,6 +104,14 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     input1, input2 : Tensor of shape (N, D) or (D,)
     target : Tensor of shape (N,) or ()
     margin : float, default 0
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> a, b = cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[0.0, 1.0]])
+    >>> F.cosine_embedding_loss(a, b, cygrad.tensor([1.0]))
+    tensor(1.)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "cosine_embedding_loss")
     for name, tensor in (("input1", input1), ("input2", input2), ("target", target)):
@@ -123,6 +152,13 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     swap : bool, default False
         Whether the distance of positive and negative is taken where it is less than that of anchor and negative
         (Balntas et al., 2016).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.triplet_margin_loss(cygrad.zeros(1, 2), cygrad.ones(1, 2), cygrad.tensor([[3.0, 4.0]]))
+    tensor(0.)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "triplet_margin_loss")
     _check_margin("triplet_margin_loss", margin, anchor, positive, negative)
@@ -144,6 +180,13 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     margin : float, default 1.0
     swap : bool, default False
         Whether the distance of positive and negative is taken where it is less than that of anchor and negative.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.triplet_margin_with_distance_loss(cygrad.zeros(1, 2), cygrad.ones(1, 2), cygrad.tensor([[1.0, 1.5]]))
+    tensor(0.6114)
     """
     _check_margin("triplet_margin_with_distance_loss", margin, anchor, positive, negative)
     return _triplet(distance_function or pairwise_distance, anchor, positive, negative, margin, swap, reduction,
@@ -204,6 +247,13 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     ------
     RuntimeError, ValueError
         For another `p`, or shapes and classes that do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.multi_margin_loss(cygrad.tensor([[0.1, 0.2, 0.8]]), cygrad.tensor([2]))
+    tensor(0.2333)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "multi_margin_loss")
     if p not in (1, 2):
@@ -241,6 +291,13 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     ------
     RuntimeError
         For shapes or classes that do not fit.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.multilabel_margin_loss(cygrad.tensor([[0.1, 0.2, 0.4, 0.8]]), cygrad.tensor([[3, 0, -1, 1]]))
+    tensor(0.8500)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "multilabel_margin_loss")
     check_reduction(reduction, "multilabel_margin_loss")
@@ -264,6 +321,13 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     input, target : Tensor of shape (N, C) or (C,)
         Scores, and 1 for right classes, else 0.
     weight : Tensor of shape (C,), optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.multilabel_soft_margin_loss(cygrad.zeros(1, 3), cygrad.tensor([[1.0, 0.0, 1.0]]))
+    tensor(0.6931)
     """
     reduction = resolve_reduction(size_average, reduce, reduction, "multilabel_soft_margin_loss")
     as_tensor_argument("multilabel_soft_margin_loss", "input", input)

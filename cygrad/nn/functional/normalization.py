@@ -154,7 +154,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     Parameters
     ----------
     input : Tensor
-        Floating point, of shape (..., *normalized_shape).
+        Floating point, of shape ``(..., *normalized_shape)``.
     normalized_shape : sequence of int
         The sizes of the last dimensions, which are normalized together.
     weight, bias : Tensor, optional
@@ -188,7 +188,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     Parameters
     ----------
     input : Tensor
-        Of shape (..., *normalized_shape).
+        Of shape ``(..., *normalized_shape)``.
     normalized_shape : sequence of int
         The sizes of the last dimensions, which are normalized together.
     weight : Tensor, optional

@@ -68,7 +68,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     Returns
     -------
     Tensor
-        Of shape (batch, channels, *output_size), without the batch if the input has none.
+        Of shape ``(batch, channels, *output_size)``, without the batch if the input has none.
 
     Raises
     ------

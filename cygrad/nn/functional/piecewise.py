@@ -40,6 +40,13 @@ def softshrink(input, lambd=0.5):
     -------
     Tensor
         Derivative 0 at the bends.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.softshrink(cygrad.tensor([-1.0, 0.2, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
     """
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambd must not be negative (got {lambd}).")
@@ -75,6 +82,13 @@ def threshold(input, threshold, value, inplace=False):
     -------
     Tensor
         Derivative 0 at the threshold.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.threshold(cygrad.tensor([0.2, 1.0]), 0.5, 9.0)
+    tensor([9., 1.])
     """
     function = _threshold
     if not as_tensor_argument("threshold", "input", input).is_floating_point():
@@ -158,6 +172,13 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     ------
     RuntimeError
         If `lower` exceeds `upper`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.rrelu(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.2292,  2.0000])
     """
     as_tensor_argument("rrelu", "input", input)
     if not lower <= upper:

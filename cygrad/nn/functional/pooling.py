@@ -7,13 +7,10 @@ from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.nn.functional.convolution import spread
 
-__all__ = [f"{kind}_pool{n}d" for kind in ("max", "avg", "lp", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)] + [
-    f"{kind}_pool{n}d_with_indices" for kind in ("max", "adaptive_max") for n in (1, 2, 3)] + [
-    f"max_unpool{n}d" for n in (1, 2, 3)]
+__all__ = [f"{kind}_pool{n}d" for kind in ("max", "avg", "lp") for n in (1, 2, 3)] + [
+    f"max_{kind}" for n in (1, 2, 3) for kind in (f"pool{n}d_with_indices", f"unpool{n}d")]
 
-_max_pool, _avg_pool, _adaptive_max_pool, _adaptive_avg_pool, _max_unpool = (
-    operators.max_pool, operators.avg_pool, operators.adaptive_max_pool, operators.adaptive_avg_pool,
-    operators.max_unpool)
+_max_pool, _avg_pool, _max_unpool = operators.max_pool, operators.avg_pool, operators.max_unpool
 
 
 def _max(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
@@ -44,34 +41,6 @@ def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
     for size in kernel_size:
         count *= size
     return (cygrad.sign(average) * cygrad.relu(cygrad.abs(average)) * count).pow(1.0 / norm_type)
-
-
-def _output_size(input, output_size, n, operation):
-    """Sizes of the result; None keeps that of the input."""
-    if isinstance(output_size, int):
-        return (output_size,) * n
-    sizes = tuple(output_size) if output_size is not None else (None,)
-    if len(sizes) != n:
-        raise RuntimeError(f"{operation}: output_size must be an integer or {n} of them (got {list(sizes)}).")
-    if input.ndim < n:
-        return tuple(0 if size is None else size for size in sizes)     # refused by the kernel
-    return tuple(old if size is None else size for size, old in zip(sizes, input.shape[-n:], strict=True))
-
-
-def _check_adaptive(n, input, output_size, operation):
-    if n > 1 and input.ndim <= n and not isinstance(output_size, int):
-        raise ValueError(f"{operation}: Input dimension should be at least {n + 1} (got {input.ndim}).")
-
-
-def _adaptive_max(n, input, output_size, return_indices):
-    _check_adaptive(n, input, output_size, f"adaptive_max_pool{n}d")
-    values, indices = _adaptive_max_pool(input, _output_size(input, output_size, n, f"adaptive_max_pool{n}d"))
-    return (values, indices) if return_indices else values
-
-
-def _adaptive_average(n, input, output_size):
-    _check_adaptive(n, input, output_size, f"adaptive_avg_pool{n}d")
-    return _adaptive_avg_pool(input, _output_size(input, output_size, n, f"adaptive_avg_pool{n}d"))
 
 
 def _unpool(n, input, indices, kernel_size, stride, padding, output_size):
@@ -196,20 +165,50 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                             return_indices=True):
-    """`max_pool1d` with the places of the largest elements."""
+    """
+    `max_pool1d` with the places of the largest elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.max_pool1d_with_indices(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    (tensor([[3., 2.]]), tensor([[1, 2]]))
+    """
     return _max(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                             return_indices=True):
-    """`max_pool2d` with the places of the largest elements."""
+    """
+    `max_pool2d` with the places of the largest elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> values, indices = F.max_pool2d_with_indices(cygrad.arange(16.0).reshape(1, 4, 4), 2)
+    >>> indices
+    tensor([[[ 5,  7],
+             [13, 15]]])
+    """
     return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 @computes_in("float32")
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                             return_indices=True):
-    """`max_pool3d` with the places of the largest elements."""
+    """
+    `max_pool3d` with the places of the largest elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> values, indices = F.max_pool3d_with_indices(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
+    >>> indices
+    tensor([[[[7]]]])
+    """
     return _max(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
@@ -263,6 +262,15 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
         Of the same shape, int64.
     kernel_size, stride, padding : int or tuple of two
     output_size : sequence of int, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> values, indices = F.max_pool2d_with_indices(cygrad.arange(4.0).reshape(1, 2, 2), 2)
+    >>> F.max_unpool2d(values, indices, 2)
+    tensor([[[0., 0.],
+             [0., 3.]]])
     """
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
@@ -280,6 +288,14 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
         Of the same shape, int64.
     kernel_size, stride, padding : int or tuple of three
     output_size : sequence of int, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> values, indices = F.max_pool3d_with_indices(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
+    >>> F.max_unpool3d(values, indices, 2).sum()
+    tensor(7.)
     """
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
@@ -361,6 +377,13 @@ def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     ceil_mode : bool, default False
     count_include_pad : bool, default True
     divisor_override : int, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[3.5000]]]])
     """
     return _average(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -407,6 +430,14 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     norm_type : float
     kernel_size, stride : int or tuple of two
     ceil_mode : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.lp_pool2d(cygrad.ones(1, 4, 4), 2, 2)
+    tensor([[[2., 2.],
+             [2., 2.]]])
     """
     return _power_average(2, input, norm_type, kernel_size, stride, ceil_mode)
 
@@ -423,89 +454,12 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     norm_type : float
     kernel_size, stride : int or tuple of three
     ceil_mode : bool, default False
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.lp_pool3d(cygrad.ones(1, 2, 2, 2), 1, 2)
+    tensor([[[[8.]]]])
     """
     return _power_average(3, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-@documented(returns=_RETURNED)
-def adaptive_max_pool1d(input, output_size, return_indices=False):
-    """
-    The largest elements of `output_size` nearly equal parts.
-
-    Parameters
-    ----------
-    input : Tensor
-        Real, of shape (batch, channels, length) or (channels, length).
-    output_size : int
-    return_indices : bool, default False
-        Whether the places of the elements are returned as well.
-
-    Notes
-    -----
-    Part i has the elements from ``floor(i * length / output_size)`` to ``ceil((i + 1) * length / output_size)``.
-
-    Examples
-    --------
-    >>> import cygrad
-    >>> cygrad.nn.functional.adaptive_max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
-    tensor([[3., 2.]])
-    """
-    return _adaptive_max(1, input, output_size, return_indices)
-
-
-def adaptive_max_pool2d(input, output_size, return_indices=False):
-    """`adaptive_max_pool1d` in two dimensions; a size of None keeps that of the input."""
-    return _adaptive_max(2, input, output_size, return_indices)
-
-
-@computes_in("float32")
-def adaptive_max_pool3d(input, output_size, return_indices=False):
-    """`adaptive_max_pool1d` in three dimensions; a size of None keeps that of the input."""
-    return _adaptive_max(3, input, output_size, return_indices)
-
-
-def adaptive_max_pool1d_with_indices(input, output_size, return_indices=True):
-    """`adaptive_max_pool1d` with the places of the largest elements."""
-    return _adaptive_max(1, input, output_size, True)
-
-
-def adaptive_max_pool2d_with_indices(input, output_size, return_indices=True):
-    """`adaptive_max_pool2d` with the places of the largest elements."""
-    return _adaptive_max(2, input, output_size, True)
-
-
-@computes_in("float32")
-def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
-    """`adaptive_max_pool3d` with the places of the largest elements."""
-    return _adaptive_max(3, input, output_size, True)
-
-
-@documented()
-def adaptive_avg_pool1d(input, output_size):
-    """
-    The averages of `output_size` nearly equal parts, those of `adaptive_max_pool1d`.
-
-    Parameters
-    ----------
-    input : Tensor
-        Floating point, of shape (batch, channels, length) or (channels, length).
-    output_size : int
-
-    Examples
-    --------
-    >>> import cygrad
-    >>> cygrad.nn.functional.adaptive_avg_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
-    tensor([[2., 1.]])
-    """
-    return _adaptive_average(1, input, output_size)
-
-
-def adaptive_avg_pool2d(input, output_size):
-    """`adaptive_avg_pool1d` in two dimensions; a size of None keeps that of the input."""
-    return _adaptive_average(2, input, output_size)
-
-
-@computes_in("float32")
-def adaptive_avg_pool3d(input, output_size):
-    """`adaptive_avg_pool1d` in three dimensions; a size of None keeps that of the input."""
-    return _adaptive_average(3, input, output_size)

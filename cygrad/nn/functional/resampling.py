@@ -6,7 +6,7 @@ import cygrad
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from cygrad.nn.functional.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle", "upsample", "upsample_bilinear",
            "upsample_nearest"]
@@ -112,17 +112,44 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
-    """An old name of `interpolate`."""
+    """
+    An old name of `interpolate`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.upsample(cygrad.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input, size=None, scale_factor=None):
-    """`interpolate` in the mode "nearest"."""
+    """
+    `interpolate` in the mode "nearest".
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.upsample_nearest(cygrad.arange(4.0).reshape(1, 1, 2, 2), scale_factor=2)[0, 0, 0]
+    tensor([0., 0., 1., 1.])
+    """
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
-    """`interpolate` in the mode "bilinear", with aligned corners."""
+    """
+    `interpolate` in the mode "bilinear", with aligned corners.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.upsample_bilinear(cygrad.arange(4.0).reshape(1, 1, 2, 2), scale_factor=2)[0, 0, 0]
+    tensor([0.0000, 0.3333, 0.6667, 1.0000])
+    """
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 

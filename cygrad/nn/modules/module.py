@@ -72,6 +72,16 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     Returns
     -------
     RemovableHandle
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> seen = []
+    >>> with nn.modules.module.register_module_forward_hook(lambda module, *_: seen.append(type(module).__name__)):
+    ...     y = nn.ReLU()(cygrad.ones(2))
+    >>> seen
+    ['ReLU']
     """
     return _register(ALL_MODULES.after, (hook, with_kwargs, always_call))
 
@@ -88,6 +98,16 @@ def register_module_full_backward_pre_hook(hook):
     Returns
     -------
     RemovableHandle
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> seen = []
+    >>> with nn.modules.module.register_module_full_backward_pre_hook(lambda module, _: seen.append(module)):
+    ...     nn.Tanh()(cygrad.ones(2, requires_grad=True)).sum().backward()
+    >>> seen
+    [Tanh()]
     """
     return _register(ALL_MODULES.backward_before, (hook,))
 
@@ -104,6 +124,16 @@ def register_module_full_backward_hook(hook):
     Returns
     -------
     RemovableHandle
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> seen = []
+    >>> with nn.modules.module.register_module_full_backward_hook(lambda module, *_: seen.append(module)):
+    ...     nn.Tanh()(cygrad.ones(2, requires_grad=True)).sum().backward()
+    >>> seen
+    [Tanh()]
     """
     return _register(ALL_MODULES.backward_after, (hook, True))
 
@@ -120,6 +150,16 @@ def register_module_backward_hook(hook):
     Returns
     -------
     RemovableHandle
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> seen = []
+    >>> with nn.modules.module.register_module_backward_hook(lambda module, *_: seen.append(module)):
+    ...     nn.Tanh()(cygrad.ones(2, requires_grad=True)).sum().backward()
+    >>> seen
+    [Tanh()]
     """
     return _register(ALL_MODULES.backward_after, (hook, False))
 
@@ -135,7 +175,20 @@ _REGISTRATION = """
     Returns
     -------
     RemovableHandle
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> from cygrad.nn.modules.module import {register}
+    >>> names = []
+    >>> with {register}(lambda module, name, value: names.append(name)):
+    ...     model = nn.Sequential(nn.BatchNorm1d(2))
+    >>> names
+    {names}
     """
+# What the example shows: the names that are registered with a Sequential of one BatchNorm1d.
+_SHOWN = {"parameter": ["weight", "bias"], "buffer": ["running_mean", "running_var", "num_batches_tracked"],
+          "module": ["0"]}
 
 
 def _registration(name, kind):
@@ -145,7 +198,8 @@ def _registration(name, kind):
         return RemovableHandle(REGISTERING[kind], hook)
 
     register.__name__ = register.__qualname__ = f"register_module_{name}_registration_hook"
-    register.__doc__ = _REGISTRATION.format(kind=name if name != "module" else "submodule")
+    register.__doc__ = _REGISTRATION.format(kind=name if name != "module" else "submodule",
+                                             register=register.__name__, names=_SHOWN[name])
     return register
 
 

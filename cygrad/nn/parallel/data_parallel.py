@@ -86,6 +86,13 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
     Returns
     -------
     Tensor or structure
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.parallel.data_parallel(nn.Linear(3, 2), cygrad.ones(6, 3), device_ids=2).shape
+    (6, 2)
     """
     inputs = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
     n = _parts(device_ids) or get_num_threads()

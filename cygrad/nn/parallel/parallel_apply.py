@@ -33,6 +33,14 @@ def parallel_apply(modules, inputs, kwargs_tup=None):
     ------
     Exception
         What the first of the modules that failed has raised.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> models = [nn.Linear(3, 2), nn.Linear(3, 2)]
+    >>> [y.shape for y in nn.parallel.parallel_apply(models, [(cygrad.ones(1, 3),)] * 2)]
+    [(1, 2), (1, 2)]
     """
     n = len(modules)
     kwargs_tup = kwargs_tup or [{}] * n

@@ -27,6 +27,13 @@ def replicate(network, n):
     ------
     TypeError
         If `network` is not a Module.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> copies = nn.parallel.replicate(nn.Linear(3, 2), 2)
+    >>> copies[0].weight.data_ptr() == copies[1].weight.data_ptr()
+    True
     """
     if not isinstance(network, Module):
         raise TypeError(f"replicate: only a Module can be copied (got {type(network).__name__}).")

@@ -26,6 +26,13 @@ def scatter(inputs, n, dim=0):
     -------
     list
         Of structures like `inputs`; fewer than `n` if tensors are too small.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> [part.shape for part in nn.parallel.scatter(cygrad.ones(5, 2), 2)]
+    [(3, 2), (2, 2)]
     """
     if isinstance(inputs, Tensor):
         return list(inputs.chunk(n, dim)) if inputs.ndim else [inputs] * n
@@ -58,6 +65,14 @@ def scatter_kwargs(inputs, kwargs, n, dim=0):
     -------
     (list of tuple, list of dict)
         Of one length.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> arguments, named = nn.parallel.scatter_kwargs((cygrad.ones(4, 2),), {"scale": 2.0}, 2)
+    >>> arguments[0][0].shape, named[1]
+    ((2, 2), {'scale': 2.0})
     """
     parts, named = scatter(inputs, n, dim) if inputs else [], scatter(kwargs, n, dim) if kwargs else []
     if not parts:
@@ -83,6 +98,14 @@ def gather(outputs, dim=0):
     -------
     Tensor or structure
         Tensors without dimensions become a vector.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.parallel.gather([cygrad.ones(1, 2), cygrad.zeros(1, 2)], 0)
+    tensor([[1., 1.],
+            [0., 0.]])
     """
     first = outputs[0]
     if isinstance(first, Tensor):

@@ -69,6 +69,16 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
         The norm, as `get_total_norm` computes it.
     foreach : bool, optional
         Accepted; there is one way of doing it.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> (3 * x[0] + 4 * x[1]).backward()
+    >>> nn.utils.clip_grads_with_norm_([x], 1.0, nn.utils.get_total_norm([x.grad]))
+    >>> x.grad.norm().round(decimals=3)
+    tensor(1.)
     """
     parameters = [parameters] if isinstance(parameters, Tensor) else parameters
     with cygrad.no_grad():
@@ -129,6 +139,16 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
         Elements are put between its negative and itself.
     foreach : bool, optional
         Accepted; there is one way of doing it.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> (10 * x).sum().backward()
+    >>> nn.utils.clip_grad_value_([x], 1.0)
+    >>> x.grad
+    tensor([1., 1.])
     """
     parameters = [parameters] if isinstance(parameters, Tensor) else parameters
     bound = float(clip_value)

@@ -43,6 +43,15 @@ def vector_to_parameters(vec, parameters):
     ------
     TypeError
         If `vec` is not a Tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.Linear(2, 1)
+    >>> nn.utils.vector_to_parameters(cygrad.arange(3.0), layer.parameters())
+    >>> layer.bias.item()
+    2.0
     """
     if not isinstance(vec, Tensor):
         raise TypeError(f"vector_to_parameters: expected torch.Tensor, but got: {type(vec).__name__}. "

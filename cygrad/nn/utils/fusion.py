@@ -48,6 +48,16 @@ def fuse_linear_bn_eval(linear, bn):
     -------
     Module
         A copy of the linear layer with other parameters.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> linear, norm = nn.Linear(3, 2).eval(), nn.BatchNorm1d(2).eval()
+    >>> x = cygrad.ones(1, 3)
+    >>> fused = nn.utils.fuse_linear_bn_eval(linear, norm)
+    >>> cygrad.allclose(fused(x), norm(linear(x)))
+    True
     """
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("fuse_linear_bn_eval: the batch norm must have as many features as the layer gives (got "
@@ -83,6 +93,15 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
     Returns
     -------
     (Parameter, Parameter)
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> conv, norm = nn.Conv1d(1, 2, 1), nn.BatchNorm1d(2).eval()
+    >>> weight, bias = nn.utils.fuse_conv_bn_weights(
+    ...     conv.weight, conv.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
+    >>> weight.shape
+    (2, 1, 1)
     """
     shape = [1] * conv_w.ndim
     shape[1 if transpose else 0] = -1
@@ -90,7 +109,18 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """The same of a linear layer; else as `fuse_conv_bn_weights`."""
+    """
+    The same of a linear layer; else as `fuse_conv_bn_weights`.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> linear, norm = nn.Linear(3, 2), nn.BatchNorm1d(2)
+    >>> weight, bias = nn.utils.fuse_linear_bn_weights(
+    ...     linear.weight, linear.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
+    >>> weight.shape
+    (2, 3)
+    """
     return _weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
 

@@ -27,6 +27,12 @@ def skip_init(module_cls, *args, **kwargs):
     ------
     RuntimeError
         If it is no subclass of Module, or has no parameter ``device``.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> nn.utils.skip_init(nn.Linear, 3, 2).weight.shape
+    (2, 3)
     """
     if not isinstance(module_cls, type) or not issubclass(module_cls, Module):
         raise RuntimeError(f"skip_init: expected a Module (got {module_cls}).")

@@ -13,12 +13,30 @@ def convert_conv2d_weight_memory_format(module, memory_format):
     ----------
     module : Module
     memory_format : memory_format
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.utils.convert_conv2d_weight_memory_format(nn.Conv2d(3, 4, 3), cygrad.channels_last)
+    >>> layer.weight.is_contiguous(memory_format=cygrad.channels_last)
+    True
     """
     return _convert(module, memory_format, (Conv2d, ConvTranspose2d))
 
 
 def convert_conv3d_weight_memory_format(module, memory_format):
-    """The same of volumes."""
+    """
+    The same of volumes.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.utils.convert_conv3d_weight_memory_format(nn.Conv3d(3, 4, 3), cygrad.channels_last_3d)
+    >>> layer.weight.is_contiguous(memory_format=cygrad.channels_last_3d)
+    True
+    """
     return _convert(module, memory_format, (Conv3d, ConvTranspose3d))
 
 

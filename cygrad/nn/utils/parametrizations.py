@@ -128,6 +128,13 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     -------
     Module
         `module`
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(8, 8), n_power_iterations=50)
+    >>> layer.weight.norm(2) >= 1
+    tensor(True)
     """
     weight = _check(module, name, "spectral_norm")
     if dim is None:

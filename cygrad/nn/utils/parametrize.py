@@ -62,6 +62,13 @@ class ParametrizationList(ModuleList):
         as ``original0``, ``original1``, ...
     unsafe : bool, default False
         Leave out the check that shape and dtype stay the same.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
+    >>> type(layer.parametrizations.weight).__name__
+    'ParametrizationList'
     """
 
     def __init__(self, modules, original, unsafe=False):
@@ -263,6 +270,12 @@ def is_parametrized(module, tensor_name=None):
     Returns
     -------
     bool
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> nn.utils.parametrize.is_parametrized(nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)), "weight")
+    True
     """
     chains = getattr(module, "parametrizations", None)
     if not isinstance(chains, ModuleDict):
@@ -281,6 +294,13 @@ def type_before_parametrizations(module):
     Returns
     -------
     type
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
+    >>> nn.utils.parametrize.type_before_parametrizations(layer).__name__
+    'Linear'
     """
     return type(module)._parametrized if is_parametrized(module) else type(module)
 
@@ -305,6 +325,14 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     ------
     ValueError
         If the tensor is not parametrized, or there is no single original tensor to go back to.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
+    >>> layer = nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    >>> sorted(name for name, _ in layer.named_parameters())
+    ['bias', 'weight']
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {type(module).__name__} does not have a parametrization on {tensor_name}")
@@ -343,6 +371,15 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
     -------
     Module
         `to_module`
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> source, target = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)), nn.Linear(3, 2)
+    >>> target = nn.utils.parametrize.transfer_parametrizations_and_params(source, target)
+    >>> cygrad.equal(source.weight, target.weight)
+    True
     """
     if not is_parametrized(from_module):
         return to_module

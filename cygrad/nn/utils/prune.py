@@ -22,6 +22,12 @@ class BasePruningMethod:
 
     A subclass defines ``compute_mask(t, default_mask)`` and has a ``PRUNING_TYPE``: "unstructured" masks see only the
     elements that are left, "structured" ones only channels that are not all pruned, "global" ones everything.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> issubclass(nn.utils.prune.L1Unstructured, nn.utils.prune.BasePruningMethod)
+    True
     """
 
     _tensor_name = None
@@ -110,6 +116,15 @@ class PruningContainer(BasePruningMethod):
     Parameters
     ----------
     *methods : BasePruningMethod
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.Linear(4, 2)
+    >>> for _ in range(2):
+    ...     layer = nn.utils.prune.random_unstructured(layer, "weight", amount=1)
+    >>> (layer.weight == 0).sum()
+    tensor(2)
     """
 
     def __init__(self, *methods):
@@ -158,7 +173,16 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, and makes the mask."""
+    """
+    Prunes nothing, and makes the mask.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.utils.prune.Identity.apply(nn.Linear(2, 1), "weight").compute_mask(cygrad.ones(2), cygrad.ones(2))
+    tensor([1., 1.])
+    """
 
     def compute_mask(self, t, default_mask):
         """The mask as it is."""
@@ -193,6 +217,13 @@ class RandomUnstructured(_Amount):
     ----------
     amount : int or float
         How many, or which part of them.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> (nn.utils.prune.RandomUnstructured(amount=1).prune(cygrad.ones(2, 2)) == 0).sum()
+    tensor(1)
     """
 
     def compute_mask(self, t, default_mask):
@@ -211,6 +242,13 @@ class L1Unstructured(_Amount):
     ----------
     amount : int or float
         How many, or which part of them.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.utils.prune.L1Unstructured(amount=1).prune(cygrad.tensor([3.0, -1.0]))
+    tensor([3., -0.])
     """
 
     def compute_mask(self, t, default_mask):
@@ -255,6 +293,13 @@ class RandomStructured(_Structured):
         How many, or which part of them.
     dim : int, default -1
         Along which channels lie.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> (nn.utils.prune.RandomStructured(amount=1).prune(cygrad.ones(2, 2)) == 0).sum()
+    tensor(2)
     """
 
     def kept(self, t, count):
@@ -275,6 +320,14 @@ class LnStructured(_Structured):
         Which norm.
     dim : int, default -1
         Along which channels lie.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.utils.prune.LnStructured(amount=1, n=2, dim=0).prune(cygrad.tensor([[3.0, 1.0], [0.1, 0.2]]))
+    tensor([[3., 1.],
+            [0., 0.]])
     """
 
     def __init__(self, amount, n, dim=-1):
@@ -297,6 +350,13 @@ class CustomFromMask(BasePruningMethod):
     Parameters
     ----------
     mask : Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.utils.prune.CustomFromMask(cygrad.tensor([1, 0])).prune(cygrad.tensor([3.0, 4.0]))
+    tensor([3., 0.])
     """
 
     PRUNING_TYPE = "global"
@@ -310,13 +370,31 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module, name):
-    """Make the mask of a parameter, and prune nothing; -> the module."""
+    """
+    Make the mask of a parameter, and prune nothing; -> the module.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.prune.identity(nn.Linear(4, 2), "weight")
+    >>> sorted(name for name, _ in layer.named_parameters())
+    ['bias', 'weight_orig']
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module, name, amount):
-    """Prune elements of a parameter by chance, see `RandomUnstructured`; -> the module."""
+    """
+    Prune elements of a parameter by chance, see `RandomUnstructured`; -> the module.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.prune.random_unstructured(nn.Linear(4, 2), "weight", amount=3)
+    >>> (layer.weight == 0).sum()
+    tensor(3)
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
@@ -337,19 +415,47 @@ def l1_unstructured(module, name, amount, importance_scores=None):
 
 
 def random_structured(module, name, amount, dim):
-    """Prune channels of a parameter by chance, see `RandomStructured`; -> the module."""
+    """
+    Prune channels of a parameter by chance, see `RandomStructured`; -> the module.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.prune.random_structured(nn.Linear(4, 2), "weight", amount=1, dim=0)
+    >>> (layer.weight == 0).all(1).sum()
+    tensor(1)
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(module, name, amount, n, dim, importance_scores=None):
-    """Prune the channels of the smallest norm, see `LnStructured`; -> the module."""
+    """
+    Prune the channels of the smallest norm, see `LnStructured`; -> the module.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.prune.ln_structured(nn.Linear(4, 2), "weight", amount=1, n=2, dim=0)
+    >>> (layer.weight == 0).all(1).sum()
+    tensor(1)
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module, name, mask):
-    """Prune a parameter by a mask; -> the module."""
+    """
+    Prune a parameter by a mask; -> the module.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(2, 1), "weight", cygrad.tensor([[1, 0]]))
+    >>> layer.weight[0, 1] == 0
+    tensor(True)
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -367,6 +473,15 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
         (module, name) -> Tensor.
     **kwargs
         As for the class.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layers = nn.Linear(4, 2), nn.Linear(2, 4)
+    >>> nn.utils.prune.global_unstructured([(layer, "weight") for layer in layers],
+    ...                                    nn.utils.prune.L1Unstructured, amount=6)
+    >>> sum((layer.weight == 0).sum() for layer in layers)
+    tensor(6)
     """
     parameters, scores = list(parameters), importance_scores or {}
     flat = cygrad.cat([scores.get((module, name), getattr(module, name)).detach().reshape(-1)
@@ -395,7 +510,16 @@ def _found(module, name):
 
 
 def remove(module, name):
-    """Make the pruning of a parameter final; -> the module."""
+    """
+    Make the pruning of a parameter final; -> the module.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.prune.identity(nn.Linear(4, 2), "weight")
+    >>> sorted(name for name, _ in nn.utils.prune.remove(layer, "weight").named_parameters())
+    ['bias', 'weight']
+    """
     found = _found(module, name)
     if found is None:
         raise ValueError(f"remove: the parameter {name!r} of this {type(module).__name__} is not pruned.")
@@ -405,6 +529,14 @@ def remove(module, name):
 
 
 def is_pruned(module):
-    """Whether a parameter of the module, or of one within it, is pruned."""
+    """
+    Whether a parameter of the module, or of one within it, is pruned.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> nn.utils.prune.is_pruned(nn.utils.prune.identity(nn.Linear(4, 2), "weight"))
+    True
+    """
     return any(isinstance(hook, BasePruningMethod)
                for part in module.modules() for hook in part._forward_pre_hooks.values())

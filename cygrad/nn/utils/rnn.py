@@ -32,6 +32,14 @@ class PackedSequence(_Packed):
         Which sequence comes first, second, ... when they are sorted by length; None if they were given so.
     unsorted_indices : Tensor or None
         The inverse of it.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0])])
+    >>> packed.batch_sizes
+    tensor([2, 1])
     """
 
     __slots__ = ()
@@ -88,6 +96,13 @@ def invert_permutation(permutation):
     Returns
     -------
     Tensor or None
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.utils.rnn.invert_permutation(cygrad.tensor([2, 0, 1]))
+    tensor([1, 2, 0])
     """
     return None if permutation is None else cygrad.argsort(permutation)
 
@@ -181,6 +196,15 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     ------
     ValueError
         If `total_length` is less than the longest sequence.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0])])
+    >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    (tensor([[1., 2.],
+            [4., 0.]]), tensor([2, 1]))
     """
     sizes = sequence.batch_sizes.tolist()
     steps, n = len(sizes), sizes[0]
@@ -260,6 +284,13 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     Returns
     -------
     list of Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.utils.rnn.unpad_sequence(cygrad.tensor([[1.0, 2.0], [4.0, 0.0]]), cygrad.tensor([2, 1]), batch_first=True)
+    [tensor([1., 2.]), tensor([4.])]
     """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
@@ -280,6 +311,16 @@ def pack_sequence(sequences, enforce_sorted=True):
     Returns
     -------
     PackedSequence
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0, 3.0]), cygrad.tensor([4.0])])
+    >>> packed.data
+    tensor([1., 4., 2., 3.])
+    >>> packed.batch_sizes
+    tensor([2, 1, 1])
     """
     lengths = [tensor.shape[0] for tensor in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
@@ -296,5 +337,13 @@ def unpack_sequence(packed_sequences):
     Returns
     -------
     list of Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0])])
+    >>> nn.utils.rnn.unpack_sequence(packed)
+    [tensor([1., 2.]), tensor([4.])]
     """
     return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

@@ -69,6 +69,13 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     -------
     Module
         `module`, with parameter ``<name>_orig`` and buffers ``<name>_u`` and ``<name>_v``.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.spectral_norm(nn.Linear(3, 2))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'weight_orig']
     """
     if hooks_of(module, SpectralNorm, name):
         raise RuntimeError(f"spectral_norm: the parameter {name} has it already.")
@@ -103,6 +110,13 @@ def remove_spectral_norm(module, name="weight"):
     -------
     Module
         `module`
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(3, 2)))
+    >>> sorted(name for name, _ in layer.named_parameters())
+    ['bias', 'weight']
     """
     found = hooks_of(module, SpectralNorm, name)
     if not found:

@@ -43,6 +43,15 @@ def weight_norm(module, name="weight", dim=0):
     -------
     Module
         `module`, with parameters ``<name>_g`` and ``<name>_v``.
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = nn.utils.weight_norm(nn.Linear(3, 2))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'weight_g', 'weight_v']
     """
     warn_user("`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
               FutureWarning)
@@ -70,6 +79,15 @@ def remove_weight_norm(module, name="weight"):
     -------
     Module
         `module`
+
+    Examples
+    --------
+    >>> from cygrad import nn
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(3, 2)))
+    >>> sorted(name for name, _ in layer.named_parameters())
+    ['bias', 'weight']
     """
     found = hooks_of(module, WeightNorm, name)
     if not found:

@@ -56,6 +56,19 @@ class ChainedScheduler(_Combined):
     schedulers : sequence of LRScheduler
     optimizer : Optimizer, optional
         That of the schedules.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.optim import lr_scheduler
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = lr_scheduler.ChainedScheduler([
+    ...     lr_scheduler.ConstantLR(optimizer, 0.5, total_iters=2), lr_scheduler.ExponentialLR(optimizer, 0.5)])
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     rates.append(schedule.get_last_lr()[0]); optimizer.step(); schedule.step()
+    >>> rates
+    [0.5, 0.25, 0.25]
     """
 
     def __init__(self, schedulers, optimizer=None):

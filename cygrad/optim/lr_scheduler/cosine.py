@@ -19,6 +19,17 @@ class CosineAnnealingLR(LRScheduler):
     eta_min : float, default 0
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     rates.append(round(schedule.get_last_lr()[0], 3)); optimizer.step(); schedule.step()
+    >>> rates
+    [1.0, 0.5, 0.0]
     """
 
     def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
@@ -60,6 +71,17 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         The rate at the bottom.
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     rates.append(round(schedule.get_last_lr()[0], 3)); optimizer.step(); schedule.step()
+    >>> rates
+    [1.0, 0.5, 1.0, 0.5]
     """
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):

@@ -42,6 +42,17 @@ class CyclicLR(Momentum, LRScheduler):
     base_momentum, max_momentum : float or list of float, default 0.8 and 0.9
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0, momentum=0.9)
+    >>> schedule = cygrad.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.5, step_size_up=2)
+    >>> rates = []
+    >>> for _ in range(5):
+    ...     rates.append(round(schedule.get_last_lr()[0], 3)); optimizer.step(); schedule.step()
+    >>> rates
+    [0.1, 0.3, 0.5, 0.3, 0.1]
     """
 
     def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular",

@@ -67,6 +67,17 @@ class LambdaLR(_Functions):
     ------
     ValueError
         If the list has another length than there are groups.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))
+    >>> rates = []
+    >>> for _ in range(2):
+    ...     rates.append(schedule.get_last_lr()[0]); optimizer.step(); schedule.step()
+    >>> rates
+    [1.0, 0.5]
     """
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
@@ -89,6 +100,17 @@ class MultiplicativeLR(_Functions):
         Step -> factor; one for all groups or one for each.
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     rates.append(schedule.get_last_lr()[0]); optimizer.step(); schedule.step()
+    >>> rates
+    [1.0, 0.5, 0.25]
     """
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
@@ -112,6 +134,17 @@ class StepLR(_Factor):
     gamma : float, default 0.1
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     rates.append(schedule.get_last_lr()[0]); optimizer.step(); schedule.step()
+    >>> rates
+    [1.0, 1.0, 0.5, 0.5]
     """
 
     def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
@@ -138,6 +171,17 @@ class MultiStepLR(_Factor):
     gamma : float, default 0.1
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     rates.append(schedule.get_last_lr()[0]); optimizer.step(); schedule.step()
+    >>> rates
+    [1.0, 0.5, 0.5, 0.25]
     """
 
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
@@ -165,6 +209,17 @@ class ConstantLR(_Factor):
         How many steps.
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     rates.append(schedule.get_last_lr()[0]); optimizer.step(); schedule.step()
+    >>> rates
+    [0.5, 0.5, 1.0, 1.0]
     """
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
@@ -199,6 +254,17 @@ class LinearLR(_Factor):
         In how many steps.
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     rates.append(schedule.get_last_lr()[0]); optimizer.step(); schedule.step()
+    >>> rates
+    [0.5, 0.75, 1.0]
     """
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
@@ -235,6 +301,17 @@ class ExponentialLR(_Factor):
     gamma : float
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     rates.append(schedule.get_last_lr()[0]); optimizer.step(); schedule.step()
+    >>> rates
+    [1.0, 0.5, 0.25]
     """
 
     def __init__(self, optimizer, gamma, last_epoch=-1):
@@ -260,6 +337,17 @@ class PolynomialLR(_Factor):
     power : float, default 1
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = cygrad.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=2)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     rates.append(schedule.get_last_lr()[0]); optimizer.step(); schedule.step()
+    >>> rates
+    [1.0, 0.5, 0.0]
     """
 
     def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):

@@ -49,6 +49,17 @@ class OneCycleLR(Momentum, LRScheduler):
         Come down to the first rate as fast as it went up, and only then lower.
     last_epoch : int, default -1
         See `LRScheduler`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0, momentum=0.9)
+    >>> schedule = cygrad.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     rates.append(round(schedule.get_last_lr()[0], 3)); optimizer.step(); schedule.step()
+    >>> rates
+    [0.04, 0.812, 0.283]
     """
 
     def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,

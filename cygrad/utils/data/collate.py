@@ -79,6 +79,14 @@ def default_convert(data):
     -------
     any
         Of the same structure.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import default_convert
+    >>> import numpy as np
+    >>> default_convert({"x": np.ones(2, dtype="float32")})
+    {'x': tensor([1., 1.])}
     """
     if isinstance(data, (Tensor, str, bytes)):
         return data

@@ -18,6 +18,19 @@ class Dataset:
 
     It may also define ``__getitems__(indices)``, which returns a list of samples. `DataLoader` with worker threads
     calls these from several threads at once.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import DataLoader, Dataset
+    >>> class Squares(Dataset):
+    ...     def __len__(self):
+    ...         return 4
+    ...
+    ...     def __getitem__(self, index):
+    ...         return cygrad.tensor(index ** 2)
+    >>> list(DataLoader(Squares(), batch_size=2))
+    [tensor([0, 1]), tensor([4, 9])]
     """
 
     def __getitem__(self, index):
@@ -39,6 +52,16 @@ class IterableDataset(Dataset):
     Samples in a stream: a subclass defines ``__iter__()``.
 
     With worker threads each worker goes through a stream of its own; `get_worker_info` tells which part is its.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import DataLoader, IterableDataset
+    >>> class Numbers(IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(4))
+    >>> list(DataLoader(Numbers(), batch_size=2))
+    [tensor([0, 1]), tensor([2, 3])]
     """
 
     def __iter__(self):
@@ -91,6 +114,13 @@ class StackDataset(Dataset):
     ----------
     *args, **kwargs : Dataset
         Of one length; either positional or by name.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import StackDataset
+    >>> StackDataset([1, 2], [3, 4])[1]
+    (2, 4)
     """
 
     def __init__(self, *args, **kwargs):
@@ -133,6 +163,14 @@ class ConcatDataset(Dataset):
     ----------
     datasets : iterable of Dataset
         Not streams.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import ConcatDataset
+    >>> data = ConcatDataset([[1, 2], [3]])
+    >>> len(data), data[2]
+    (3, 3)
     """
 
     def __init__(self, datasets):
@@ -171,6 +209,16 @@ class ChainDataset(IterableDataset):
     Parameters
     ----------
     datasets : iterable of IterableDataset
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import ChainDataset, IterableDataset
+    >>> class Numbers(IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(2))
+    >>> list(ChainDataset([Numbers(), Numbers()]))
+    [0, 1, 0, 1]
     """
 
     def __init__(self, datasets):
@@ -199,6 +247,13 @@ class Subset(Dataset):
     ----------
     dataset : Dataset
     indices : sequence of int
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import Subset
+    >>> list(Subset([5, 6, 7], [2, 0]))
+    [7, 5]
     """
 
     def __init__(self, dataset, indices):

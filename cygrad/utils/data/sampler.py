@@ -19,7 +19,22 @@ def counted(self, what):
 
 
 class Sampler:
-    """The base of all samplers: a subclass defines ``__iter__()``, which gives indices, and perhaps ``__len__()``."""
+    """
+    The base of all samplers: a subclass defines ``__iter__()``, which gives indices, and perhaps ``__len__()``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import Sampler
+    >>> class Backwards(Sampler):
+    ...     def __init__(self, data):
+    ...         self.data = data
+    ...
+    ...     def __iter__(self):
+    ...         return iter(range(len(self.data) - 1, -1, -1))
+    >>> list(Backwards("abc"))
+    [2, 1, 0]
+    """
 
     def __init__(self, data_source=None):
         pass
@@ -42,6 +57,13 @@ class SequentialSampler(Sampler):
     Parameters
     ----------
     data_source : Dataset
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import SequentialSampler
+    >>> list(SequentialSampler([5, 6, 7]))
+    [0, 1, 2]
     """
 
     def __init__(self, data_source):
@@ -74,6 +96,13 @@ class RandomSampler(Sampler):
     num_samples : int, optional
         How many; as many as there are if None.
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import RandomSampler
+    >>> sorted(RandomSampler([5, 6, 7]))
+    [0, 1, 2]
     """
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
@@ -116,6 +145,13 @@ class SubsetRandomSampler(Sampler):
     ----------
     indices : sequence of int
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import SubsetRandomSampler
+    >>> sorted(SubsetRandomSampler([4, 2]))
+    [2, 4]
     """
 
     def __init__(self, indices, generator=None):
@@ -142,6 +178,13 @@ class WeightedRandomSampler(Sampler):
         How many.
     replacement : bool, default True
     generator : Generator, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.data import WeightedRandomSampler
+    >>> list(WeightedRandomSampler([0.0, 1.0], num_samples=3))
+    [1, 1, 1]
     """
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):

@@ -1,0 +1,251 @@
+"""Distributions whose samples are made of gamma samples."""
+
+import math
+
+import cygrad
+from cygrad import special
+from cygrad.distributions import constraints
+from cygrad.distributions.distribution import ExponentialFamily, Parametric
+from cygrad.distributions.gamma_samples import log_standard_gamma, standard_gamma
+from cygrad.distributions.utils import EPS, LOG_2PI, TINY, broadcast_all
+
+__all__ = ["Beta", "Chi2", "FisherSnedecor", "Gamma", "StudentT"]
+
+
+class Gamma(ExponentialFamily):
+    """
+    Gamma distribution with shape `concentration` and `rate`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Gamma
+    >>> shape = cygrad.tensor(2.0, requires_grad=True)
+    >>> Gamma(shape, 1.0).rsample((1000,)).mean().backward()
+    >>> shape.grad.round()
+    tensor(1.)
+    """
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    mean = property(lambda self: self.concentration / self.rate)
+    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
+    variance = property(lambda self: self.concentration / self.rate.square())
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        value = standard_gamma(self.concentration.expand(shape)) / self.rate
+        return value + (value.detach().clamp(min=TINY[value.dtype]) - value.detach())
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        self._checked(value)
+        return (cygrad.xlogy(self.concentration, self.rate) + cygrad.xlogy(self.concentration - 1, value)
+                - self.rate * value - cygrad.lgamma(self.concentration))
+
+    def cdf(self, value):
+        """Probability of at most the value."""
+        return special.gammainc(self.concentration, self.rate * self._checked(value))
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        a = self.concentration
+        return a - self.rate.log() + cygrad.lgamma(a) + (1 - a) * cygrad.digamma(a)
+
+    _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
+
+    def _log_normalizer(self, x, y):
+        return cygrad.lgamma(x + 1) + (x + 1) * (-y.reciprocal()).log()
+
+
+class Chi2(Gamma):
+    """
+    The sum of the squares of `df` standard normal numbers.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Chi2
+    >>> Chi2(3.0).mean
+    tensor(3.)
+    """
+
+    arg_constraints = {"df": constraints.positive}
+
+    def __init__(self, df, validate_args=None):
+        df, = broadcast_all(df)
+        Gamma._hold(self, {"concentration": 0.5 * df, "rate": 0.5}, (), validate_args)
+
+    df = property(lambda self: self.concentration * 2)
+
+
+class Beta(ExponentialFamily):
+    """
+    Beta distribution, of a number between 0 and 1.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import Beta
+    >>> Beta(2.0, 3.0).mean
+    tensor(0.4000)
+    """
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+    has_rsample = True
+    _total = property(lambda self: self.concentration1 + self.concentration0)
+    mean = property(lambda self: self.concentration1 / self._total)
+    variance = property(lambda self: self.concentration1 * self.concentration0 / (
+        self._total.square() * (self._total + 1)))
+
+    @property
+    def mode(self):
+        """Most likely value, by the rules for Dirichlet's distribution."""
+        from cygrad.distributions.vectors import Dirichlet
+
+        return Dirichlet(cygrad.stack([self.concentration1, self.concentration0], -1)).mode[..., 0]
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        parts = cygrad.stack([self.concentration1, self.concentration0], -1).expand((*shape, 2))
+        a, b = log_standard_gamma(parts).unbind(-1)
+        value = (a - b).sigmoid().to(parts.dtype)
+        inside = value.detach().clamp(TINY[value.dtype], 1 - EPS[value.dtype])
+        return value + (inside - value.detach())
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        self._checked(value)
+        return (cygrad.xlogy(self.concentration1 - 1, value) + special.xlog1py(self.concentration0 - 1, -value)
+                + cygrad.lgamma(self._total) - cygrad.lgamma(self.concentration1) - cygrad.lgamma(self.concentration0))
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        a, b, total = self.concentration1, self.concentration0, self._total
+        return (cygrad.lgamma(a) + cygrad.lgamma(b) - cygrad.lgamma(total) - (a - 1) * cygrad.digamma(a)
+                - (b - 1) * cygrad.digamma(b) + (total - 2) * cygrad.digamma(total))
+
+    _natural_params = property(lambda self: (self.concentration1, self.concentration0))
+
+    def _log_normalizer(self, x, y):
+        return cygrad.lgamma(x) + cygrad.lgamma(y) - cygrad.lgamma(x + y)
+
+
+# Both differences cancel for large x, where the first terms of their series are exact to the last digit.
+LARGE = 20
+
+
+def _log_gamma_ratio(x):
+    """``lgamma(x + 0.5) - lgamma(x) - 0.5 * log(x)``."""
+    w = x.clamp(min=LARGE).reciprocal()
+    series = w * (-1 / 8 + w.square() * (1 / 192 + w.square() * (-1 / 640 + w.square() * 17 / 14336)))
+    return cygrad.where(x < LARGE, cygrad.lgamma(x + 0.5) - cygrad.lgamma(x) - 0.5 * x.log(), series)
+
+
+def _digamma_step(x):
+    """``digamma(x + 0.5) - digamma(x)``."""
+    w = x.clamp(min=LARGE).reciprocal()
+    series = w * (1 / 2 + w * (1 / 8 + w.square() * (-1 / 64 + w.square() * (1 / 128 - w.square() * 17 / 2048))))
+    return cygrad.where(x < LARGE, cygrad.digamma(x + 0.5) - cygrad.digamma(x), series)
+
+
+class StudentT(Parametric):
+    """
+    Student's distribution with `df` degrees of freedom.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import StudentT
+    >>> StudentT(3.0).variance
+    tensor(3.)
+    """
+
+    arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    mode = property(lambda self: self.loc)
+
+    def __init__(self, df, loc=0.0, scale=1.0, validate_args=None):
+        super().__init__(df, loc, scale, validate_args=validate_args)
+
+    @property
+    def mean(self):
+        """`loc`, if there is a mean."""
+        return cygrad.where(self.df > 1, self.loc, math.nan)
+
+    @property
+    def variance(self):
+        """Infinite up to two degrees of freedom, and nan up to one."""
+        finite = self.scale.square() * self.df / cygrad.where(self.df > 2, self.df - 2, 1)
+        return cygrad.where(self.df > 2, finite, cygrad.where(self.df > 1, math.inf, math.nan).to(finite.dtype))
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        noise = cygrad.randn(shape, dtype=self.df.dtype)
+        log_ratio = log_standard_gamma(0.5 * self.df.expand(shape)) - (0.5 * self.df).log()
+        return self.loc + self.scale * noise * (-0.5 * log_ratio).exp().to(noise.dtype)
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        z = (self._checked(value) - self.loc) / self.scale
+        return (_log_gamma_ratio(0.5 * self.df) - 0.5 * (self.df + 1) * (z.square() / self.df).log1p()
+                - self.scale.log() - 0.5 * LOG_2PI)
+
+    def entropy(self):
+        """Expected value of ``-log_prob``."""
+        half = 0.5 * self.df
+        return (self.scale.log() + (half + 0.5) * _digamma_step(half) + 0.5 * LOG_2PI - _log_gamma_ratio(half))
+
+
+class FisherSnedecor(Parametric):
+    """
+    The quotient of two sums of squares, each by its degrees of freedom.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import FisherSnedecor
+    >>> FisherSnedecor(2.0, 4.0).mean
+    tensor(2.)
+    """
+
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    @property
+    def mean(self):
+        """nan up to two degrees of freedom below."""
+        return cygrad.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan)
+
+    @property
+    def mode(self):
+        """nan up to two degrees of freedom above."""
+        return cygrad.where(self.df1 > 2, (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2), math.nan)
+
+    @property
+    def variance(self):
+        """nan up to four degrees of freedom below."""
+        a, b = self.df1, self.df2
+        found = 2 * b.square() * (a + b - 2) / (a * (b - 2).square() * (b - 4))
+        return cygrad.where(b > 4, found, math.nan)
+
+    def rsample(self, sample_shape=()):
+        """Values through which gradients flow to the parameters."""
+        shape = self._extended_shape(sample_shape)
+        above, below = (log_standard_gamma(0.5 * df.expand(shape)) - df.log() for df in (self.df1, self.df2))
+        return (above - below).exp().to(self.df1.dtype).clamp(min=TINY[self.df1.dtype])
+
+    def log_prob(self, value):
+        """Logarithm of the density."""
+        self._checked(value)
+        a, b = 0.5 * self.df1, 0.5 * self.df2
+        ratio = self.df1 / self.df2
+        return (cygrad.lgamma(a + b) - cygrad.lgamma(a) - cygrad.lgamma(b) + a * ratio.log() + (a - 1) * value.log()
+                - (a + b) * (ratio * value).log1p())

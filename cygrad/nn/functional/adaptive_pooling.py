@@ -1,0 +1,190 @@
+"""Pooling to a given size of the result."""
+
+from cygrad._core.table.docstrings import documented
+from cygrad._core.table.operator import operators
+from cygrad.composite.mixed_precision import computes_in
+
+__all__ = [f"adaptive_{kind}{n}d{end}" for n in (1, 2, 3)
+           for kind, end in (("avg_pool", ""), ("max_pool", ""), ("max_pool", "_with_indices"))]
+
+_adaptive_max_pool, _adaptive_avg_pool = operators.adaptive_max_pool, operators.adaptive_avg_pool
+
+
+def _output_size(input, output_size, n, operation):
+    """Sizes of the result; None keeps that of the input."""
+    if isinstance(output_size, int):
+        return (output_size,) * n
+    sizes = tuple(output_size) if output_size is not None else (None,)
+    if len(sizes) != n:
+        raise RuntimeError(f"{operation}: output_size must be an integer or {n} of them (got {list(sizes)}).")
+    if input.ndim < n:
+        return tuple(0 if size is None else size for size in sizes)     # refused by the kernel
+    return tuple(old if size is None else size for size, old in zip(sizes, input.shape[-n:], strict=True))
+
+
+def _check_adaptive(n, input, output_size, operation):
+    if n > 1 and input.ndim <= n and not isinstance(output_size, int):
+        raise ValueError(f"{operation}: Input dimension should be at least {n + 1} (got {input.ndim}).")
+
+
+def _adaptive_max(n, input, output_size, return_indices):
+    _check_adaptive(n, input, output_size, f"adaptive_max_pool{n}d")
+    values, indices = _adaptive_max_pool(input, _output_size(input, output_size, n, f"adaptive_max_pool{n}d"))
+    return (values, indices) if return_indices else values
+
+
+def _adaptive_average(n, input, output_size):
+    _check_adaptive(n, input, output_size, f"adaptive_avg_pool{n}d")
+    return _adaptive_avg_pool(input, _output_size(input, output_size, n, f"adaptive_avg_pool{n}d"))
+
+
+@documented(returns="Tensor, or a tuple (values, indices)")
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    """
+    The largest elements of `output_size` nearly equal parts.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real, of shape (batch, channels, length) or (channels, length).
+    output_size : int
+    return_indices : bool, default False
+        Whether the places of the elements are returned as well.
+
+    Notes
+    -----
+    Part i has the elements from ``floor(i * length / output_size)`` to ``ceil((i + 1) * length / output_size)``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
+    """
+    return _adaptive_max(1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input, output_size, return_indices=False):
+    """
+    `adaptive_max_pool1d` in two dimensions; a size of None keeps that of the input.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.adaptive_max_pool2d(cygrad.arange(8.0).reshape(1, 4, 2), (2, 2))
+    tensor([[[2., 3.],
+             [6., 7.]]])
+    """
+    return _adaptive_max(2, input, output_size, return_indices)
+
+
+@computes_in("float32")
+def adaptive_max_pool3d(input, output_size, return_indices=False):
+    """
+    `adaptive_max_pool1d` in three dimensions; a size of None keeps that of the input.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.adaptive_max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
+    tensor([[[[7.]]]])
+    """
+    return _adaptive_max(3, input, output_size, return_indices)
+
+
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices=True):
+    """
+    `adaptive_max_pool1d` with the places of the largest elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.adaptive_max_pool1d_with_indices(cygrad.arange(6.0).reshape(1, 6), 2)
+    (tensor([[2., 5.]]), tensor([[2, 5]]))
+    """
+    return _adaptive_max(1, input, output_size, True)
+
+
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices=True):
+    """
+    `adaptive_max_pool2d` with the places of the largest elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> values, indices = F.adaptive_max_pool2d_with_indices(cygrad.arange(8.0).reshape(1, 4, 2), (2, 1))
+    >>> indices
+    tensor([[[3],
+             [7]]])
+    """
+    return _adaptive_max(2, input, output_size, True)
+
+
+@computes_in("float32")
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
+    """
+    `adaptive_max_pool3d` with the places of the largest elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> values, indices = F.adaptive_max_pool3d_with_indices(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
+    >>> indices
+    tensor([[[[7]]]])
+    """
+    return _adaptive_max(3, input, output_size, True)
+
+
+@documented()
+def adaptive_avg_pool1d(input, output_size):
+    """
+    The averages of `output_size` nearly equal parts, those of `adaptive_max_pool1d`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, of shape (batch, channels, length) or (channels, length).
+    output_size : int
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_avg_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[2., 1.]])
+    """
+    return _adaptive_average(1, input, output_size)
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """
+    `adaptive_avg_pool1d` in two dimensions; a size of None keeps that of the input.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.adaptive_avg_pool2d(cygrad.arange(8.0).reshape(1, 4, 2), (2, 1))
+    tensor([[[1.5000],
+             [5.5000]]])
+    """
+    return _adaptive_average(2, input, output_size)
+
+
+@computes_in("float32")
+def adaptive_avg_pool3d(input, output_size):
+    """
+    `adaptive_avg_pool1d` in three dimensions; a size of None keeps that of the input.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.nn import functional as F
+    >>> F.adaptive_avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
+    tensor([[[[3.5000]]]])
+    """
+    return _adaptive_average(3, input, output_size)
