@@ -109,7 +109,7 @@ def gradients(row: dict) -> list[str]:
 def function_link(row: dict) -> str:
     """The name of an operator, which leads to the page of its function, if there is one."""
     name = row["row"].get("name", row["name"])
-    return f"[`{name}`](functions/{name}.md)" if is_function(row) else f"`{name}`"
+    return f"[`{name}`](reference/cygrad.{name}.rst)" if is_function(row) else f"`{name}`"
 
 
 def title(family: str) -> str:

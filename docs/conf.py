@@ -1,6 +1,7 @@
 """Configuration of Sphinx."""
 
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,14 +13,14 @@ sys.path.insert(0, str(ROOT))
 import cygrad  # noqa: E402
 from benchmarks.plot import draw  # noqa: E402
 from build_tools.documents import write_pages  # noqa: E402
-from build_tools.function_pages import write_function_pages  # noqa: E402
 from build_tools.gallery import make_pictures  # noqa: E402
 from build_tools.notebooks import write_notebooks  # noqa: E402
+from build_tools.reference import sections, write_reference  # noqa: E402
 from build_tools.rooms_picture import draw_rooms  # noqa: E402
 
 GENERATED = ROOT / "docs" / "generated"
 write_pages(ROOT)
-write_function_pages(ROOT)
+write_reference(ROOT)
 write_notebooks(ROOT / "docs" / "tutorials", GENERATED / "notebooks")
 draw(GENERATED / "ratios.svg")
 draw_rooms(GENERATED / "rooms.svg")
@@ -28,7 +29,10 @@ make_pictures(ROOT, GENERATED / "gallery")
 project = "cygrad"
 author = "The cygrad developers"
 version = release = cygrad.__version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "sphinx_design"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx.ext.mathjax", "numpydoc", "sphinx_design",
+              "sphinx_copybutton", "build_tools.name_links"]
+templates_path = ["_templates"]
+default_role = "py:obj"
 exclude_patterns = ["_build", "generated/figures.md", "generated/notebooks/*"]
 nitpicky = False
 
@@ -48,21 +52,31 @@ html_css_files = ["cygrad.css"]
 html_js_files = [("filter.js", {"defer": "defer"})]
 html_show_sourcelink = False
 html_copy_source = False
+html_favicon = "_static/logo.svg"
+# The address is a placeholder in pyproject.toml, the only place that names it.
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+html_context = {"reference_modules": [
+    (module.removeprefix("cygrad."), f"generated/reference/{module}" + ".members" * (module == "cygrad.Tensor"))
+    for module in sections()]}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 html_theme_options = {
-    "logo": {"text": "cygrad"},
+    "logo": {"text": f"cygrad {version}", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
+    "icon_links": [{"name": "Repository", "url": URLS["Repository"], "icon": "fa-solid fa-code-branch"}],
+    "search_as_you_type": True,
     "header_links_before_dropdown": 7,
     "navigation_depth": 2,
     "show_nav_level": 1,
     "collapse_navigation": True,
     "show_prev_next": True,
     "secondary_sidebar_items": {"**": ["page-toc"], "generated/operators": [], "generated/derivatives": [],
-                                "generated/functions": [], "generated/kinks": [], "compatibility_names": []},
+                                "generated/kinks": [], "compatibility_names": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "gallery": [], "generated/functions/*": []}
+html_sidebars = {"index": [], "gallery": [], "generated/reference/**": ["reference-modules"]}
 copyright = author
 # Formulas, as everything else, are shown without a network: MathJax and its fonts come from a package.
 mathjax_path = "mathjax/tex-chtml.js"
@@ -77,6 +91,15 @@ def copy_mathjax(app, exception):
         copy_asset(MATHJAX / "output" / "chtml" / "fonts", target / "output" / "chtml" / "fonts")
 
 
+def forget_modules_without_source(app):
+    """Keep extension modules, whose pages do not exist, out of the index of sources."""
+    modules = app.env._viewcode_modules
+    for name in [name for name, entry in modules.items() if not entry]:
+        del modules[name]
+    return []
+
+
 def setup(app):
+    app.connect("html-collect-pages", forget_modules_without_source, priority=100)
     app.connect("build-finished", copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
