@@ -18,7 +18,7 @@ BUILD_REQUIRES := import tomllib; \
 build: $(VENV)/.build-requires
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
-train: $(VENV)/.extra-digits build
+train: $(VENV)/.extra-examples build
 	$(BIN)/python examples/digits.py $(ARGS)
 
 # All that must hold before a change lands, and what continuous integration runs. ARGS go to the tests, which come last.

@@ -1,7 +1,7 @@
 """
 The committed figures of the last comparison, and what is made of them: tables in the documents, and a plot.
 
-`figures.json` has the numbers alone; titles, units and what is wanted are in `scenarios`. In the documents a table
+`figures.json` has the numbers alone; titles and units are in `scenarios`. In the documents a table
 stands between two comments, ``<!-- figures: NAME -->`` and ``<!-- end -->``, and is replaced as a whole.
 ``python -m benchmarks.figures`` does that without measuring.
 """
@@ -16,9 +16,8 @@ from .workloads import PEERS
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = Path(__file__).with_name("figures.json")
 NAMES = {"torch": "PyTorch", "jax": "jax", "jax.jit": "jax, jit", "autograd": "HIPS autograd"}
-IN_README = ("op-backward", "op-no-grad", "graph-chain", "graph-chain-1e6", "rnn", "lstm", "chain-1e3", "chain-1e5",
-             "chain-1e7", "mlp-tiny", "mlp-small", "mlp-large", "block-512", "hvp", "hessian", "step-sgd", "step-adam",
-             "import-time", "import-memory", "peak", "node-memory", "growth")
+IN_README = ("op-backward", "graph-chain", "lstm", "chain-1e7", "mlp-tiny", "mlp-small", "mlp-large", "block-512",
+             "hvp", "hessian", "step-adam", "import-time", "import-memory")
 
 
 def read():
@@ -55,48 +54,38 @@ def number(value):
     return f"{value:,.0f}" if abs(value) >= 99.5 else f"{value:.3g}"
 
 
-def cell(ratio, target):
-    """A ratio, and whether it is what is wanted."""
-    if ratio is None:
-        return ""
-    shown = number(ratio)
-    if target is None:
-        return shown
-    return f"{shown} (≥ {target:.3g})" if ratio >= target else f"**{shown}** (≥ {target:.3g})"
-
-
-def shortfall(scenario, by_threads):
-    """The worst of ratio over target: below 1, something is missed; without a target, inf."""
-    return min((line["ratios"][peer] / target for line in by_threads.values()
-                for peer, target in scenario.targets.items() if peer in line["ratios"]), default=float("inf"))
+def relative(line, peer):
+    """What a library takes relative to cygrad, bold where that is less."""
+    ratio = line["ratios"].get(peer) if line else None
+    return "" if ratio is None else number(ratio) if ratio >= 1 else f"**{number(ratio)}**"
 
 
 def table(lines):
-    """All scenarios, those that miss or are nearest to what is wanted first; what is missed is bold."""
+    """All scenarios: values of cygrad, and what the others take relative to it. Bold is less than 1."""
     threads = sorted({number for by_threads in lines.values() for number in by_threads})
     peers = [peer for peer in PEERS if any(peer in line["ratios"] for by_threads in lines.values()
                                            for line in by_threads.values())]
     columns = [(peer, number) for peer in peers for number in threads]
     heads = ["", "", *(f"cygrad, {n}" for n in threads), *(f"{NAMES[peer]}, {n}" for peer, n in columns)]
     rows = ["| " + " | ".join(heads) + " |", "|---|---|" + "---:|" * (len(heads) - 2)]
-    for key in sorted(lines, key=lambda key: shortfall(SCENARIOS[key], lines[key])):
+    for key in lines:
         scenario, by_threads = SCENARIOS[key], lines[key]
         ours = [number(by_threads[n]["values"]["cygrad"]) if n in by_threads else "" for n in threads]
-        ratios = [cell(by_threads.get(n, {"ratios": {}})["ratios"].get(peer), scenario.targets.get(peer))
-                  for peer, n in columns]
+        ratios = [relative(by_threads.get(n), peer) for peer, n in columns]
         rows.append("| " + " | ".join([scenario.title, scenario.unit, *ours, *ratios]) + " |")
     return "\n".join(rows)
 
 
 def short_table(lines):
-    """Values of one thread beside those of PyTorch, in the order of the scenarios."""
-    rows = ["| | | cygrad | PyTorch | ratio |", "|---|---|---:|---:|---:|"]
+    """Values of one thread, and what PyTorch and compiled jax take relative to them."""
+    rows = ["| one thread | | cygrad | PyTorch | PyTorch, relative | jax.jit, relative |",
+            "|---|---|---:|---:|---:|---:|"]
     for key in IN_README:
         line = lines.get(key, {}).get("1")
         if line and "torch" in line["values"]:
-            ratio = line["ratios"].get("torch")
-            rows.append(f"| {SCENARIOS[key].title} | {SCENARIOS[key].unit} | {number(line['values']['cygrad'])} | "
-                        f"{number(line['values']['torch'])} | {number(ratio) if ratio else ''} |")
+            ours, theirs = (number(line["values"][name]) for name in ("cygrad", "torch"))
+            rows.append(f"| {SCENARIOS[key].title} | {SCENARIOS[key].unit} | {ours} | {theirs} | "
+                        f"{relative(line, 'torch')} | {relative(line, 'jax.jit')} |")
     return "\n".join(rows)
 
 

@@ -1,5 +1,5 @@
 """
-The plot of the documentation: how many times as long peers need, scenario by scenario, on a logarithmic axis.
+The plot of the documentation: what other libraries take relative to cygrad, scenario by scenario, on a log axis.
 
 It is drawn from the committed figures whenever the documentation is built, so nothing is measured then.
 """
@@ -27,11 +27,9 @@ def drawing(lines):
     lines = {key: by for key, by in lines.items() if any(line["ratios"] for line in by.values())}
     figure = Figure(figsize=(11, 1.2 + ROW * len(lines)), layout="constrained")
     axes = figure.add_subplot()
-    for row, (key, by_threads) in enumerate(lines.items()):
+    for row, by_threads in enumerate(lines.values()):
         if row % 2 == 0:
             axes.axhspan(row - 0.5, row + 0.5, color="#f4f4f4", zorder=0)
-        for peer, target in SCENARIOS[key].targets.items():
-            axes.plot(target, row, marker="|", color=COLORS[peer], markersize=13, markeredgewidth=2.5)
         for threads, line in sorted(by_threads.items(), reverse=True):
             for peer, ratio in line["ratios"].items():
                 axes.plot(ratio, row, marker="o", linestyle="", color=COLORS[peer], zorder=3,
@@ -41,13 +39,12 @@ def drawing(lines):
     axes.grid(axis="x", color="#cccccc")
     axes.set_yticks(range(len(lines)), [SCENARIOS[key].title.replace("`", "") for key in lines])
     axes.set_ylim(len(lines) - 0.5, -0.5)
-    axes.set_xlabel("time or memory of a peer / ours: further to the right is better for us")
+    axes.set_xlabel("time or memory relative to cygrad (more than 1: cygrad is better)")
     gray = {"linestyle": "", "color": "#555555"}
     figure.legend(loc="outside upper center", ncols=4, frameon=False, handles=[
         *(Line2D([], [], marker="o", linestyle="", color=COLORS[peer], label=NAMES[peer]) for peer in PEERS),
         Line2D([], [], marker="o", label="one thread", **gray),
-        Line2D([], [], marker="o", markerfacecolor="white", label="two threads", **gray),
-        Line2D([], [], marker="|", markersize=13, label="wanted, from the peer of that color", **gray)])
+        Line2D([], [], marker="o", markerfacecolor="white", label="two threads", **gray)])
     return figure
 
 

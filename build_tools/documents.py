@@ -105,7 +105,7 @@ def figures(readme: str) -> str:
     """The cards of the first page, with the README's ratios."""
     cards = []
     for row, words in FIGURES.items():
-        ratio = re.search(rf"^\| {re.escape(row)} .*\| ([\d.]+) \|$", readme, re.MULTILINE)[1]
+        ratio = re.search(rf"^\| {re.escape(row)} .*\| ([\d.]+) \|[^|]*\|$", readme, re.MULTILINE)[1]
         cards.append(FIGURE.format(number=ratio, words=words))
     return ("::::{grid} 1 3 3 3\n:gutter: 3\n\n" + "\n".join(cards) + "::::\n\n"
             "One thread each, medians of paired runs; {doc}`/performance` has all scenarios and how to repeat them.\n")

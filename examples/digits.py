@@ -3,7 +3,7 @@ Handwritten digits: train a small network with one thread, with several that sha
 own (Hogwild), and with several that share each batch (DataParallel).
 
 Writes the loss curves (losses.png) and the graph of the first batch (graph.svg) into the folder given by --out.
-Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[digits]``.
+Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[examples]``.
 """
 
 import argparse

@@ -3,7 +3,7 @@ Fine-tuning: ResNet-18 learns the digits 0 to 4; then its body is frozen, and a 
 
 Frozen parameters take no part in recording: for them nothing is saved, and no gradient is computed. Writes the loss
 curves of both parts (finetune.png) into the folder given by --out.
-Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[digits]``.
+Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[examples]``.
 """
 
 import argparse

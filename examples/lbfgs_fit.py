@@ -3,7 +3,7 @@ Logistic regression on a real data set, solved twice: by our L-BFGS, and by scip
 
 The data are measurements of breast tumours (569 samples, 30 features, benign or malignant). The loss is convex, so both
 must find the same weights. Writes the way down (lbfgs_fit.png) into the folder given by --out.
-Needs scikit-learn (with SciPy), matplotlib and tqdm: ``pip install cygrad[digits]``.
+Needs scikit-learn (with SciPy), matplotlib and tqdm: ``pip install cygrad[examples]``.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 Handwritten digits with LeNet: train it, report its accuracy, show what it gets wrong.
 
 Writes the loss curve and the mistakes (lenet.png) into the folder given by --out.
-Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[digits]``.
+Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[examples]``.
 """
 
 import argparse

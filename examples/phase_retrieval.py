@@ -5,7 +5,7 @@ The magnitude of the object is a handwritten digit, its phase another one. Each 
 mask; only squared magnitudes of its Fourier transform are measured, with noise. The complex pixels are parameters and
 are found by gradient descent on a real loss, from a spectral start: see Candes, Li and Soltanolkotabi, Phase retrieval
 via Wirtinger flow (2015). Writes phase_retrieval.png into the folder given by --out.
-Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[digits]``.
+Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[examples]``.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 A small transformer learns Python's license a character at a time, and goes on with it in its own words.
 
 Writes the loss curve (transformer_text.png) into the folder given by --out.
-Needs matplotlib and tqdm: ``pip install cygrad[digits]``.
+Needs matplotlib and tqdm: ``pip install cygrad[examples]``.
 """
 
 import os
