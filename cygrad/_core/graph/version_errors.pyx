@@ -75,6 +75,9 @@ cdef int version_error(const char *operation, const char *name, const array_t *a
         length += write_place(message() + length, MESSAGE - length, <PyObject *>version.code, version.offset)
         length += snprintf(message() + length, MESSAGE - length, b". ")
     unlock(&_lock)
-    snprintf(message() + length, MESSAGE - length,
-             b"Use an operation that makes a new tensor, or clone() before the change.")
+    length += snprintf(message() + length, MESSAGE - length,
+                       b"Use an operation that makes a new tensor, or clone() before the change.")
+    if maker != NULL and maker.gradient != NULL:
+        snprintf(message() + length, MESSAGE - length,
+                 b" If another thread trains the same weights, see nn.parallel.share_weights.")
     return RUNTIME_ERROR
