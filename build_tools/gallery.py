@@ -1,10 +1,12 @@
-"""Pictures of the gallery: what the examples draw, made by running them, in a short form."""
+"""Pictures and pages of the gallery: what the examples draw, made by running them in a short form, and their code."""
 
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from build_tools.files import write_if_changed
 
 # The picture that shows that an example has run, and its arguments: a few seconds each.
 EXAMPLES = {
@@ -21,9 +23,22 @@ EXAMPLES = {
 def make_pictures(root: Path, folder: Path) -> None:
     """Run each example whose picture is older than its program, two at a time."""
     folder.mkdir(parents=True, exist_ok=True)
+    for name in EXAMPLES:
+        write_if_changed(folder / f"{name}.md", page(root, name))
     with ThreadPoolExecutor(2) as pool:
         for _ in pool.map(lambda name: run(root, folder, name), EXAMPLES):
             pass
+
+
+def page(root: Path, name: str) -> str:
+    """The page of an example: the first paragraph of its docstring, its picture, and its code."""
+    picture, arguments = EXAMPLES[name]
+    text = (root / "examples" / f"{name}.py").read_text()
+    summary = text.split('"""')[1].strip().split("\n\n")[0]
+    command = " ".join(["python", f"examples/{name}.py", *arguments])
+    return (f"# {name}\n\n{summary}\n\n```\n{command}\n```\n\n![What examples/{name}.py draws]({picture})\n\n"
+            f"{{download}}`Download {name}.py <../../../examples/{name}.py>`\n\n"
+            f"```{{literalinclude}} ../../../examples/{name}.py\n:language: python\n```\n")
 
 
 def run(root: Path, folder: Path, name: str) -> None:

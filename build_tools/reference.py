@@ -247,7 +247,7 @@ def page(home: str, names: list[str], values: dict[str, object]) -> str:
 
 def table(names: dict[str, str], values: dict[str, object]) -> str:
     """A list of names and what they do, as an autosummary shows it."""
-    lines = [".. list-table::\n   :widths: 35 65\n\n"]
+    lines = [".. list-table::\n   :class: names\n   :widths: 35 65\n\n"]
     for name, home in names.items():
         label = f":py:obj:`{short(name)} <{name}>`" if home else f"``{short(name)}``"
         lines.append(f"   * - {label}\n     - {summary(values[name]) or 'Constant.'}\n")
@@ -300,7 +300,7 @@ def pages() -> dict[str, str]:
     for name, home in homes().items():
         on_page.setdefault(home, []).append(name)
     found = {home: page(home, names, values) for home, names in on_page.items()}
-    index = INDEX + ".. list-table::\n   :widths: 35 65\n\n"
+    index = INDEX + ".. list-table::\n   :class: names\n   :widths: 35 65\n\n"
     for module in sections():
         title, text = module_page(module, values)
         found["module." + title if title in found else title] = text
