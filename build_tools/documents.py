@@ -32,21 +32,21 @@ Made from the operator table, `cygrad/_core/table/ops`: the very texts that back
 <div class="table-filter-place"></div>
 
 """
-KINKS_HEAD = """# Where functions are not differentiable
+KINKS_HEAD = """# Gradients at points without a derivative
 
-What backward gives there follows these rules, the first that applies:
+Backward follows these rules, the first that applies:
 
 1. The derivative, if there is one.
-2. For a function that is convex near the place, the sub-gradient of least norm: 0 for `relu` and `abs` at 0, equal
+2. For a function that is convex near the point, the subgradient of least norm: 0 for `relu` and `abs` at 0, equal
    shares for `amax` of equal elements.
-3. For a concave one, the super-gradient of least norm.
+3. For a concave one, the supergradient of least norm.
 4. The limit of the derivative, if there is one; it may be inf, as for `sqrt` at 0.
-5. Outside of the domain, and where nothing of the above applies, any value, as a rule nan.
+5. Outside of the domain, and where none of the above applies, any value, usually nan.
 
-Some of the values are not what the rules give but what programs have come to rely on: bounds of `clamp` pass the
+Some values differ from the rules because programs rely on them: bounds of `clamp` pass the
 gradient, those of `relu6` and `hardtanh` do not. So the table has them all. It is made from the operator table,
-`cygrad/_core/table/ops`; a name that is not one of `cygrad` belongs to a part of a function, which the next column
-tells. Functions that are made of several operators follow by the chain rule: `where(x > 0, sqrt(x), 0 * x)` gives nan
+`cygrad/_core/table/ops`; a name that is not public is a part of a function, which the next column
+names. Functions that are made of several operators follow by the chain rule: `where(x > 0, sqrt(x), 0 * x)` gives nan
 at 0, since the gradient 0 of `where` meets the derivative inf of `sqrt`. Each line has a test in
 `tests/mechanics/test_N.py`.
 
@@ -63,10 +63,10 @@ FIGURE = """:::{{grid-item-card}}
 {words}
 :::
 """
-MECHANICS_HEAD = """# What you can rely on
+MECHANICS_HEAD = """# Guarantees
 
-Each row is a promise with tests of its name; the last column counts them and leads to the files. Rows appear here when
-their tests exist. The line under each title leads to the page that explains the section.
+Each row is a guarantee with tests of its name; the last column links to them. The line under each title links to the page
+that explains the section.
 
 """
 TEST = re.compile(r"^def (test_([A-Z]\d+)_\w+)", re.MULTILINE)
