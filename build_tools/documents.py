@@ -65,8 +65,8 @@ FIGURE = """:::{{grid-item-card}}
 """
 MECHANICS_HEAD = """# Guarantees
 
-Each row is a guarantee with tests of its name; the last column links to them. The line under each title links to the page
-that explains the section.
+Each row is a guarantee with tests of its name; the last column links to them. The line under each title links to the
+page that explains the section.
 
 """
 TEST = re.compile(r"^def (test_([A-Z]\d+)_\w+)", re.MULTILINE)

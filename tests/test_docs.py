@@ -112,7 +112,8 @@ def test_tutorials_run(path, tmp_path, monkeypatch):
 
 
 # Every page that shows Python code; of the page on new operators some blocks are parts of files.
-DOCUMENTS = sorted(str(path.relative_to(ROOT)) for folder in ("docs", "docs/guide") for path in (ROOT / folder).glob("*.md")
+DOCUMENTS = sorted(str(path.relative_to(ROOT)) for folder in ("docs", "docs/guide")
+                   for path in (ROOT / folder).glob("*.md")
                    if FENCE.search(path.read_text()) and path.name != "adding-an-operator.md")
 
 
