@@ -53,7 +53,7 @@ html_js_files = [("filter.js", {"defer": "defer"})]
 html_show_sourcelink = False
 html_copy_source = False
 html_favicon = "_static/logo.svg"
-html_search_scorer = "_static/scorer.js"
+html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 # The address is a placeholder in pyproject.toml, the only place that names it.
 URLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
 html_context = {"reference_modules": [

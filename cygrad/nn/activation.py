@@ -21,7 +21,7 @@ class Plain(Module):
 
 class Sigmoid(Plain):
     """
-    ``1 / (1 + exp(-x))``.
+    Apply the logistic function ``1 / (1 + exp(-x))``.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Sigmoid(Plain):
 
 class Tanh(Plain):
     """
-    The hyperbolic tangent.
+    Apply the hyperbolic tangent.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Tanh(Plain):
 
 class LogSigmoid(Plain):
     """
-    ``log(sigmoid(x))``.
+    Apply ``log(sigmoid(x))``.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class LogSigmoid(Plain):
 
 class Softsign(Plain):
     """
-    ``x / (1 + |x|)``.
+    Apply ``x / (1 + |x|)``.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Inplace(Module):
 
 class ReLU(Inplace):
     """
-    ``max(x, 0)``.
+    Apply the rectified linear unit ``max(x, 0)``.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class ReLU(Inplace):
 
 class ReLU6(Inplace):
     """
-    ``min(max(x, 0), 6)``.
+    Apply ``min(max(x, 0), 6)``.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class ReLU6(Inplace):
 
 class SELU(Inplace):
     """
-    The scaled exponential linear unit (Klambauer et al., 2017).
+    Apply the scaled exponential linear unit (Klambauer et al., 2017).
 
     Examples
     --------
@@ -151,7 +151,7 @@ class SELU(Inplace):
 
 class SiLU(Inplace):
     """
-    ``x * sigmoid(x)``.
+    Apply SiLU (swish): ``x * sigmoid(x)``.
 
     Examples
     --------
@@ -166,7 +166,7 @@ class SiLU(Inplace):
 
 class Mish(Inplace):
     """
-    ``x * tanh(softplus(x))``.
+    Apply Mish: ``x * tanh(softplus(x))``.
 
     Examples
     --------
@@ -181,7 +181,7 @@ class Mish(Inplace):
 
 class Hardtanh(Module):
     """
-    Values limited to an interval.
+    Clamp elements to an interval.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class Hardtanh(Module):
 
 class LeakyReLU(Module):
     """
-    ``x`` where positive, else ``negative_slope * x``.
+    Apply leaky ReLU: ``x`` where positive, else ``negative_slope * x``.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class LeakyReLU(Module):
 
 class ELU(Module):
     """
-    ``x`` where positive, else ``alpha * (exp(x) - 1)``.
+    Apply ELU: ``x`` where positive, else ``alpha * (exp(x) - 1)``.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ class ELU(Module):
 
 class GELU(Module):
     """
-    ``x`` times the normal distribution function of x.
+    Apply GELU: ``x`` times the standard normal distribution function of ``x``.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ class GELU(Module):
 
 class Softplus(Module):
     """
-    ``log(1 + exp(beta * x)) / beta``, a smooth rectifier.
+    Apply the smooth rectifier ``log(1 + exp(beta * x)) / beta``.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ class _AlongDimension(Module):
 
 class Softmax(_AlongDimension):
     """
-    ``exp(x)`` divided by its sum along `dim`.
+    Compute ``exp(x)`` divided by its sum along `dim`.
 
     Examples
     --------
@@ -373,7 +373,7 @@ class Softmax(_AlongDimension):
 
 class LogSoftmax(_AlongDimension):
     """
-    The logarithm of `Softmax`.
+    Compute the logarithm of `Softmax`, in a numerically stable way.
 
     Examples
     --------
@@ -388,7 +388,7 @@ class LogSoftmax(_AlongDimension):
 
 class Softmin(_AlongDimension):
     """
-    `Softmax` of ``-x``.
+    Compute the softmax of ``-x``.
 
     Examples
     --------

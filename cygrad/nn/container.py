@@ -95,7 +95,7 @@ def _repeated(modules, times):
 
 class Sequential(_Numbered):
     """
-    Modules one after the other: the result of each is the input of the next.
+    Call modules in sequence: the result of each is the input of the next.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ class _Conv(_Convolution):
 
 class Conv1d(_Conv):
     """
-    Sequences convolved with a learned kernel.
+    Convolve sequences with a learned kernel.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class Conv1d(_Conv):
 
 class Conv2d(_Conv):
     """
-    Images convolved with a learned kernel; parameters as for `Conv1d`, numbers or pairs of them.
+    Convolve images with a learned kernel; parameters as for `Conv1d`, numbers or pairs of them.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class Conv2d(_Conv):
 
 class Conv3d(_Conv):
     """
-    Volumes convolved with a learned kernel; parameters as for `Conv1d`, numbers or three of them.
+    Convolve volumes with a learned kernel; parameters as for `Conv1d`, numbers or triples of them.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ class _ConvTranspose(_Convolution):
 
 class ConvTranspose1d(_ConvTranspose):
     """
-    The transpose of `Conv1d`.
+    Apply a transposed convolution to sequences: the transpose of `Conv1d`.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ class ConvTranspose1d(_ConvTranspose):
 
 class ConvTranspose2d(_ConvTranspose):
     """
-    The transpose of `Conv2d`; parameters as for `ConvTranspose1d`, numbers or pairs of them.
+    Apply a transposed convolution to images; parameters as for `ConvTranspose1d`, numbers or pairs of them.
 
     Examples
     --------
@@ -305,7 +305,7 @@ class ConvTranspose2d(_ConvTranspose):
 
 class ConvTranspose3d(_ConvTranspose):
     """
-    The transpose of `Conv3d`; parameters as for `ConvTranspose1d`, numbers or three of them.
+    Apply a transposed convolution to volumes; parameters as for `ConvTranspose1d`, numbers or triples.
 
     Examples
     --------
@@ -321,7 +321,7 @@ class ConvTranspose3d(_ConvTranspose):
 
 class Unfold(Module):
     """
-    Patches of images as columns of matrices.
+    Extract patches of images as columns of matrices.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ class Unfold(Module):
 
 class Fold(Module):
     """
-    Columns of matrices added up as patches of images.
+    Sum columns of matrices as overlapping patches of images; the transpose of `Unfold`.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 class CosineSimilarity(Module):
     """
-    The cosine of the angle between vectors.
+    Compute the cosine of the angle between vectors.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class CosineSimilarity(Module):
 
 class PairwiseDistance(Module):
     """
-    The p-norm of the difference of vectors along the last dimension.
+    Compute the p-norm of the difference of vectors.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class _Dropout(Module):
 
 class Dropout(_Dropout):
     """
-    In training mode, sets elements to zero with probability `p` and scales the others by ``1/(1 - p)``.
+    Zero elements with probability `p` in training mode and scale the others by ``1/(1 - p)``.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Dropout(_Dropout):
 
 class Dropout1d(_Dropout):
     """
-    In training mode, sets whole channels to zero with probability `p` and scales the others by ``1/(1 - p)``.
+    Zero channels with probability `p` in training mode and scale the others by ``1/(1 - p)``.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Dropout1d(_Dropout):
 
 class Dropout2d(_Dropout):
     """
-    `Dropout1d` for images.
+    Zero channels of images with probability `p` in training mode; see `Dropout1d`.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Dropout2d(_Dropout):
 
 class Dropout3d(_Dropout):
     """
-    `Dropout1d` for volumes.
+    Zero channels of volumes with probability `p` in training mode; see `Dropout1d`.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class Dropout3d(_Dropout):
 
 class AlphaDropout(_Dropout):
     """
-    Dropout for `SELU`, which keeps mean 0 and variance 1.
+    Apply dropout that keeps mean 0 and variance 1, for networks with `SELU`.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class AlphaDropout(_Dropout):
 
 class FeatureAlphaDropout(_Dropout):
     """
-    `AlphaDropout` of whole channels.
+    Apply `AlphaDropout` to whole channels.
 
     Examples
     --------

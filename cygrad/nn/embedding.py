@@ -92,7 +92,7 @@ class _Table(Module):
 
 class Embedding(_Table):
     """
-    Rows of a table, looked up by index.
+    Look up rows of a table by index.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class Embedding(_Table):
 
 class EmbeddingBag(_Table):
     """
-    Sums, means or maxima of bags of rows of a table.
+    Compute sums, means or maxima of bags of rows of a table.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ __all__ = ["Bilinear", "Flatten", "Identity", "Linear", "Unflatten"]
 
 class Identity(Module):
     """
-    Returns its input; takes and ignores any arguments.
+    Return the input; ignore any arguments of the constructor.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class Identity(Module):
 
 class Linear(Module):
     """
-    ``input @ weight.T + bias``.
+    Apply a linear map: ``input @ weight.T + bias``.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Linear(Module):
 
 class Bilinear(Module):
     """
-    ``sum_ij weight[k, i, j] * input1[i] * input2[j] + bias[k]``.
+    Apply a bilinear map: ``sum_ij weight[k, i, j] * input1[i] * input2[j] + bias[k]``.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class Bilinear(Module):
 
 class Flatten(Module):
     """
-    Joins dimensions `start_dim` to `end_dim` into one.
+    Flatten dimensions `start_dim` to `end_dim` into one.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Flatten(Module):
 
 class Unflatten(Module):
     """
-    Divides one dimension into several.
+    Split one dimension into several.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ __all__ = ["CTCLoss", "GaussianNLLLoss", "PoissonNLLLoss"]
 
 class PoissonNLLLoss(Loss):
     """
-    Counts under Poisson distributions: see `functional.poisson_nll_loss`.
+    Compute the negative log-likelihood of Poisson distributions; see `functional.poisson_nll_loss`.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class PoissonNLLLoss(Loss):
 
 class GaussianNLLLoss(Loss):
     """
-    Values under normal distributions: see `functional.gaussian_nll_loss`.
+    Compute the negative log-likelihood of normal distributions; see `functional.gaussian_nll_loss`.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class GaussianNLLLoss(Loss):
 
 class CTCLoss(Module):
     """
-    Sequences of labels, whatever their alignment to steps: see `functional.ctc_loss`.
+    Compute the connectionist temporal classification loss; see `functional.ctc_loss`.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class WeightedLoss(Loss):
 
 class MSELoss(Loss):
     """
-    The squared difference.
+    Compute the mean squared difference.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class MSELoss(Loss):
 
 class L1Loss(Loss):
     """
-    The absolute difference.
+    Compute the mean absolute difference.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class L1Loss(Loss):
 
 class SmoothL1Loss(Loss):
     """
-    The absolute difference, rounded off where it is less than `beta`.
+    Compute the absolute difference, quadratic below `beta`.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class SmoothL1Loss(Loss):
 
 class HuberLoss(Loss):
     """
-    Half the squared difference, continued as a straight line beyond `delta`.
+    Compute the Huber loss: half the squared difference, linear beyond `delta`.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class HuberLoss(Loss):
 
 class KLDivLoss(Loss):
     """
-    The Kullback-Leibler divergence of `target` from the distribution whose logarithm is the input.
+    Compute the Kullback-Leibler divergence of log-probabilities from `target`.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class KLDivLoss(Loss):
 
 class NLLLoss(WeightedLoss):
     """
-    Minus the log-probability of the right class.
+    Compute the negative log-likelihood of class indices, given log-probabilities.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class NLLLoss(WeightedLoss):
 
 class CrossEntropyLoss(WeightedLoss):
     """
-    Minus the log-probability of the right class, given unnormalized scores.
+    Compute the cross entropy of unnormalized scores (logits) and class indices or probabilities.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class CrossEntropyLoss(WeightedLoss):
 
 class BCELoss(WeightedLoss):
     """
-    Minus the log-probability of the right one of two classes.
+    Compute the binary cross entropy of probabilities.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ class BCELoss(WeightedLoss):
 
 class BCEWithLogitsLoss(WeightedLoss):
     """
-    `BCELoss` of ``sigmoid(input)``, computed in a stable way.
+    Compute the binary cross entropy of logits, in a numerically stable way.
 
     Parameters
     ----------

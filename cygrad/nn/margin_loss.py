@@ -25,7 +25,7 @@ class _WithMargin(Loss):
 
 class HingeEmbeddingLoss(_WithMargin):
     """
-    Distances and targets 1 or -1: see `functional.hinge_embedding_loss`; the margin is 1 if left out.
+    Compute the hinge embedding loss; see `functional.hinge_embedding_loss`. The default margin is 1.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class HingeEmbeddingLoss(_WithMargin):
 
 class CosineEmbeddingLoss(_WithMargin):
     """
-    Two vectors and the target 1 or -1: see `functional.cosine_embedding_loss`; the margin is 0 if left out.
+    Compute the cosine embedding loss; see `functional.cosine_embedding_loss`. The default margin is 0.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class CosineEmbeddingLoss(_WithMargin):
 
 class MarginRankingLoss(_WithMargin):
     """
-    Two scores and the target 1 or -1: see `functional.margin_ranking_loss`; the margin is 0 if left out.
+    Compute the margin ranking loss; see `functional.margin_ranking_loss`. The default margin is 0.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class MarginRankingLoss(_WithMargin):
 
 class SoftMarginLoss(Loss):
     """
-    ``log(1 + exp(-target * input))``.
+    Compute ``log(1 + exp(-target * input))``.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class SoftMarginLoss(Loss):
 
 class MultiLabelMarginLoss(Loss):
     """
-    Samples with several right classes: see `functional.multilabel_margin_loss`.
+    Compute the margin loss of samples with several classes; see `functional.multilabel_margin_loss`.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class MultiLabelMarginLoss(Loss):
 
 class MultiLabelSoftMarginLoss(WeightedLoss):
     """
-    The mean over classes of `BCEWithLogitsLoss`.
+    Compute the mean over classes of `BCEWithLogitsLoss`.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class MultiLabelSoftMarginLoss(WeightedLoss):
 
 class MultiMarginLoss(WeightedLoss):
     """
-    How far other classes come near the right one: see `functional.multi_margin_loss`.
+    Compute the multi-class margin loss; see `functional.multi_margin_loss`.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class MultiMarginLoss(WeightedLoss):
 
 class TripletMarginLoss(Loss):
     """
-    Nearer to one than to the other, by a margin: see `functional.triplet_margin_loss`.
+    Compute the triplet margin loss; see `functional.triplet_margin_loss`.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class TripletMarginLoss(Loss):
 
 class TripletMarginWithDistanceLoss(Loss):
     """
-    The same with any distance.
+    Compute the triplet margin loss with a given distance function.
 
     Parameters
     ----------

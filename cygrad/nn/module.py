@@ -14,7 +14,7 @@ __all__ = ["Module"]
 
 class Module(Stateful, Attributes):
     """
-    The base of all networks and layers.
+    Base class of all networks and layers.
 
     A subclass calls ``super().__init__()``, assigns parameters and other modules to attributes and defines
     ``forward``. Parameters, buffers and modules are read as attributes, and stand in the dicts ``_parameters``,

@@ -12,7 +12,7 @@ __all__ = ["MultiheadAttention"]
 
 class MultiheadAttention(Module):
     """
-    Attention in several heads, with projections before and after (Vaswani et al., 2017).
+    Apply multi-head attention with input and output projections (Vaswani et al., 2017).
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ class _BatchNorm(_Statistics):
 
 class BatchNorm1d(_BatchNorm):
     """
-    Each channel less its mean, divided by its deviation; in evaluation those seen in training.
+    Normalize each channel over the batch; in evaluation mode, by running statistics.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class BatchNorm1d(_BatchNorm):
 
 class BatchNorm2d(_BatchNorm):
     """
-    Batch normalization of images (batch, channels, height, width); parameters as for `BatchNorm1d`.
+    Normalize each channel of images (batch, channels, height, width); parameters as for `BatchNorm1d`.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class BatchNorm2d(_BatchNorm):
 
 class BatchNorm3d(_BatchNorm):
     """
-    Batch normalization of volumes (batch, channels, depth, height, width); parameters as for `BatchNorm1d`.
+    Normalize each channel of volumes (batch, channels, depth, height, width); parameters as for `BatchNorm1d`.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class _InstanceNorm(_Statistics):
 
 class InstanceNorm1d(_InstanceNorm):
     """
-    Each channel of each sequence less its mean, divided by its deviation.
+    Normalize each channel of each sequence.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 class InstanceNorm2d(_InstanceNorm):
     """
-    Instance normalization of images; parameters as for `InstanceNorm1d`.
+    Normalize each channel of each image; parameters as for `InstanceNorm1d`.
 
     Examples
     --------
@@ -222,7 +222,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 class InstanceNorm3d(_InstanceNorm):
     """
-    Instance normalization of volumes; parameters as for `InstanceNorm1d`.
+    Normalize each channel of each volume; parameters as for `InstanceNorm1d`.
 
     Examples
     --------
@@ -237,7 +237,7 @@ class InstanceNorm3d(_InstanceNorm):
 
 class LayerNorm(Module):
     """
-    The last dimensions less their mean, divided by their deviation.
+    Normalize over the last dimensions.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class LayerNorm(Module):
 
 class RMSNorm(Module):
     """
-    The last dimensions divided by the root of the mean of their squares.
+    Divide the last dimensions by the root of the mean of their squares.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ class RMSNorm(Module):
 
 class GroupNorm(Module):
     """
-    Groups of channels less their mean, divided by their deviation, image by image.
+    Normalize groups of channels of each sample.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ class GroupNorm(Module):
 
 class LocalResponseNorm(Module):
     """
-    Divide by the average square of neighboring channels.
+    Normalize by the average square of neighboring channels.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ __all__ = ["CELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "PReLU", "RR
 
 class Tanhshrink(Plain):
     """
-    ``x - tanh(x)``.
+    Apply ``x - tanh(x)``.
 
     Examples
     --------
@@ -27,7 +27,7 @@ class Tanhshrink(Plain):
 
 class Hardsigmoid(Inplace):
     """
-    A logistic function of three straight lines.
+    Apply a piecewise linear approximation of the sigmoid.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Hardsigmoid(Inplace):
 
 class Hardswish(Inplace):
     """
-    ``x * hardsigmoid(x)``.
+    Apply hard swish: ``x * hardsigmoid(x)``.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Hardswish(Inplace):
 
 class CELU(Module):
     """
-    ``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``.
+    Apply CELU: ``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class CELU(Module):
 
 class Threshold(Module):
     """
-    ``x`` above a threshold, else a given value.
+    Replace elements up to a threshold by a given value.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class _Shrink(Module):
 
 class Hardshrink(_Shrink):
     """
-    ``x``, but 0 from ``-lambd`` to ``lambd``.
+    Apply hard shrinkage: ``x``, but 0 from ``-lambd`` to ``lambd``.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class Hardshrink(_Shrink):
 
 class Softshrink(_Shrink):
     """
-    ``x`` drawn towards 0 by `lambd`.
+    Apply soft shrinkage: move ``x`` towards 0 by `lambd`.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class Softshrink(_Shrink):
 
 class GLU(Module):
     """
-    The first half along a dimension, gated by the sigmoid of the second half.
+    Apply a gated linear unit: the first half along a dimension times the sigmoid of the second half.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class GLU(Module):
 
 class PReLU(Module):
     """
-    ``x`` where positive, else ``weight * x`` (He et al., 2015).
+    Apply PReLU: ``x`` where positive, else ``weight * x`` with a learned weight (He et al., 2015).
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class PReLU(Module):
 
 class RReLU(Module):
     """
-    ``x`` where positive, else scaled by a random slope; by the mean slope in evaluation mode.
+    Scale negative elements by a random slope; in evaluation mode, by the mean slope.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class RReLU(Module):
 
 class Softmax2d(Module):
     """
-    `Softmax` over the channels of images (N, C, H, W) or (C, H, W).
+    Compute the softmax over the channels of images (N, C, H, W) or (C, H, W).
 
     Examples
     --------

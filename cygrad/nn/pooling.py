@@ -144,7 +144,7 @@ class _AdaptiveAvgPool(Module):
 
 class MaxPool1d(_MaxPool):
     """
-    The largest element of each window of sequences.
+    Take the maximum of each window of sequences.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class MaxPool1d(_MaxPool):
 
 class MaxPool2d(_MaxPool):
     """
-    The largest element of each window of images; parameters as for `MaxPool1d`.
+    Take the maximum of each window of images; parameters as for `MaxPool1d`.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class MaxPool2d(_MaxPool):
 
 class MaxPool3d(_MaxPool):
     """
-    The largest element of each window of volumes; parameters as for `MaxPool1d`.
+    Take the maximum of each window of volumes; parameters as for `MaxPool1d`.
 
     Examples
     --------
@@ -202,7 +202,7 @@ class MaxPool3d(_MaxPool):
 
 class MaxUnpool1d(_MaxUnpool):
     """
-    Zeros in sequences, with elements at the places that `MaxPool1d` has found.
+    Invert `MaxPool1d`: put elements at the indices of the maxima, zeros elsewhere.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class MaxUnpool1d(_MaxUnpool):
 
 class MaxUnpool2d(_MaxUnpool):
     """
-    Zeros in images, with elements at the places that `MaxPool2d` has found; parameters as for `MaxUnpool1d`.
+    Invert `MaxPool2d`: put elements at the indices of the maxima; parameters as for `MaxUnpool1d`.
 
     Examples
     --------
@@ -241,7 +241,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 class MaxUnpool3d(_MaxUnpool):
     """
-    Zeros in volumes, with elements at the places that `MaxPool3d` has found; parameters as for `MaxUnpool1d`.
+    Invert `MaxPool3d`: put elements at the indices of the maxima; parameters as for `MaxUnpool1d`.
 
     Examples
     --------
@@ -257,7 +257,7 @@ class MaxUnpool3d(_MaxUnpool):
 
 class AvgPool1d(_AvgPool):
     """
-    The average of each window of sequences.
+    Average each window of sequences.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ class AvgPool1d(_AvgPool):
 
 class AvgPool2d(_AvgPool):
     """
-    The average of each window of images.
+    Average each window of images.
 
     Parameters as for `AvgPool1d`, numbers or pairs of them; and `divisor_override`, what sums are divided by.
 
@@ -311,7 +311,7 @@ class AvgPool2d(_AvgPool):
 
 class AvgPool3d(_AvgPool):
     """
-    The average of each window of volumes.
+    Average each window of volumes.
 
     Parameters as for `AvgPool1d`, numbers or three of them; and `divisor_override`, what sums are divided by.
 
@@ -328,7 +328,7 @@ class AvgPool3d(_AvgPool):
 
 class LPPool1d(_LPPool):
     """
-    The root of the sum of powers of each window of sequences.
+    Compute the p-norm of each window of sequences.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ class LPPool1d(_LPPool):
 
 class LPPool2d(_LPPool):
     """
-    The root of the sum of powers of each window of images; parameters as for `LPPool1d`.
+    Compute the p-norm of each window of images; parameters as for `LPPool1d`.
 
     Examples
     --------
@@ -367,7 +367,7 @@ class LPPool2d(_LPPool):
 
 class LPPool3d(_LPPool):
     """
-    The root of the sum of powers of each window of volumes; parameters as for `LPPool1d`.
+    Compute the p-norm of each window of volumes; parameters as for `LPPool1d`.
 
     Examples
     --------
@@ -382,7 +382,7 @@ class LPPool3d(_LPPool):
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """
-    The largest elements of so many nearly equal parts of sequences.
+    Take the maxima of `output_size` nearly equal parts of sequences.
 
     Parameters
     ----------
@@ -403,7 +403,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """
-    The largest elements of so many nearly equal parts of images; parameters as for `AdaptiveMaxPool1d`.
+    Take the maxima of `output_size` nearly equal parts of images; parameters as for `AdaptiveMaxPool1d`.
 
     Examples
     --------
@@ -419,7 +419,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """
-    The largest elements of so many nearly equal parts of volumes; parameters as for `AdaptiveMaxPool1d`.
+    Take the maxima of `output_size` nearly equal parts of volumes; parameters as for `AdaptiveMaxPool1d`.
 
     Examples
     --------
@@ -434,7 +434,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """
-    The averages of so many nearly equal parts of sequences.
+    Average sequences over `output_size` nearly equal parts.
 
     Parameters
     ----------
@@ -454,7 +454,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """
-    The averages of so many nearly equal parts of images; parameters as for `AdaptiveAvgPool1d`.
+    Average images over `output_size` nearly equal parts; parameters as for `AdaptiveAvgPool1d`.
 
     Examples
     --------
@@ -470,7 +470,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """
-    The averages of so many nearly equal parts of volumes; parameters as for `AdaptiveAvgPool1d`.
+    Average volumes over `output_size` nearly equal parts; parameters as for `AdaptiveAvgPool1d`.
 
     Examples
     --------

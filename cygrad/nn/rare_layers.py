@@ -36,7 +36,7 @@ class _FractionalMaxPool(Module):
 
 class FractionalMaxPool2d(_FractionalMaxPool):
     """
-    The largest elements of overlapping windows of images, at places that are drawn (Graham, 2014).
+    Take the maxima of overlapping windows of images at random positions (Graham, 2014).
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 class FractionalMaxPool3d(_FractionalMaxPool):
     """
-    The same of volumes; parameters as for `FractionalMaxPool2d`.
+    Take the maxima of overlapping windows of volumes; parameters as for `FractionalMaxPool2d`.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
 class CrossMapLRN2d(Module):
     """
-    Normalization across channels by the squares of neighboring ones, of images.
+    Normalize images by the squares of neighboring channels.
 
     Parameters
     ----------

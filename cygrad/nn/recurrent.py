@@ -41,7 +41,7 @@ def _check_no_projection(proj_size):
 
 class RNNBase(Module):
     """
-    What `RNN`, `LSTM` and `GRU` share.
+    Base class of `RNN`, `LSTM` and `GRU`.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class RNNBase(Module):
 
 class RNN(RNNBase):
     """
-    A plain recurrent network: ``h = tanh(w_ih @ x + b_ih + w_hh @ h + b_hh)`` at each step.
+    Apply an Elman network to a sequence: ``h = tanh(w_ih @ x + b_ih + w_hh @ h + b_hh)``.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class RNN(RNNBase):
 
 class LSTM(RNNBase):
     """
-    Long short-term memory (Hochreiter and Schmidhuber, 1997); a step is `lstm_cell`.
+    Apply an LSTM (Hochreiter and Schmidhuber, 1997) to a sequence; a step is `lstm_cell`.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ class LSTM(RNNBase):
 
 class GRU(RNNBase):
     """
-    Gated recurrent units (Cho et al., 2014); a step is `gru_cell`.
+    Apply gated recurrent units (Cho et al., 2014) to a sequence; a step is `gru_cell`.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 
 class RNNCellBase(Module):
     """
-    What the cells share.
+    Base class of `RNNCell`, `LSTMCell` and `GRUCell`.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class RNNCellBase(Module):
 
 class RNNCell(RNNCellBase):
     """
-    One step of a plain recurrent network: `rnn_tanh_cell` or `rnn_relu_cell`.
+    Compute one step of an Elman network, `rnn_tanh_cell` or `rnn_relu_cell`.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class RNNCell(RNNCellBase):
 
 class LSTMCell(RNNCellBase):
     """
-    One step of an LSTM: `lstm_cell`.
+    Compute one step of an LSTM, `lstm_cell`.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class LSTMCell(RNNCellBase):
 
 class GRUCell(RNNCellBase):
     """
-    One step of a gated recurrent unit: `gru_cell`.
+    Compute one step of a gated recurrent unit, `gru_cell`.
 
     Parameters
     ----------

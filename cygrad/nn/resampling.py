@@ -9,7 +9,7 @@ __all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle", "Upsample", "Upsa
 
 class Upsample(Module):
     """
-    Images brought to another size.
+    Resample images to another size.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Upsample(Module):
 
 class UpsamplingNearest2d(Upsample):
     """
-    `Upsample` in the mode "nearest".
+    Resample images by nearest neighbors.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class UpsamplingNearest2d(Upsample):
 
 class UpsamplingBilinear2d(Upsample):
     """
-    `Upsample` in the mode "bilinear", with aligned corners.
+    Resample images bilinearly with aligned corners.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class UpsamplingBilinear2d(Upsample):
 
 class PixelShuffle(Module):
     """
-    Channels become pixels.
+    Rearrange channels into pixels: upscale by sub-pixel convolution.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class PixelShuffle(Module):
 
 class PixelUnshuffle(Module):
     """
-    Pixels become channels.
+    Rearrange pixels into channels, the inverse of `PixelShuffle`.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class PixelUnshuffle(Module):
 
 class ChannelShuffle(Module):
     """
-    Channels of different groups in turn.
+    Interleave the channels of several groups.
 
     Parameters
     ----------

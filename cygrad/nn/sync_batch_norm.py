@@ -10,7 +10,7 @@ __all__ = ["SyncBatchNorm"]
 
 class SyncBatchNorm(_BatchNorm):
     """
-    Each channel less its mean, divided by its deviation, over the batches of all ranks of a group together.
+    Normalize each channel over the batches of all ranks of a group.
 
     In training one collective in forward and one in backward bring the statistics. In evaluation, and while there is
     one rank only, it is ordinary batch normalization. Batches may have different sizes.

@@ -186,7 +186,7 @@ def _copies(operation, layer, count):
 
 class TransformerEncoder(Module):
     """
-    A stack of encoder layers.
+    Stack of transformer encoder layers.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class TransformerEncoder(Module):
 
 class TransformerDecoder(Module):
     """
-    A stack of decoder layers.
+    Stack of transformer decoder layers.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class TransformerDecoder(Module):
 
 class Transformer(Module):
     """
-    An encoder, and a decoder that attends to what it makes.
+    Apply a transformer: an encoder, and a decoder that attends to its output.
 
     Parameters
     ----------

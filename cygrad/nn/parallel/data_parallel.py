@@ -11,7 +11,7 @@ __all__ = ["DataParallel", "data_parallel"]
 
 class DataParallel(Module):
     """
-    Cut each batch into parts, run a module on all of them at the same time, and put the results together.
+    Split each batch, run a module on the parts in parallel threads, and concatenate the results.
 
     The replicas that run share the module's parameters, so gradients are those of one pass over the whole batch. Each
     runs on a thread of its own. It pays for modules made of many small operations; single large operations use all
