@@ -8,6 +8,7 @@ from cygrad.distributions.distribution import Distribution, ExponentialFamily, P
 from cygrad.distributions.samples import drawn
 from cygrad.distributions.utils import (
     EPS,
+    LOG_2PI,
     TINY,
     broadcast_all,
     clamp_probs,

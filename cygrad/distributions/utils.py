@@ -1,5 +1,6 @@
 """What distributions share: arguments of one shape, probabilities and log odds, triangular matrices as vectors."""
 
+import math
 from numbers import Number
 
 import cygrad
