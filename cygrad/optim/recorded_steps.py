@@ -130,8 +130,7 @@ def _nadam(group, parameter, gradient, state):
     step, (beta1, beta2) = _count(state), group["betas"]
     gradient = _decayed(group, parameter, gradient)
     momentum, following = (beta1 * (1 - 0.5 * 0.96 ** (at * group["momentum_decay"])) for at in (step, step + 1))
-    product = float(state.get("mu_product", 1.0)) * momentum
-    state["mu_product"] = cygrad.tensor(product)
+    product = state["mu_product"] = cygrad.as_tensor(state.get("mu_product", 1.0)) * momentum
     mean = _mean(state, "exp_avg", parameter, gradient, beta1)
     square = _mean(state, "exp_avg_sq", parameter, gradient * gradient, beta2)
     scale = (square / (1 - beta2 ** step)).sqrt() + group["eps"]
