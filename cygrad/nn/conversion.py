@@ -10,6 +10,9 @@ __all__ = ["apply_to_all", "mover"]
 
 def mover(args, kwargs):
     """A function for tensors that does what the arguments of ``Module.to`` ask for; None if they ask for nothing."""
+    if "copy" in kwargs or sum(isinstance(value, bool) for value in args) > 1:
+        raise RuntimeError(".to() does not accept copy argument: Module.to converts in place (got copy). Use "
+                           "copy.deepcopy(module).to(...) for a copy.")
     unknown = set(kwargs) - {"device", "dtype", "memory_format", "non_blocking", "tensor"}
     if unknown:
         raise TypeError(f"to: unknown keyword arguments (got {', '.join(sorted(unknown))}).")
@@ -17,6 +20,10 @@ def mover(args, kwargs):
     dtype = device = None
     if args and isinstance(args[0], (str, cygrad.device)) and len(args) > 1 and isinstance(args[1], bool):
         raise TypeError(f"to: expected a dtype behind the device (got {args[1]}). Pass non_blocking by its name.")
+    if len([value for value in args if isinstance(value, cygrad.dtype)]) > 1:
+        raise TypeError(f"to: expected one dtype (got {', '.join(str(value) for value in args)}).")
+    if not isinstance(kwargs.get("dtype"), cygrad.dtype | type | None):
+        raise TypeError(f"to: dtype must be a dtype (got {type(kwargs['dtype']).__name__}).")
     for value in [*args, *kwargs.values()]:
         if isinstance(value, cygrad.dtype) or value is float or value is complex:
             dtype = cygrad.promote_types(value, value)

@@ -279,9 +279,9 @@ class Module(Stateful, Attributes):
     def share_memory(self):
         """Move parameters and buffers to where other processes see them, too, as threads do anyway; -> self."""
         for tensor in (*self.parameters(), *self.buffers()):
-            for part in (tensor, tensor.grad if tensor.is_leaf else None):
-                if part is not None:
-                    part.share_memory_()
+            tensor.share_memory_()
+            if tensor.is_leaf and tensor.grad is not None:
+                tensor.grad = tensor.grad.share_memory_()
         return self
 
     def cpu(self):

@@ -53,13 +53,13 @@ def save_own(module, destination, prefix, keep_vars):
     for name, value in own_state(module).items():
         if value is not None:
             destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
-    if has_extra(module):
+    if has_extra(module, "get"):
         destination[prefix + EXTRA] = module.get_extra_state()
 
 
-def has_extra(module):
-    """Does its class keep something else?"""
-    return any("get_extra_state" in kind.__dict__ for kind in type(module).__mro__ if kind.__name__ != "Stateful")
+def has_extra(module, verb):
+    """Return whether the class of a module defines ``get_extra_state`` or ``set_extra_state``."""
+    return any(f"{verb}_extra_state" in kind.__dict__ for kind in type(module).__mro__ if kind.__name__ != "Stateful")
 
 
 def own_state(module):
@@ -152,7 +152,7 @@ def load_own(module, state_dict, prefix, metadata, strict, missing, unexpected, 
             _assign(module, name, value, given)
         elif not is_lazy(given):
             value.copy_(given)
-    extra = has_extra(module)
+    extra = has_extra(module, "set")
     if extra and prefix + EXTRA in state_dict:
         module.set_extra_state(state_dict[prefix + EXTRA])
     elif extra and strict:

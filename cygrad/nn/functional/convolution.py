@@ -24,6 +24,14 @@ def spread(value, n, operation, name):
     return values
 
 
+def in_order_of(input, result):
+    """The result, in channels_last order if the input is."""
+    order = {4: cygrad.channels_last, 5: cygrad.channels_last_3d}.get(input.ndim)
+    if order is None or input.is_contiguous() or not input.is_contiguous(memory_format=order):
+        return result
+    return result.contiguous(memory_format=order)
+
+
 def _with_batch(input, n, operation):
     """The input with a dimension of images, and whether it had none."""
     as_tensor_argument(operation, "input", input)

@@ -30,12 +30,20 @@ def _pool(n, input, kernel_size, output_size, output_ratio, samples):
     lengths, windows = batch.shape[2:], spread(kernel_size, n, operation, "kernel_size")
     if output_size is None:
         ratios = (output_ratio,) * n if isinstance(output_ratio, float) else tuple(output_ratio)
+        if len(ratios) != n:
+            raise ValueError(f"{operation}: output_ratio must be one number or {n} (got {output_ratio}).")
         output_size = [int(length * ratio) for length, ratio in zip(lengths, ratios, strict=True)]
     counts = spread(output_size, n, operation, "output_size")
+    if 0 in batch.shape[1:]:
+        raise RuntimeError(f"{operation}: only the batch may be empty (got an input of shape {tuple(input.shape)}).")
     for length, window, count in zip(lengths, windows, counts, strict=True):
-        if count < 1 or window + count - 1 > length:
+        if count < 0 or window < 1 or window + count - 1 > length:
             raise RuntimeError(f"{operation}: the windows do not fit (got output sizes {list(counts)} and windows "
                                f"{list(windows)} for an input of {list(lengths)}).")
+    if 0 in counts:
+        values = batch.flatten(2)[..., :0].reshape(*batch.shape[:2], *counts)
+        values = values.squeeze(0) if single else values
+        return values, cygrad.zeros(values.shape, dtype=cygrad.int64)
     if samples is None:
         samples = cygrad.rand(*batch.shape[:2], n, dtype=batch.dtype)
     # Each plane has places of its own. Images have that of the width first.

@@ -224,7 +224,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     input : Tensor of shape (N, C, ...) or (C,)
         Log-probabilities.
     target : Tensor of shape (N, ...) or ()
-        Classes, integers.
+        Classes, int64 or uint8.
     weight : Tensor of shape (C,), optional
         Weight of each class; the mean divides by the sum of the weights of the targets.
     ignore_index : int, default -100
@@ -258,7 +258,7 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     input : Tensor of shape (N, C, ...) or (C,)
         Scores.
     target : Tensor
-        Classes, integers of shape (N, ...) or (); or probabilities of the shape of `input`.
+        Classes, int64 or uint8, of shape (N, ...) or (); or probabilities of the shape of `input`.
     weight : Tensor of shape (C,), optional
         Weight of each class; for classes, the mean divides by the sum of the weights of the targets.
     ignore_index : int, default -100

@@ -5,6 +5,7 @@ from cygrad._core.dispatch.tangents import paused, tangent
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
+from cygrad.nn.functional.convolution import in_order_of
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
@@ -263,12 +264,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     if input.numel() and batch * rows[0, 0].numel() == 1:
         raise ValueError(f"group_norm: Expected more than 1 value per channel when training (got input size "
                          f"{input.shape}).")
-    result = _normalize_groups(rows, weight, bias, eps)[0].reshape(input.shape)
-    if not input.is_contiguous():
-        for order in (cygrad.channels_last, cygrad.channels_last_3d):
-            if input.is_contiguous(memory_format=order):
-                return result.contiguous(memory_format=order)
-    return result
+    return in_order_of(input, _normalize_groups(rows, weight, bias, eps)[0].reshape(input.shape))
 
 
 def _normalize_groups(rows, weight, bias, eps):

@@ -26,7 +26,7 @@ def hardtanh_(input, min_val=-1.0, max_val=1.0):
     return hardtanh(input, min_val, max_val, inplace=True)
 
 
-def softshrink(input, lambd=0.5):
+def softshrink(input, lambd=0.5, *, out=None):
     """
     Each element, drawn towards 0 by `lambd`, and 0 where it would pass it.
 
@@ -35,6 +35,8 @@ def softshrink(input, lambd=0.5):
     input : Tensor
     lambd : float, default 0.5
         Not negative.
+    out : Tensor, optional
+        Where the result is written.
 
     Returns
     -------
@@ -50,7 +52,7 @@ def softshrink(input, lambd=0.5):
     """
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambd must not be negative (got {lambd}).")
-    return _softshrink(input, lambd)
+    return _softshrink(input, lambd) if out is None else _softshrink(input, lambd, out=out)
 
 
 def once_each(input):

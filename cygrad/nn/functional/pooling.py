@@ -5,7 +5,7 @@ from cygrad._core.dispatch.static_function import StaticFunction
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
-from cygrad.nn.functional.convolution import spread
+from cygrad.nn.functional.convolution import in_order_of, spread
 
 __all__ = [f"{kind}_pool{n}d" for kind in ("max", "avg", "lp") for n in (1, 2, 3)] + [
     f"max_{kind}" for n in (1, 2, 3) for kind in (f"pool{n}d_with_indices", f"unpool{n}d")]
@@ -65,7 +65,7 @@ def _unpool(n, input, indices, kernel_size, stride, padding, output_size):
                              f"the stride {list(stride)} more or less).")
     if min(sizes) < 0:
         raise RuntimeError(f"{operation}: the output size is too small (got {sizes}).")
-    return _max_unpool(input, indices, (*input.shape[:-n], *sizes), n)
+    return in_order_of(input, _max_unpool(input, indices, (*input.shape[:-n], *sizes), n))
 
 
 _RETURNED = "Tensor, or a tuple (values, indices)"

@@ -7,6 +7,7 @@ from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from cygrad.nn.functional.convolution import in_order_of
 
 __all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle", "upsample", "upsample_bilinear",
            "upsample_nearest"]
@@ -108,7 +109,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if input.dtype is not cygrad.uint8:
         return _resample(input, sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
     found = _resample(input.float(), sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
-    return found.round().clamp(0, 255).to(cygrad.uint8)        # whole numbers up to 255 are exact: nearest stays so
+    return (found + 0.5).floor().clamp(0, 255).to(cygrad.uint8)      # whole numbers are exact: nearest keeps them
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
@@ -187,7 +188,7 @@ def pixel_shuffle(input, upscale_factor):
     n = len(batch)
     parts = input.reshape(*batch, channels // (r * r), r, r, height, width)
     parts = parts.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return parts.reshape(*batch, channels // (r * r), height * r, width * r)
+    return in_order_of(input, parts.reshape(*batch, channels // (r * r), height * r, width * r))
 
 
 @documented()
@@ -222,7 +223,7 @@ def pixel_unshuffle(input, downscale_factor):
     n = len(batch)
     parts = input.reshape(*batch, channels, height // r, r, width // r, r)
     parts = parts.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return parts.reshape(*batch, channels * r * r, height // r, width // r)
+    return in_order_of(input, parts.reshape(*batch, channels * r * r, height // r, width // r))
 
 
 @documented()
@@ -252,4 +253,5 @@ def channel_shuffle(input, groups):
         raise RuntimeError("channel_shuffle: expected input with at least 3 dimensions and a number of channels "
                            f"divisible by groups, which is positive (got shape {input.shape} and {groups}).")
     batch, channels, *sizes = input.shape
-    return input.reshape(batch, groups, channels // groups, *sizes).transpose(1, 2).reshape(input.shape)
+    parts = input.reshape(batch, groups, channels // groups, *sizes).transpose(1, 2)
+    return in_order_of(input, parts.reshape(input.shape))

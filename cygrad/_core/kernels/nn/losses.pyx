@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset, strcmp
 from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_empty_like, array_t, release, retain, shape_text
-from cygrad._core.arrays.dtype cimport FLOAT32, INT64, dtype_name, is_floating
+from cygrad._core.arrays.dtype cimport FLOAT32, INT64, UINT8, dtype_name, is_floating
 from cygrad._core.arrays.value cimport NOTHING, as_real, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.elementwise.rows cimport rows_along, rows_t
@@ -98,8 +98,8 @@ cdef int _read_target(loss_t *loss, const value_t *target, const value_t *weight
     if loss.ndim == 0:
         snprintf(message(), MESSAGE, b"%s: input needs a dimension of classes (got shape ()).", loss.name)
         return VALUE_ERROR
-    if array.dtype != INT64:
-        snprintf(message(), MESSAGE, b"%s: target must have dtype int64 (got %s). Convert it with .long().",
+    if array.dtype != INT64 and array.dtype != UINT8:
+        snprintf(message(), MESSAGE, b"%s: target must have dtype int64 or uint8 (got %s). Convert it with .long().",
                  loss.name, dtype_name(array.dtype))
         return RUNTIME_ERROR
     for i in range(loss.ndim):
@@ -115,7 +115,7 @@ cdef int _read_target(loss_t *loss, const value_t *target, const value_t *weight
                  loss.name,
                  list_text(loss.ndim, loss.shape), shape_text(array), list_text(n, expected))
         return VALUE_ERROR if n and array.ndim and array.shape[0] != expected[0] else RUNTIME_ERROR
-    loss.target = as_contiguous(array, -1)
+    loss.target = as_contiguous(array, INT64)
     if loss.target == NULL:
         return MEMORY_ERROR
     if weight.kind == NOTHING:

@@ -7,7 +7,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, r
 from cygrad._core.arrays.dtype cimport DTYPES, itemsize
 from cygrad._core.arrays.value cimport DTYPE, NOTHING, TEXT, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
-from cygrad._core.elementwise.memory_order cimport array_strided, channels_last_strides, copy_like
+from cygrad._core.elementwise.memory_order cimport array_like, array_strided, channels_last_strides, copy_like
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_sizes, fresh_copy, integers_argument, list_text, new_array, optional_integer,
     text_argument, wrap_dim, wrap_dims,
@@ -126,8 +126,11 @@ cdef int flip_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     view = array_view(self, self.dtype, self.ndim, self.shape, strides, offset)
     if view == NULL:
         return MEMORY_ERROR
-    status = fresh_copy(view, &copy)
+    copy = array_like(self, -1)
+    status = MEMORY_ERROR if copy == NULL else copy_into(copy, view)
     release(view)
+    if status != OK:
+        release(copy)
     return array_result(copy, &results[0]) if status == OK else status
 
 
@@ -147,9 +150,12 @@ cdef int _copy_part(array_t *to, array_t *source, int dim, int64_t to_start, int
 cdef int _rolled(array_t *array, int64_t shift, int dim, array_t **copy) noexcept nogil:
     """A copy, shifted along one dimension and filled from the other end."""
     cdef int64_t size = array.shape[dim]
-    cdef int status = new_array(b"roll", array.dtype, array.ndim, array.shape, copy)
-    if status != OK or array.size == 0:
-        return status
+    cdef int status = OK
+    copy[0] = array_like(array, -1)
+    if copy[0] == NULL:
+        return MEMORY_ERROR
+    if array.size == 0:
+        return OK
     shift %= size
     if shift < 0:
         shift += size

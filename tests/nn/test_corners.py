@@ -1,0 +1,169 @@
+"""Corners of layers: memory orders that are kept, empty sizes, dtypes of targets, arguments that are refused."""
+
+import copy
+
+import pytest
+
+import cygrad
+from cygrad import nn
+from cygrad.nn import functional as F
+from cygrad.optim import NAdam
+
+IMAGES = cygrad.arange(2 * 4 * 6 * 6.0).view(2, 4, 6, 6)
+VOLUMES = cygrad.arange(2 * 4 * 4 * 4 * 4.0).view(2, 4, 4, 4, 4)
+
+
+def pooled_and_back(pool, unpool):
+    def both(x):
+        values, places = pool(x, 2, return_indices=True)
+        return unpool(values, places, 2)
+    return both
+
+
+@pytest.mark.parametrize("function", [
+    pooled_and_back(F.max_pool2d, F.max_unpool2d), lambda x: F.pixel_shuffle(cygrad.cat([x, x], 1), 2),
+    lambda x: F.pixel_unshuffle(x, 2), lambda x: F.channel_shuffle(x, 2), lambda x: F.group_norm(x, 2),
+    lambda x: F.max_pool2d(x, 2), lambda x: x.flip(1), lambda x: x.roll(1, 2), lambda x: x.flip((2, 3)).roll(2, 1)])
+def test_functions_of_images_keep_channels_last(function):
+    x = IMAGES.to(memory_format=cygrad.channels_last).requires_grad_()
+    result = function(x)
+    assert result.is_contiguous(memory_format=cygrad.channels_last) and not result.is_contiguous()
+    rows = IMAGES.clone().requires_grad_()
+    expected = function(rows)
+    assert expected.is_contiguous()
+    assert cygrad.equal(result, expected)
+    result.sum().backward()
+    expected.sum().backward()
+    assert cygrad.equal(x.grad, rows.grad)
+
+
+@pytest.mark.parametrize("function", [
+    pooled_and_back(F.max_pool3d, F.max_unpool3d), lambda x: F.max_pool3d(x, 2), lambda x: F.group_norm(x, 2),
+    lambda x: F.conv3d(x, cygrad.ones(3, 4, 2, 2, 2)), lambda x: x.flip(1)])
+def test_functions_of_volumes_keep_channels_last(function):
+    result = function(VOLUMES.to(memory_format=cygrad.channels_last_3d))
+    assert result.is_contiguous(memory_format=cygrad.channels_last_3d) and not result.is_contiguous()
+    assert cygrad.allclose(result, function(VOLUMES))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_fractional_pooling_of_empty_batches_and_into_nothing(n):
+    pool = (F.fractional_max_pool2d, F.fractional_max_pool3d)[n - 2]
+    sizes = (7,) * n
+    x = cygrad.zeros(0, 2, *sizes, requires_grad=True)
+    values, places = pool(x, 2, output_size=3, return_indices=True)
+    assert values.shape == places.shape == (0, 2, *(3,) * n)
+    values.sum().backward()
+    assert x.grad.shape == x.shape
+    x = cygrad.ones(1, 2, *sizes, requires_grad=True)
+    values, places = pool(x, 2, output_size=0, return_indices=True)
+    assert values.shape == places.shape == (1, 2, *(0,) * n)
+    assert (values.dtype, places.dtype) == (cygrad.float32, cygrad.int64)
+    values.sum().backward()
+    assert not x.grad.any()
+    assert pool(cygrad.ones(2, *sizes), 2, output_size=0).shape == (2, *(0,) * n)
+    for shape, window, count in (((1, 0, *sizes), 2, 3), ((1, 2, *(0,) * n), 2, 3), ((1, 2, *sizes), 0, 3),
+                                 ((1, 2, *sizes), 2, -1), ((1, 2, *sizes), 2, 7)):
+        with pytest.raises(RuntimeError, match=f"fractional_max_pool{n}d: "):
+            pool(cygrad.ones(shape), window, output_size=count)
+    with pytest.raises(ValueError, match="output_ratio must be one number"):
+        pool(x, 2, output_ratio=(0.5,) * (n + 1))
+
+
+def test_losses_take_classes_as_uint8():
+    scores = cygrad.tensor([[0.5, 1.0, 2.0], [1.5, 0.25, -1.0]], requires_grad=True)
+    target = cygrad.tensor([2, 0])
+    for loss in (lambda t: F.nll_loss(scores, t), lambda t: F.cross_entropy(scores, t),
+                 lambda t: F.cross_entropy(scores, t, ignore_index=0, label_smoothing=0.1)):
+        short, long = loss(target.to(cygrad.uint8)), loss(target)
+        assert short.item() == long.item()
+        gradients = [cygrad.autograd.grad(value, scores)[0] for value in (short, long)]
+        assert cygrad.equal(*gradients)
+    assert F.nll_loss(scores, cygrad.tensor([255, 0], dtype=cygrad.uint8), ignore_index=255).item() == -1.5
+    with pytest.raises(IndexError):
+        F.nll_loss(scores, cygrad.tensor([200, 0], dtype=cygrad.uint8))
+    with pytest.raises(RuntimeError, match="int64 or uint8"):
+        F.nll_loss(scores, target.int())
+
+
+@pytest.mark.parametrize("function", [F.logsigmoid, F.softplus, F.softshrink, F.hardshrink])
+def test_activations_write_into_out(function):
+    x = cygrad.linspace(-3, 3, 7)
+    out = cygrad.empty(7)
+    assert function(x, out=out) is out
+    assert cygrad.equal(out, function(x))
+
+
+@pytest.mark.parametrize(("args", "options"), [
+    ((), {"copy": True}), ((), {"copy": False}), ((cygrad.float64, False, True), {}), (("cpu", cygrad.float64, False,
+                                                                                   True), {})])
+def test_modules_are_not_copied_by_to(args, options):
+    layer = nn.Linear(2, 2)
+    with pytest.raises(RuntimeError, match="does not accept copy"):
+        layer.to(*args, **options)
+    assert layer.weight.dtype is cygrad.float32
+
+
+@pytest.mark.parametrize(("args", "options"), [
+    ((cygrad.float32, cygrad.float64), {}), ((), {"dtype": "float32"}), ((), {"unknown": 1}), ((cygrad.int64,), {})])
+def test_to_refuses_what_it_does_not_understand(args, options):
+    with pytest.raises(TypeError, match=r"^to: "):
+        nn.Linear(2, 2).to(*args, **options)
+
+
+def test_halves_of_uint8_images_are_rounded_up():
+    x = cygrad.tensor([[[[1, 2], [3, 4]]]], dtype=cygrad.uint8)
+    assert F.interpolate(x, size=(1, 1), mode="bilinear").tolist() == [[[[3]]]]        # 2.5
+    assert F.interpolate(255 * cygrad.ones_like(x), size=(5, 3), mode="bicubic").unique().tolist() == [255]
+
+
+def test_extra_state_goes_to_modules_that_can_take_it():
+    class Setter(nn.Module):
+        state = 0
+
+        def set_extra_state(self, state):
+            self.state = state
+
+    class Getter(nn.Module):
+        def get_extra_state(self):
+            return 5
+
+    module = Setter()
+    assert module.state_dict() == {}
+    module.load_state_dict({"_extra_state": 3})
+    assert module.state == 3
+    with pytest.raises(RuntimeError, match=r"(?s)Missing key.*_extra_state"):
+        module.load_state_dict({})
+    module.load_state_dict({}, strict=False)
+    assert Getter().state_dict() == {"_extra_state": 5}
+    with pytest.raises(RuntimeError, match=r"(?s)Unexpected key.*_extra_state"):
+        Getter().load_state_dict({"_extra_state": 3})
+    assert Getter().load_state_dict({"_extra_state": 3}, strict=False).unexpected_keys == ["_extra_state"]
+
+
+def test_gradients_are_shared_with_their_parameters():
+    layer = nn.Linear(2, 2)
+    layer(cygrad.ones(1, 2)).sum().backward()
+    before = copy.deepcopy(layer.weight.grad)
+    layer.share_memory()
+    assert all(tensor.is_shared() for part in layer.parameters() for tensor in (part, part.grad))
+    assert cygrad.equal(layer.weight.grad, before)
+
+
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "momentum_decay": 0.2},
+                                     {"weight_decay": 0.1, "decoupled_weight_decay": True}])
+def test_steps_of_nadam_are_differentiated_by_their_whole_state(options):
+    names = ("exp_avg", "exp_avg_sq", "mu_product")
+
+    def step(parameter, gradient, *state):
+        parameter = parameter.clone()
+        parameter.grad = gradient
+        optimizer = NAdam([parameter], lr=0.5, differentiable=True, **options)
+        optimizer.state[parameter].update({name: value.clone() for name, value in zip(names, state, strict=True)},
+                                          step=cygrad.tensor(3.0))
+        optimizer.step()
+        return parameter, *[optimizer.state[parameter][name] for name in names]
+
+    vectors = [cygrad.tensor(values, dtype=cygrad.float64, requires_grad=True)
+               for values in ([1.0, 2.0], [0.5, 0.25], [0.1, 0.7], [0.3, 0.4], 0.9)]
+    assert cygrad.autograd.gradcheck(step, vectors)
