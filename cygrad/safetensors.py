@@ -293,7 +293,7 @@ def load(data):
 
 class safe_open:
     """
-    A file whose tensors are read when they are asked for. It is mapped into memory: parts nobody asks for are not read.
+    Open a file to read its tensors on request. The file is mapped into memory: other parts are not read.
 
     Changes of the tensors do not reach the file. The file must not be made shorter while they are in use.
 

@@ -102,7 +102,7 @@ def _size(tensor):
 
 def to_dot(root, names=None):
     """
-    The graph behind a result, in the language of Graphviz.
+    Return the graph of a result in the language of Graphviz.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class Picture(str):
 
 def to_svg(root, names=None):
     """
-    A picture of the graph behind a result: leaves above, the result below.
+    Draw the graph of a result as SVG: leaves above, the result below.
 
     Parameters
     ----------

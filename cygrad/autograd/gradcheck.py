@@ -57,7 +57,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     check_forward_ad : bool, default False
         Check forward mode too, against the same differences.
     check_batched_forward_grad : bool, default False
-        With `check_forward_ad`: several tangents at once, under `cygrad.vmap`, must agree with one after the other.
+        With `check_forward_ad`: tangents under `cygrad.vmap` must agree with single ones.
     check_backward_ad : bool, default True
         Check backward mode.
     fast_mode : bool, default False

@@ -84,7 +84,7 @@ class MemoryReport:
 
 def memory_report(root):
     """
-    How much memory the graph behind a result keeps for backward, and which operations keep it.
+    Report how much memory the graph of a result keeps for backward, by operation.
 
     Counted are the storages of saved tensors, whole and each once, however many nodes keep it or a view of it. What
     saved-tensor hooks have packed away, and what custom functions keep as attributes, is not seen.

@@ -47,7 +47,7 @@ class saved_tensors_hooks:
 
 class save_on_cpu(saved_tensors_hooks):
     """
-    Save copies within the block: what is saved stays as it is even if the tensor is changed in place later.
+    Save copies within the block: saved tensors stay valid even if the tensor is modified in place later.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class Mutations:
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors():
     """
-    Let tensors be changed in place within the block although they are saved for backward, in this thread.
+    Allow in-place operations on saved tensors within the block, in this thread.
 
     A copy is made at the first change, and only then; backward computes with the values that were saved. It has to run
     within the block, at whose end the copies go.

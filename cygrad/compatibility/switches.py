@@ -23,7 +23,7 @@ _settings = {"deterministic": False, "warn_only": False, "precision": "highest",
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """
-    Note a wish that is always granted: all algorithms here give the same bits each time, on any number of threads.
+    Accept the setting and ignore it: all algorithms are deterministic and bit-identical on any number of threads.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ class Compiled(Replayer):
     flatten = staticmethod(flatten)
 
     def call_in_python(self, args, kwargs):
-        """Record, or call the function as ever."""
+        """Trace the function, or call it in Python."""
         self.calls += 1
         if not recordable():
             return self._eager("called in a mode that is not recorded: hooks for saved tensors, anomaly mode, forward "

@@ -49,7 +49,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     out_int32 : bool, default False
         Whether the result is int32 instead of int64.
     right : bool, default False
-        Whether a value goes behind its equals instead of before them.
+        Whether the index after equal elements is returned instead of the index before them.
     side : {"left", "right"}, optional
         The same in words.
     out : Tensor, optional

@@ -121,7 +121,7 @@ def index_fill(input, dim, index, value):
 # ---- places in the flattened tensor
 
 def take(input, index, *, out=None):
-    """Elements at places of the flattened tensor.
+    """Return elements at indices of the flattened tensor.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def _check_flat(operation, index):
 
 @documented()
 def put(input, index, source, accumulate=False):
-    """A copy with other elements at places of the flattened tensor.
+    """Copy with other elements at indices of the flattened tensor.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ def is_inference(input):
 
 @documented(returns=_RETURNED)
 def is_conj(input):
-    """Whether the elements are still to be conjugated: never, conjugates are computed at once.
+    """Whether the conjugate bit is set: always False, conjugates are computed eagerly.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def is_conj(input):
 
 @documented(returns=_RETURNED)
 def is_neg(input):
-    """Whether the elements are still to be negated: never, negatives are computed at once.
+    """Whether the negative bit is set: always False, negatives are computed eagerly.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def is_neg(input):
 
 @documented()
 def resolve_conj(input):
-    """The tensor itself: conjugates are computed at once.
+    """Return the tensor itself: conjugates are computed eagerly.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def resolve_conj(input):
 
 @documented()
 def resolve_neg(input):
-    """The tensor itself: negatives are computed at once.
+    """Return the tensor itself: negatives are computed eagerly.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def _identity(reduce, dtype):
 
 @documented(_PARAMETERS)
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
-    """A copy in which the elements of another tensor are reduced into the places that an index names.
+    """Copy in which elements of another tensor are reduced at indices along a dimension.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 
 @documented(_PARAMETERS)
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
-    """A copy with other values at places along a dimension that an index names.
+    """Copy with other values at indices along a dimension.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     Returns
     -------
     Tensor
-        Derivative: 0 for `input` where it was replaced, else 1; for `src` the gradient at the place it was written to.
+        Derivative: 0 for `input` where it was replaced, else 1; for `src` the gradient at its index.
         Where an index occurs twice, the last element is written and has the gradient.
 
     Raises

@@ -96,7 +96,7 @@ def nonzero(input, *, as_tuple=False, out=None):
 
 
 def nonzero_static(input, *, size, fill_value=-1):
-    """Indices of the first elements that are not zero: so many, whatever the elements are.
+    """Return the indices of the first `size` nonzero elements; the shape does not depend on the elements.
 
     Parameters
     ----------

@@ -211,7 +211,7 @@ def split(input, split_size_or_sections=None, dim=0, *, axis=None, split_size=No
     Returns
     -------
     tuple of Tensor
-        Views. None of them may be changed in place while gradients are recorded.
+        Views. In-place operations on them raise an error while gradients are recorded.
 
     Raises
     ------
@@ -267,7 +267,7 @@ def split_with_sizes(input, split_sizes, dim=0):
 
 
 def chunk(input, chunks, dim=0, *, axis=None):
-    """Split a tensor into at most so many parts of equal size.
+    """Split a tensor into at most `chunks` parts of equal size.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ __all__ = ["tree_all_reduce"]
 
 def tree_all_reduce(tensor, group=None, async_op=False, *, form=None, factor=None, detail=None):
     """
-    Sum tensors over the ranks with the same bits in each run; all get the result.
+    Sum tensors over the ranks, bit-identically in each run; all get the result.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class Future:
     """
     A value that will be there later.
 
-    Nothing runs in the background for it: whoever asks (`done`, `wait`) brings things forward.
+    Nothing runs in the background for it: calls of `done` and `wait` make progress.
 
     Examples
     --------

@@ -301,7 +301,7 @@ class _Parts(Constraint):
 
 class cat(_Parts):
     """
-    Parts of these lengths, one behind the other.
+    Concatenated parts of these lengths.
 
     Examples
     --------

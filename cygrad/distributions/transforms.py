@@ -461,7 +461,7 @@ class _Pieces(Transform):
 
 class CatTransform(_Pieces):
     """
-    Pieces of these lengths, one behind the other.
+    Concatenated pieces of these lengths.
 
     Examples
     --------

@@ -146,7 +146,7 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
     Raises
     ------
     RuntimeError
-        If lengths do not fit, or there are places that no window reaches.
+        If lengths do not fit, or some samples are covered by no window.
 
     Notes
     -----

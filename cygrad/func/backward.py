@@ -189,7 +189,7 @@ def vjp(func, *primals, has_aux=False):
     func : callable
         Takes Tensors, or containers of them, and gives such; with `has_aux` a pair of that and anything else.
     *primals
-        The place: arguments of `func`.
+        The point: arguments of `func`.
     has_aux : bool, default False
 
     Returns

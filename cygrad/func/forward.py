@@ -49,7 +49,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     func : callable
         Takes Tensors and gives Tensors; with `has_aux` a pair of that and anything else.
     primals : tuple
-        The place: arguments of `func`.
+        The point: arguments of `func`.
     tangents : tuple
         The vector, of the same form.
     strict : bool, default False
@@ -158,14 +158,14 @@ def push(inputs, held, vectors, strict=False, graph=None):
 
 def linearize(func, *primals):
     """
-    The value of a function, and a function that multiplies its Jacobian with vectors, at one place.
+    Return the value of a function at a point, and a function that multiplies its Jacobian with vectors.
 
     Parameters
     ----------
     func : callable
         Takes Tensors and gives Tensors. It is called once.
     *primals
-        The place: arguments of `func`.
+        The point: arguments of `func`.
 
     Returns
     -------

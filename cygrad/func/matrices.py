@@ -31,7 +31,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         Which arguments to differentiate by.
     has_aux : bool, default False
     chunk_size : int, optional
-        How many rows are computed at once. Default: all.
+        How many rows are computed together. Default: all.
 
     Returns
     -------

@@ -66,7 +66,7 @@ def _stacked(models, name, tensors):
 
 def functionalize(func, *, remove="mutations"):
     """
-    The function itself: changes in place need no replacing here.
+    Return the function itself: in-place operations need no replacement here.
 
     Parameters
     ----------

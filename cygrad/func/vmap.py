@@ -19,7 +19,7 @@ RANDOMNESS = ("error", "different", "same")
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """
-    The function of a batch that applies a function to each entry, all at once.
+    Vectorize a function: apply it to all entries of a batch together.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     randomness : {"error", "different", "same"}, default "error"
         Whether random numbers are drawn for each entry, or once for all of them; "error" refuses to draw.
     chunk_size : int, optional
-        How many entries are taken at once. Default: all.
+        How many entries are computed together. Default: all.
 
     Returns
     -------

@@ -17,7 +17,7 @@ class Parameter(Tensor):
     Parameters
     ----------
     data : Tensor, optional
-        Its memory is shared, its history is not. An empty tensor if left out.
+        Its memory is shared, and it is detached. Default: an empty tensor.
     requires_grad : bool, default True
         Whether gradients are computed for it.
 

@@ -154,7 +154,7 @@ class MaxPool1d(_MaxPool):
     padding : int or tuple, default 0
     dilation : int or tuple, default 1
     return_indices : bool, default False
-        Whether the places of the elements are returned too.
+        Whether the indices of the maxima are returned too.
     ceil_mode : bool, default False
         Whether a last window that sticks out counts.
 

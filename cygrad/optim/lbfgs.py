@@ -16,7 +16,7 @@ class LBFGS(Optimizer):
     """
     The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (Liu and Nocedal, 1989).
 
-    Made for functions without noise: all data at once. All parameters are one vector for it, so there is one group
+    For deterministic functions: full batches. All parameters are one vector for it, so there is one group
     only. Each step does several iterations and calls the closure for each.
 
     Parameters

@@ -24,7 +24,7 @@ class Optimizer:
 
     A subclass defines ``step`` and passes its options, with their defaults, to ``__init__``.
 
-    Steps are always fused: one pass over all parameters of a group, without Python's lock. So the options
+    Steps are always fused: one pass over all parameters of a group, with the GIL released. So the options
     ``foreach`` and ``fused``, by which other libraries choose among implementations, are accepted and change
     nothing; with ``capturable`` there is no step, as there is none in PyTorch on a CPU. With ``differentiable`` the
     step is part of the graph: parameters, which may then be results of operations with a ``.grad``, are changed by

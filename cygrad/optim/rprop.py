@@ -9,7 +9,7 @@ __all__ = ["Rprop"]
 
 class Rprop(Optimizer):
     """
-    Resilient propagation (Riedmiller and Braun, 1993), for gradients of all data at once: only the signs count.
+    Resilient propagation (Riedmiller and Braun, 1993), for gradients of full batches: only their signs matter.
 
     Each element has a step size of its own, which grows while its gradient keeps its sign, and shrinks when the sign
     changes; then the element stays where it is for one step.

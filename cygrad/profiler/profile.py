@@ -139,7 +139,7 @@ class profile:
     on_trace_ready : callable, optional
         Called with the profiler when a round of steps is over.
     record_shapes, profile_memory : bool, default False
-        Whether shapes of operands and bytes allocated are noted.
+        Whether shapes of operands and bytes allocated are recorded.
     enabled : bool, default True
         Otherwise nothing is done.
     with_stack, with_flops, with_modules, experimental_config, use_cuda, use_device, use_cpu, use_kineto : optional

@@ -115,7 +115,7 @@ class Generator:
             return self._numbers
 
     def seed(self):
-        """Start again from a seed that nobody knows, and return it.
+        """Start again from a nondeterministic seed, and return it.
 
         Returns
         -------
@@ -320,7 +320,7 @@ def manual_seed(seed):
 
 
 def seed():
-    """Start the default generator again from a seed that nobody knows, and return it.
+    """Seed the default generator nondeterministically, and return the seed.
 
     Returns
     -------

@@ -270,7 +270,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
     Returns
     -------
     Tensor
-        Without a history: no gradient flows to `mean` and `std`.
+        Detached: no gradient flows to `mean` and `std`.
 
     Raises
     ------
@@ -376,7 +376,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     Raises
     ------
     RuntimeError
-        If the weights are no distribution, or there are too few for so many different samples.
+        If the weights are no distribution, or too few of them are positive for sampling without replacement.
 
     Examples
     --------

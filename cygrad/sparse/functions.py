@@ -138,7 +138,7 @@ def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
 
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     """
-    ``alpha * mat1 @ mat2`` at the places where a sparse matrix has elements, and `beta` times these.
+    Compute ``alpha * mat1 @ mat2`` at the elements of a sparse matrix, plus `beta` times these.
 
     Examples
     --------

@@ -153,7 +153,7 @@ def set_device_states(devices, states, *, device_type=None):
 
 
 def detach_variable(inputs):
-    """The tensors of a tuple without their history, other values as they are."""
+    """Detach the tensors of a tuple; return other values as they are."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"detach_variable: only a tuple of tensors is supported (got {type(inputs).__name__}).")
     return tuple(value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value

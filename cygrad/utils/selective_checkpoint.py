@@ -126,7 +126,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
         ``policy(ctx, op, *args, **kwargs)`` returns a `CheckpointPolicy` for a call. A list names the operators whose
         results are kept.
     allow_cache_entry_mutation : bool, default False
-        Whether results that are kept may be changed in place meanwhile.
+        Whether saved results may be modified in place meanwhile.
 
     Returns
     -------

@@ -325,12 +325,12 @@ cdef bint _shareable(object array):
 
 def as_tensor(data, dtype=None, device=None):
     """
-    A tensor of data, sharing its memory or its history where that is possible.
+    Convert data to a tensor, sharing memory and the graph where possible.
 
     Parameters
     ----------
     data : number, nested sequence of numbers, ndarray or Tensor
-        A Tensor is returned itself, or cast with its history; the memory of a writable ndarray is shared.
+        A Tensor is returned itself, or cast as a recorded operation; the memory of a writable ndarray is shared.
     dtype : dtype, optional
         Default: inferred as `tensor` does.
     device : str, optional

@@ -64,7 +64,7 @@ cdef class FunctionNode(Node):
         """
         Keep tensors for backward, which finds them as ``ctx.saved_tensors``.
 
-        Inputs and outputs should be kept like this, not as attributes: it makes no reference cycle, notices in-place
+        Inputs and outputs should be kept like this, not as attributes: it makes no reference cycle, detects in-place
         changes, and obeys saved-tensor hooks. To be called once, in forward or setup_context.
 
         Parameters
@@ -89,7 +89,7 @@ cdef class FunctionNode(Node):
 
     def mark_dirty(self, *tensors):
         """
-        Say which inputs forward has changed in place; each must be returned as an output.
+        Mark inputs that forward modifies in place; each must be returned as an output.
 
         Parameters
         ----------

@@ -210,7 +210,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
     """
     Let this tensor have the memory of another one, with its shape and strides.
 
-    Nothing is copied; what was saved of this tensor for backward counts as changed in place.
+    Nothing is copied; saved tensors of this tensor count as modified in place.
 
     Parameters
     ----------

@@ -513,7 +513,7 @@ cdef int setitem(Tensor self, object key, object value) except -1:
 
 def index_put_(Tensor input not None, indices, values, accumulate=False):
     """
-    Write values to the places that index tensors name, in place.
+    Write values at the positions that index tensors select, in place.
 
     Parameters
     ----------
@@ -524,7 +524,7 @@ def index_put_(Tensor input not None, indices, values, accumulate=False):
     values : Tensor
         Of the dtype of `input`; broadcast to the shape of ``input[indices]``.
     accumulate : bool, default False
-        Add to what is there, once for each time that a place is named.
+        Accumulate values at repeated indices instead of overwriting.
 
     Returns
     -------
@@ -567,7 +567,7 @@ cdef object _plain_index(object entry):
 
 def index_put(input, indices, values, accumulate=False):
     """
-    A copy with values written to the places that index tensors name.
+    Copy with values written at the positions that index tensors select.
 
     Parameters
     ----------

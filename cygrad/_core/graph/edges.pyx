@@ -35,7 +35,7 @@ cdef Place _place(Node node, int64_t output_nr):
 
 class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_token"])):
     """
-    A place in the graph where a gradient arrives: an output of a node.
+    Edge of the graph: an output of a node, to which a gradient flows.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_t
 
 def get_gradient_edge(tensor):
     """
-    The place in the graph where the gradient of `tensor` arrives.
+    Return the edge of the graph to which the gradient of `tensor` flows.
 
     Parameters
     ----------

@@ -287,7 +287,7 @@ def set_num_threads(n):
     """
     Set how many threads may be at work at the same time.
 
-    All Python threads share them. Results do not depend on the number: they have the same bits for any.
+    All Python threads share them. Results are bit-identical for any number.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
         Real, of shape (batch, channels, length) or (channels, length).
     output_size : int
     return_indices : bool, default False
-        Whether the places of the elements are returned as well.
+        Whether the indices of the maxima are returned as well.
 
     Notes
     -----
@@ -96,7 +96,7 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
 
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices=True):
     """
-    `adaptive_max_pool1d` with the places of the largest elements.
+    Return `adaptive_max_pool1d` and the indices of the maxima.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def adaptive_max_pool1d_with_indices(input, output_size, return_indices=True):
 
 def adaptive_max_pool2d_with_indices(input, output_size, return_indices=True):
     """
-    `adaptive_max_pool2d` with the places of the largest elements.
+    Return `adaptive_max_pool2d` and the indices of the maxima.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=True):
 @computes_in("float32")
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
     """
-    `adaptive_max_pool3d` with the places of the largest elements.
+    Return `adaptive_max_pool3d` and the indices of the maxima.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def _pool(n, input, kernel_size, output_size, output_ratio, samples):
 
 
 _DOC = """
-    The largest elements of overlapping windows of {what}, at places that are drawn.
+    Take the maxima of overlapping windows of {what} at random positions.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ _DOC = """
     output_ratio : float or tuple, optional
         The same as a part of the size of the input; one of both is needed.
     return_indices : bool
-        Whether the places of the elements are returned as well.
+        Whether the indices of the maxima are returned as well.
     _random_samples : Tensor of shape (batch, channels, {n}), optional
         Numbers from 0 to 1 that say where windows are.
 

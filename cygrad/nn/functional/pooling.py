@@ -92,7 +92,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     ceil_mode : bool, default False
         Whether a last window that sticks out counts.
     return_indices : bool, default False
-        Whether the places of the elements are returned as well: as `max_unpool1d` takes them.
+        Whether the indices of the maxima are returned as well, for `max_unpool1d`.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                             return_indices=True):
     """
-    `max_pool1d` with the places of the largest elements.
+    Return `max_pool1d` and the indices of the maxima.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                             return_indices=True):
     """
-    `max_pool2d` with the places of the largest elements.
+    Return `max_pool2d` and the indices of the maxima.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                             return_indices=True):
     """
-    `max_pool3d` with the places of the largest elements.
+    Return `max_pool3d` and the indices of the maxima.
 
     Examples
     --------
@@ -215,14 +215,14 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 @documented()
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """
-    Zeros, with the elements of `input` at the places that `max_pool1d` has found.
+    Invert `max_pool1d`: put the elements at the indices of the maxima, zeros elsewhere.
 
     Parameters
     ----------
     input : Tensor
         Of shape (batch, channels, length) or (channels, length).
     indices : Tensor
-        Of the same shape, int64: places in the result.
+        Of the same shape, int64: indices into the result.
     kernel_size, stride, padding : int or tuple
         Of the pooling that is undone.
     output_size : sequence of int, optional
@@ -237,7 +237,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
     Notes
     -----
-    Derivative: the gradient at those places. Where several elements share a place, the last one is written.
+    Derivative: the gradient at those indices. Of several elements with one index, the last is written.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
 @documented()
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """
-    Zeros, with the elements of `input` at the places that `max_pool2d` has found; see `max_unpool1d`.
+    Invert `max_pool2d`: put the elements at the indices of the maxima; see `max_unpool1d`.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
 @documented()
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """
-    Zeros, with the elements of `input` at the places that `max_pool3d` has found; see `max_unpool1d`.
+    Invert `max_pool3d`: put the elements at the indices of the maxima; see `max_unpool1d`.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     ValueError
         If not exactly one of `size` and `scale_factor` is given, or options do not go together.
     NotImplementedError
-        If the mode is not for so many dimensions.
+        If the mode does not support the number of dimensions.
 
     Notes
     -----

@@ -10,7 +10,7 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
     """
-    A convolution and the batch norm behind it as one convolution.
+    Fuse a convolution and the batch norm that follows it into one convolution.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
 
 def fuse_linear_bn_eval(linear, bn):
     """
-    A linear layer and the batch norm behind it as one linear layer.
+    Fuse a linear layer and the batch norm that follows it into one linear layer.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class _Combined(LRScheduler):
 
 class ChainedScheduler(_Combined):
     """
-    Several schedules at once: each changes the rates in turn.
+    Combine schedules: each changes the rates in turn.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ class DataLoader:
     Go through a data set in batches.
 
     Workers are threads unless processes are asked for: they share the data set, and batches are not copied. They pay if
-    making a sample waits for files, or computes without Python's lock, as NumPy and cygrad do. Batches come in the same
+    making a sample waits for files, or releases the GIL, as NumPy and cygrad do. Batches come in the same
     order, and random numbers drawn from cygrad while making them are the same, for any number of workers. Processes pay
     if samples are made by Python code. Each has its own random numbers, those of Python and NumPy included.
 

@@ -17,7 +17,7 @@ class Dataset:
     Samples by number: a subclass defines ``__getitem__(index)`` and ``__len__()``.
 
     It may also define ``__getitems__(indices)``, which returns a list of samples. `DataLoader` with worker threads
-    calls these from several threads at once.
+    calls these from several threads.
 
     Examples
     --------
