@@ -1,10 +1,12 @@
 """
-Built pages: every link within them leads to a page, file or place that is there, and nothing is loaded from elsewhere.
+Built pages: every link within them leads to a page, file or place that is there, nothing is loaded from elsewhere, and
+every public name has an anchor.
 
 ``python -m build_tools.check_pages build/docs``
 """
 
 import sys
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -31,9 +33,20 @@ class Page(HTMLParser):
                 self.links.append((attributes[key], (tag, key) in LOADED))
 
 
+def read_pages(folder: Path) -> dict[Path, Page]:
+    """The pages of a folder."""
+    return {path: Page(path.read_text()) for path in sorted(folder.rglob("*.html")) if "_static" not in path.parts}
+
+
+def without_anchor(folder: Path, names: Iterable[str]) -> list[str]:
+    """Names that have no anchor on any page, one line for each."""
+    places = set().union(*(page.places for page in read_pages(folder).values()))
+    return [f"no place for {name}" for name in names if name not in places]
+
+
 def mistakes(folder: Path) -> list[str]:
     """What is wrong with the pages of a folder, one line for each mistake."""
-    pages = {path: Page(path.read_text()) for path in sorted(folder.rglob("*.html")) if "_static" not in path.parts}
+    pages = read_pages(folder)
     found = []
     for path, page in pages.items():
         for address, loaded in page.links:
@@ -54,6 +67,9 @@ def mistakes(folder: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    lines = mistakes(Path(sys.argv[1]).resolve())
+    from build_tools.reference import all_values
+
+    site = Path(sys.argv[1]).resolve()
+    lines = mistakes(site) + without_anchor(site, all_values())
     print(*lines, sep="\n", end="\n" if lines else "")
-    sys.exit(f"{len(lines)} links are wrong." if lines else 0)
+    sys.exit(f"{len(lines)} links or names are wrong." if lines else 0)

@@ -151,7 +151,7 @@ def test_types(ops):
 
 def test_documentation(ops):
     text = table_documents.documentation(ops)
-    assert "| [`mul`](functions/mul.md), `multiply` | `mul(Tensor\\|number self, " in text
+    assert "| [`mul`](reference/cygrad.mul.rst), `multiply` | `mul(Tensor\\|number self, " in text
     assert "none \\| nowhere |" in text
     assert "unreduce(" not in text
 

@@ -23,6 +23,7 @@ def test_links_are_followed(tmp_path):
         "a.html: no such place as b.html#lost", "a.html: no file for gone.html", "a.html: no such place as #lost",
         "a.html: loads https://example.org/y.png", "a.html: loads https://example.org/z.js",
         "a.html: no file for folder/", "b.html: no file for style.css"]
+    assert check_pages.without_anchor(tmp_path, ["there", "cygrad.lost"]) == ["no place for cygrad.lost"]
 
 
 def test_tutorials_become_notebooks(tmp_path):
@@ -38,13 +39,19 @@ def test_tutorials_become_notebooks(tmp_path):
     assert made["cells"][1]["source"] == ["a = 1\n", "b = 2"]
 
 
-def test_the_page_of_an_operator():
-    """Names in place and aliases are on it, and what the table says of the derivative."""
-    homes, pages = reference.homes(), reference.pages()
-    assert homes["cygrad.sin_"] == homes["cygrad.sin"] == "cygrad.sin" and homes["cygrad.arctan2"] == "cygrad.atan2"
-    page = pages["cygrad.sin"]
+def test_the_page_of_a_function_has_derivative_relatives_and_source():
+    homes = reference.homes()
+    assert homes["cygrad.sin_"] == homes["cygrad.sin"] == "cygrad.sin"
+    assert homes["cygrad.arctan2"] == "cygrad.atan2" and homes["cygrad.clip_"] == homes["cygrad.clip"]
+    page = reference.pages()["cygrad.sin"]
     assert ".. autofunction:: cygrad.sin\n" in page and "``cygrad.sin_``" in page
-    assert r"g_{x} = g \cdot \overline{\cos x}" in page and "ops/" in page
+    assert r"g_{x} = g \cdot \overline{\cos x}" in page
+    assert ":py:obj:`cygrad.Tensor.sin`" in page and "trigonometric.toml" in page
+
+
+def test_the_page_of_a_method_leads_to_the_function():
+    page = reference.pages()["cygrad.Tensor.sin"]
+    assert ".. py:method:: cygrad.Tensor.sin_" in page and ":py:func:`cygrad.sin`" in page
 
 
 def test_figures_of_the_first_page_are_in_the_readme():
@@ -56,4 +63,5 @@ def test_gallery_shows_all_examples():
     page = (ROOT / "docs" / "gallery.md").read_text()
     for name, (picture, _) in gallery.EXAMPLES.items():
         assert (ROOT / "examples" / f"{name}.py").exists()
-        assert f"generated/gallery/{picture}" in page and f"examples/{name}.py>" in page
+        assert f"generated/gallery/{picture}" in page and f":link: generated/gallery/{name}\n" in page
+        assert f"literalinclude}} ../../../examples/{name}.py" in gallery.page(ROOT, name)
