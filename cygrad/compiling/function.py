@@ -6,11 +6,13 @@ from operator import itemgetter
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.compiler.guards import Guards
 from cygrad._core.compiler.lowering import Lowering
-from cygrad._core.compiler.recorder import Recorder, constant, tensor_state
-from cygrad._core.compiler.replay import Replayer, Variant, equal_values, recordable
+from cygrad._core.compiler.recorder import Recorder, constant
+from cygrad._core.compiler.replay import Replayer, Variant, recordable, tensor_state
 from cygrad.compiling.draws import Draws
 from cygrad.compiling.graphs import Graph, graph_reason
+from cygrad.compiling.observer import Observer
 from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder
 from cygrad.compiling.surroundings import Surroundings
 
@@ -208,6 +210,12 @@ class CompiledModule(cygrad.nn.Module):
         return getattr(self.__dict__["_orig_mod"], name)
 
 
+def modes():
+    """What functions may switch for their thread or the process."""
+    return (cygrad.is_grad_enabled(), cygrad.is_inference_mode_enabled(), cygrad.get_default_dtype(),
+            cygrad.get_num_threads())
+
+
 class Recording:
     """One run of a function, noted, and what is made of it."""
 
@@ -229,6 +237,9 @@ class Recording:
         self.options = [(optimizer, group, [(name, value) for name, value in group.items() if name != "params"])
                         for optimizer in self.surroundings.optimizers for group in optimizer.param_groups]
         self.recorder = Recorder(self.tensors)
+        if any(tensor.__dict__ for tensor in self.own):
+            self.recorder.lose("it is given a tensor with attributes of the user")
+        self.modes = modes()
         self.draws = Draws(self.recorder)
         self.graph, self.plain = None, cygrad.empty(0)
         self.states = [tensor_state(tensor) for tensor in self.tensors]
@@ -240,7 +251,8 @@ class Recording:
         self.recorder.begin()
         try:
             with self.draws:
-                result = self.function(*args, **kwargs)
+                with Observer(self.surroundings.codes, self.recorder.lose):
+                    result = self.function(*args, **kwargs)
                 self.note_graph(result)
             return result
         finally:
@@ -280,9 +292,13 @@ class Recording:
         """What is run next time in the place of the function."""
         recorder = self.recorder
         self.check()
-        changed = self.surroundings.changed(equal_values)
+        self.surroundings.guard_marks()
+        guards = Guards(self.surroundings.guards)
+        changed = guards.failed()
         if changed is not None:
-            self.lose(f"it changes {changed} while it runs", True)
+            self.lose(f"it changes {changed} while it runs. Return what is new instead", True)
+        if modes() != self.modes:
+            self.lose("it changes a mode (grad mode, default dtype, threads) and leaves it so")
         for _, group, options in self.options:
             if any(group.get(name, self) is not value for name, value in options):
                 self.lose("it changes an option of an optimizer while it runs", True)
@@ -331,7 +347,7 @@ class Recording:
             leaves.append(count if isinstance(leaf, Tensor) else (leaf,))
             count += isinstance(leaf, Tensor)
         return Variant(program, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
-                       self.layouts(needs), self.surroundings.guards, options, given, commits, rebuild, graph,
+                       self.layouts(needs), guards, options, given, commits, rebuild, graph,
                        self.draws if self.draws.calls else None, frozenset(self.surroundings.seen))
 
     def place_of(self, tensor):

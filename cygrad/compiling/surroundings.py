@@ -1,61 +1,113 @@
 """
-What a function sees besides its arguments: variables, closures, modules, optimizers, containers.
+What a function reads besides its arguments: variables, closures, classes, modules, optimizers, containers.
 
-From the code of the function, and of the functions of the user that it names, follows which global variables are read;
-from there it goes on through attributes and containers. What is found is compared before each replay. What cannot be
-compared, or may give something else each time, is a reason not to compile.
+From the code of a function follows which variables it reads; from there it goes on through attributes, classes and
+containers, to all that the function can reach. What is found is guarded; what cannot be compared, or may give something
+else each time, is a reason not to trace. `Observer` makes sure that no other code runs.
 """
 
 import builtins
 import dis
 import functools
+import sys
 import types
+from collections import OrderedDict, defaultdict
+
+import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.arrays.dtype import library_name
+from cygrad._core.compiler.guards import (
+    ATTRIBUTE,
+    CELL,
+    CLASS,
+    ENTRY,
+    FUNCTION,
+    ITEM,
+    ITEMS,
+    LENGTH,
+    OBJECT,
+    SET,
+    class_state,
+    function_state,
+)
+from cygrad.compiling.observer import location
+from cygrad.compiling.purity import PURE_MODULES, is_library_file, of_package
 from cygrad.nn.hooks import ALL_MODULES
 from cygrad.nn.module import Module
 from cygrad.optim.hooks import ALL_OPTIMIZERS
 
-__all__ = ["CELL", "ENTRY", "ITEM", "LENGTH", "Surroundings"]
+__all__ = ["Surroundings"]
 
-ITEM, ENTRY, CELL, LENGTH = range(4)
+# Types of values that cannot change.
+CONSTANT = {int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range,
+            cygrad.dtype, cygrad.device, cygrad.layout, cygrad.memory_format, types.CodeType, np.dtype}
+# Attributes by which code reads what no guard compares.
+UNGUARDED = {
+    "_version", "storage_offset", "untyped_storage", "storage", "output_nr", "grad_fn", "_backward_hooks", "retains_grad",
+    "_base", "_is_view", "next_functions", "_saved_tensors", "__globals__", "__builtins__", "f_globals", "f_locals",
+    "f_back", "tb_frame", "gi_frame", "_getframe", "currentframe", "__subclasses__", "cell_contents", "get_num_threads",
+    "get_num_interop_threads", "get_printoptions", "are_deterministic_algorithms_enabled", "_grad_fn",
+    "get_float32_matmul_precision", "is_anomaly_enabled", "get_default_device", "is_autocast_enabled", "modules"}
+# What classes define and no code reads to compute.
+SKIPPED = {"__doc__", "__module__", "__dict__", "__weakref__", "__annotations__", "__orig_bases__", "__parameters__",
+           "__abstractmethods__", "_abc_impl", "__slots__", "__match_args__", "__dataclass_fields__",
+           "__dataclass_params__", "__qualname__", "__firstlineno__", "__static_attributes__"}
+# What a step sets on its optimizer: it is compared as a traced step leaves it.
+STEP_MARK = "_opt_called"
+MOST = 100_000
 
-SIMPLE = (int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, cygrad.dtype, cygrad.device,
-          cygrad.layout, cygrad.memory_format)
-# Modules whose functions give the same for the same arguments.
-CALM = {"math", "cmath", "operator", "functools", "itertools", "typing", "types", "collections", "contextlib", "abc",
-        "dataclasses", "enum", "copy", "builtins", "__future__", "cygrad", "torch", "warnings"}
-# Functions of Python that tell of the world, or change it.
-RESTLESS = {"print", "input", "open", "exec", "eval", "next", "breakpoint", "__import__", "globals", "locals", "vars",
-            "hash", "id"}
-MOST = 20_000
+
+class Code:
+    """What one code object reads, with those in it."""
+
+    def __init__(self, code):
+        self.codes, self.globals, self.imports, self.names, self.reason = {code}, {}, set(), set(code.co_names), None
+        line = code.co_firstlineno
+        for instruction in dis.get_instructions(code):
+            line = instruction.starts_line or line
+            place = location(code, line)
+            kind, name = instruction.opname, instruction.argval
+            if kind in ("LOAD_GLOBAL", "LOAD_NAME"):
+                self.globals.setdefault(name, place)
+            elif kind in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                self.give_up(f"it assigns the global variable {name!r} ({place}). Return the value instead")
+            elif kind in ("STORE_DEREF", "DELETE_DEREF") and name in code.co_freevars:
+                self.give_up(f"it assigns the variable {name!r} of an outer function ({place}). Return the value instead")
+            elif kind == "IMPORT_NAME":
+                self.imports.add(name)
+            elif kind == "IMPORT_STAR":
+                self.give_up(f"it imports all names of a module ({place})")
+            elif kind in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST") and isinstance(name, str) and name in UNGUARDED:
+                self.give_up(f"it reads {name!r} ({place}), which is not compared before a program runs")
+            elif kind in ("GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "SEND") and "ASYNC" in kind:
+                self.give_up(f"it is asynchronous ({place})")
+        for constant in code.co_consts:
+            if isinstance(constant, str):
+                self.names.add(constant)
+            if isinstance(constant, types.CodeType):
+                inner = code_of(constant)
+                self.codes |= inner.codes
+                self.globals = inner.globals | self.globals
+                self.imports |= inner.imports
+                self.names |= inner.names
+                if inner.reason is not None and "outer function" not in inner.reason:
+                    self.give_up(inner.reason)
+
+    def give_up(self, reason):
+        """Why it cannot be traced: the first reason counts."""
+        self.reason = self.reason or reason
 
 
-@functools.cache
-def names_of(code):
-    """Global names that a code object reads, with the functions in it; or a reason why it cannot be known."""
-    names, reason = [], None
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            names.append(instruction.argval)
-        elif instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            reason = f"it assigns the global variable {instruction.argval!r}"
-        elif instruction.opname == "STORE_DEREF" and instruction.argval in code.co_freevars:
-            reason = f"it assigns the variable {instruction.argval!r} of an outer function"
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            inner, why = names_of(constant)
-            names += inner
-            outer = why is not None and "outer function" in why
-            reason = reason or (None if outer else why)
-    return tuple(dict.fromkeys(names)), reason
+@functools.lru_cache(maxsize=10_000)
+def code_of(code):
+    """The `Code` of a code object."""
+    return Code(code)
 
 
 class Surroundings:
     """
-    What a function sees besides its arguments.
+    What a function reads besides its arguments.
 
     Parameters
     ----------
@@ -68,159 +120,272 @@ class Surroundings:
         (kind, container, key, value): what has to be the same next time; this list itself stands for what is missing.
     tensors : list of Tensor
     optimizers : list
+    codes : set of code
+        All Python code that it can reach and that is understood.
+    seen : dict
+        Identity of each object that it can reach -> the object.
     reason : str or None
     """
 
     def __init__(self, values):
         self.guards, self.tensors, self.optimizers, self.reason = [], [], [], None
-        self.seen = {}
-        self.stack = list(values)
-        while self.stack and self.reason is None:
-            self.look(self.stack.pop())
-            if len(self.guards) > MOST:
-                self.reason = f"it names more than {MOST} values"
+        self.seen, self.codes, self.names, self.modules = {}, set(), set(), {}
+        self.stack = [(value, "the function") for value in values]
+        self.follow()
+        looked = set()
+        while self.reason is None:                   # what names of attributes find in modules
+            pending = [(module, name) for module in self.modules.values() for name in self.names
+                       if (id(module), name) not in looked and name in module.__dict__]
+            if not pending:
+                break
+            for module, name in pending:
+                looked.add((id(module), name))
+                self.guard(ITEM, module.__dict__, name, module.__dict__[name], f"{module.__name__}.{name}")
+            self.follow()
 
-    def add(self, kind, container, key, value):
+    def follow(self):
+        """Look at what is on the stack, and at all that leads to."""
+        while self.stack and self.reason is None:
+            self.look(*self.stack.pop())
+            if len(self.guards) > MOST:
+                self.reason = f"it can reach more than {MOST} values"
+
+    def guard(self, kind, container, key, value, path):
         """Compare this, and look at what it is."""
         self.guards.append((kind, container, key, value))
-        self.stack.append(value)
+        self.stack.append((value, path))
 
-    def look(self, value):
+    def guard_marks(self):
+        """Compare what steps of optimizers set; to be called after they have."""
+        self.guards += [(ITEM, vars(optimizer), STEP_MARK, vars(optimizer).get(STEP_MARK, self.guards))
+                        for optimizer in self.optimizers]
+
+    def refuse(self, path, value):
+        """There is no way to tell whether it is the same."""
+        self.reason = (f"it uses {path}, a {type(value).__name__} of the module {type(value).__module__!r}, which may "
+                       "give something else each time. Pass what it gives as an argument")
+
+    def look(self, value, path):
         """Go on from one value."""
-        if isinstance(value, SIMPLE) or id(value) in self.seen:
+        kind = type(value)
+        if kind in CONSTANT or id(value) in self.seen or isinstance(value, np.generic):
             return
         self.seen[id(value)] = value                 # it lives as long as its number is in use
         if isinstance(value, Tensor):
-            self.tensors.append(value)
-        elif isinstance(value, types.FunctionType):
-            self.look_at_function(value)
-        elif isinstance(value, types.MethodType):
-            self.stack += [value.__self__, value.__func__]
-        elif isinstance(value, functools.partial):
-            self.stack += [value.func, value.args, value.keywords]
-        elif isinstance(value, types.ModuleType):
-            if value.__name__.partition(".")[0] not in CALM:
-                self.reason = f"it uses the module {value.__name__!r}, which may give something else each time"
+            self.look_at_tensor(value, path)
+        elif kind is types.FunctionType:
+            self.look_at_function(value, path)
+        elif kind is types.MethodType:
+            self.stack += [(value.__self__, path), (value.__func__, path)]
+        elif kind is functools.partial:
+            self.stack += [(part, path) for part in (value.func, value.args, value.keywords)]
+            self.guard_items(vars(value), path)
+        elif kind is types.ModuleType:
+            self.look_at_module(value, path)
         elif isinstance(value, type):
-            self.look_at_class(value)
-        elif isinstance(value, (tuple, frozenset)):
-            self.stack += value
-        elif isinstance(value, list):
-            self.guards.append((LENGTH, value, len(value), None))
-            for place, item in enumerate(value):
-                self.add(ENTRY, value, place, item)
-        elif isinstance(value, dict):
-            self.guards.append((LENGTH, value, len(value), None))
-            for key, item in value.items():
-                self.add(ITEM, value, key, item)
+            self.look_at_class(value, path)
+        elif kind in (tuple, frozenset):
+            self.stack += [(item, path) for item in value]
+        elif kind is slice:
+            self.stack += [(item, path) for item in (value.start, value.stop, value.step)]
+        elif kind is list:
+            self.guard_entries(value, path)
+        elif kind is dict:
+            self.guard_items(value, path)
+        elif kind is defaultdict:
+            self.guard_items(value, path)
+            self.guard(ATTRIBUTE, value, "default_factory", value.default_factory, path)
+        elif kind is set:
+            self.guards.append((SET, value, None, frozenset(value)))
+            self.stack += [(item, path) for item in value]
+        elif kind is property:
+            self.stack += [(part, path) for part in (value.fget, value.fset, value.fdel)]
+        elif kind in (classmethod, staticmethod):
+            self.stack.append((value.__func__, path))
         elif hasattr(value, "param_groups") and hasattr(value, "state") and hasattr(value, "step"):
-            self.look_at_optimizer(value)
-        elif is_compiled(value) or isinstance(value, cygrad.Generator):
-            return                                   # what is drawn is noted
-        elif is_restless(value) or not hasattr(value, "__dict__"):
-            self.reason = f"it uses a {type(value).__name__}, which may give something else each time"
+            self.look_at_optimizer(value, path)
+        elif is_native(value) or isinstance(value, cygrad.Generator):
+            return                                   # calls of it are observed, and what is drawn is traced
+        elif hasattr(value, "__next__"):
+            self.refuse(path, value)
         else:
-            self.look_at_object(value)
+            self.look_at_object(value, path)
 
-    def look_at_function(self, function):
-        """Global variables, closure and defaults of a function of the user."""
-        if of_package(function.__module__):
+    def guard_items(self, items, path):
+        """All items of a dict, in order."""
+        self.guards.append((ITEMS, items, tuple(items), tuple(items.values())))
+        for key, item in items.items():
+            self.stack += [(item, f"{path}.{key}")] if type(key) is str else [(item, f"{path}[...]"), (key, path)]
+
+    def guard_entries(self, entries, path):
+        """All entries of a list."""
+        self.guards.append((LENGTH, entries, len(entries), None))
+        for place, item in enumerate(list(entries)):
+            self.guard(ENTRY, entries, place, item, f"{path}[{place}]")
+
+    def look_at_tensor(self, tensor, path):
+        """A tensor with attributes of the user, or of a class of the user."""
+        self.tensors.append(tensor)
+        if not of_package(type(tensor).__module__):
+            self.stack.append((type(tensor), path))
+        attributes = tensor.__dict__
+        if attributes:
+            self.guard_items(attributes, path)
+
+    def look_at_function(self, function, path):
+        """Global variables, closure, defaults, attributes and code of a function of the user."""
+        if of_package(function.__module__) or function.__module__ in PURE_MODULES:
             return
-        names, self.reason = names_of(function.__code__)
-        for name in names:
-            if name in function.__globals__:
-                self.add(ITEM, function.__globals__, name, function.__globals__[name])
-            elif name in RESTLESS and hasattr(builtins, name):
-                self.reason = f"it calls {name}()"
+        if is_library_file(function.__code__.co_filename) and function.__module__ in sys.modules and is_library_file(
+                getattr(sys.modules[function.__module__], "__file__", None) or "<frozen "):
+            self.reason = (f"it uses {path}, {function.__qualname__}() of the module {function.__module__!r}, which may "
+                           "give something else each time. Call it outside and pass the result as an argument")
+            return
+        code = code_of(function.__code__)
+        self.reason = code.reason
+        self.codes |= code.codes
+        self.names |= code.names
+        self.guards.append((FUNCTION, function, None, function_state(function)))
+        for name, place in code.globals.items():
+            self.look_at_variable(function.__globals__, name, place)
+        for name in code.imports:
+            if name not in sys.modules:
+                self.reason = f"it imports the module {name!r} ({path}). Import it at the top of the file"
+                return
+            for part in [name, name.partition(".")[0]]:
+                self.guard(ITEM, sys.modules, part, sys.modules[part], part)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
-                self.add(CELL, cell, name, cell.cell_contents)
+                self.guard(CELL, cell, name, cell.cell_contents, name)
             except ValueError:
                 self.reason = f"its variable {name!r} has no value yet"
-        self.stack += [function.__defaults__, function.__kwdefaults__]
-        wrapped = function.__dict__.get("__wrapped__")
-        self.stack += [wrapped] if wrapped is not None else []
+        self.stack.append((function.__defaults__, path))
+        if function.__kwdefaults__ is not None:
+            self.stack.append((function.__kwdefaults__, path))
+        self.guard_items(function.__dict__, path)
 
-    def look_at_class(self, cls):
-        """The methods of a class of the user."""
+    def look_at_variable(self, variables, name, place):
+        """A global variable, or what Python has of that name."""
+        if name in variables:
+            self.guard(ITEM, variables, name, variables[name], f"{name} ({place})")
+        elif hasattr(builtins, name):
+            self.guards.append((ITEM, variables, name, self.guards))
+            self.guard(ITEM, vars(builtins), name, getattr(builtins, name), f"{name} ({place})")
+
+    def look_at_module(self, module, path):
+        """The variables of a module whose names occur in the code."""
+        self.modules[id(module)] = module
+        if self.names & {"__dict__", "getattr"} and not (
+                module.__name__ in PURE_MODULES or of_package(module.__name__)):
+            self.reason = f"it uses the module {module.__name__!r} ({path}) and reads attributes by name"
+
+    def look_at_class(self, cls, path):
+        """What a class and its bases define."""
+        if not cls.__flags__ & 1 << 9:               # a static type of C: it cannot be changed
+            return
+        self.guards.append((CLASS, cls, None, class_state(cls)))
         for base in cls.__mro__:
-            if not of_package(base.__module__) and base.__module__ != "builtins":
-                for member in list(vars(base).values()):
-                    if isinstance(member, (classmethod, staticmethod)):
-                        member = member.__func__
-                    elif isinstance(member, property):
-                        member = member.fget
-                    if isinstance(member, types.FunctionType):
-                        self.stack.append(member)
+            if not base.__flags__ & 1 << 9:
+                continue
+            own = not of_package(base.__module__) and base.__module__ not in PURE_MODULES
+            for name, member in list(vars(base).items()):
+                if name not in SKIPPED and (own or is_replaced(member)):
+                    self.stack.append((member, f"{path}.{name}"))
+        if type(cls) is not type:
+            self.stack.append((type(cls), path))
 
-    def look_at_object(self, value):
-        """The attributes of an object, and the methods of its class."""
-        members = vars(value)
+    def look_at_object(self, value, path):
+        """The attributes of an object, its slots, and its class."""
+        cls = type(value)
+        if not of_package(cls.__module__) and (hidden_state(cls) or isinstance(value, OrderedDict)):
+            self.refuse(path, value)
+            return
+        members = getattr(value, "__dict__", None)
+        if not isinstance(members, dict):
+            members = None
+        self.guards.append((OBJECT, value, cls, self.guards if members is None else members))
         if isinstance(value, Module):
-            self.look_at_hooks(value, ALL_MODULES)
-        for name, item in members.items():
-            if name != "_non_persistent_buffers_set":
-                self.add(ITEM, members, name, item)
-        if not of_package(type(value).__module__):
-            self.guards.append((LENGTH, members, len(members), None))
-            self.stack.append(type(value))
+            self.look_at_hooks(value, ALL_MODULES, path)
+        if members is not None:
+            self.guard_items(members, path)
+        for base in cls.__mro__:
+            for name, member in vars(base).items():
+                if isinstance(member, types.MemberDescriptorType) and base.__flags__ & 1 << 9:
+                    item = getattr(value, name, self.guards)
+                    self.guards.append((ATTRIBUTE, value, name, item))
+                    if item is not self.guards:
+                        self.stack.append((item, f"{path}.{name}"))
+        if isinstance(value, dict):
+            self.guard_items(value, path)
+        elif isinstance(value, list):
+            self.guard_entries(value, path)
+        elif isinstance(value, (tuple, frozenset)):
+            self.stack += [(item, path) for item in value]
+        self.stack.append((cls, path))
 
-    def look_at_optimizer(self, optimizer):
-        """Parameters and state; options are read anew in each replay."""
+    def look_at_optimizer(self, optimizer, path):
+        """Parameters and state; options are read anew in each run."""
         members = vars(optimizer)
         self.optimizers.append(optimizer)
-        for name in ("param_groups", "state"):
-            self.guards.append((ITEM, members, name, members[name]))
-        self.look_at_hooks(optimizer, ALL_OPTIMIZERS)
+        self.guards.append((OBJECT, optimizer, type(optimizer), members))
+        self.look_at_hooks(optimizer, ALL_OPTIMIZERS, path)
+        for name, item in members.items():
+            if name != STEP_MARK:
+                self.guards.append((ITEM, members, name, item))
+                self.stack += [] if name == "param_groups" else [(item, f"{path}.{name}")]
+        for name in ("step", "update", "zero_grad"):
+            if name not in members:
+                self.guards.append((ITEM, members, name, self.guards))
         self.guards.append((LENGTH, optimizer.param_groups, len(optimizer.param_groups), None))
         for place, group in enumerate(optimizer.param_groups):
             self.guards.append((ENTRY, optimizer.param_groups, place, group))
-            self.add(ITEM, group, "params", group["params"])
-        self.look(optimizer.state)
-        if not of_package(type(optimizer).__module__):
-            self.stack.append(type(optimizer))
+            self.guards.append((LENGTH, group, len(group), None))
+            self.guard(ITEM, group, "params", group["params"], f"{path}.param_groups[{place}]")
+            for name, option in group.items():
+                if name not in ("params", "param_names") and not is_constant(option):
+                    self.refuse(f"{path}.param_groups[{place}][{name!r}]", option)
+        self.stack.append((type(optimizer), path))
 
-    def look_at_hooks(self, value, of_all):
+    def look_at_hooks(self, value, of_all, path):
         """There are none now, and must be none then."""
         kinds = [getattr(of_all, kind) for kind in type(of_all).__mro__[-2].__slots__]
         if value._hooks is not None or any(kinds):
-            self.reason = f"hooks are registered on a {type(value).__name__}"
-        self.guards.append((ITEM, vars(value), "_hooks", vars(value).get("_hooks", self.guards)))
+            self.reason = f"hooks are registered on a {type(value).__name__} ({path})"
         if id(of_all) not in self.seen:
             self.seen[id(of_all)] = of_all
             self.guards += [(LENGTH, kind, 0, None) for kind in kinds]
 
-    def changed(self, same):
-        """What is another value now, as text; None if nothing is."""
-        for kind, container, key, value in self.guards:
-            if kind == LENGTH:
-                if len(container) != key:
-                    return f"a {type(container).__name__} of {key} entries"
-                continue
-            if kind == CELL:
-                found = container.cell_contents
-            elif kind == ITEM:
-                found = container.get(key, self.guards)
-            else:
-                found = container[key] if key < len(container) else same
-            if not same(found, value):
-                return repr(key)
-        return None
+
+def is_constant(value):
+    """Is it a value that cannot change, or a tuple of such?"""
+    return type(value) in CONSTANT or (type(value) is tuple and all(map(is_constant, value)))
 
 
-def of_package(module):
-    """Is that a module of this package?"""
-    root = (module or "").partition(".")[0]
-    return root == "cygrad" or root == "torch" == library_name()         # which stands in for it then
+def is_replaced(member):
+    """Has a user put a function into a class of this package?"""
+    member = getattr(member, "__func__", member)
+    return isinstance(member, types.FunctionType) and not (
+        of_package(member.__module__) or member.__module__ in PURE_MODULES)
 
 
-def is_compiled(value):
-    """Is it a function or an object of compiled code of this package?"""
+def is_native(value):
+    """Is it a function of C, or an object of compiled code of this package?"""
     kind = type(value)
-    return kind.__name__ in ("cython_function_or_method", "builtin_function_or_method") or (
+    return kind.__name__ in ("cython_function_or_method", "builtin_function_or_method", "method_descriptor",
+                             "wrapper_descriptor", "getset_descriptor", "member_descriptor", "method-wrapper",
+                             "classmethod_descriptor", "ufunc", "_ArrayFunctionDispatcher") or kind is object or (
         of_package(kind.__module__) and not hasattr(value, "__dict__"))
 
 
-def is_restless(value):
-    """Is it something that gives one thing after the other?"""
-    return hasattr(value, "__next__")
+@functools.lru_cache(maxsize=10_000)
+def hidden_state(cls):
+    """Do its objects hold more than attributes, slots, and what containers of Python hold?"""
+    for base in cls.__mro__:
+        if base in (object, list, dict, tuple, set, frozenset, int, float, complex, str, bytes) or of_package(
+                base.__module__):
+            continue
+        slots = sum(isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType))
+                    for member in vars(base).values())
+        if not base.__flags__ & 1 << 9 or base.__basicsize__ - base.__base__.__basicsize__ > 8 * slots:
+            return True
+    return issubclass(cls, (set, str, bytes)) and cls not in (set, str, bytes)

@@ -24,7 +24,8 @@ NOT_REPLAYED = (
     "depends on elements", "went to Python or NumPy", "a view of a tensor", "it returns a",
     "in place in a way that is not recorded", "without memory", "keeps a tensor", "whose backward cannot be recorded",
     "which may give something else each time", "forward mode", "out= has no native form",
-    "has strides that no copy has", "cannot be rebuilt in each call")
+    "has strides that no copy has", "cannot be rebuilt in each call", "where its tensor lies in memory",
+    "which each call has to do again")
 
 
 # A backward that is noted makes some matrices on the way in another order of memory than a native one; products of

@@ -54,8 +54,6 @@ cdef class Capture:
 
 # The options of a group as its optimizer reads them now; False if it refuses them, or makes no native step of them.
 cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1
-# Do hooks hang on the node that accumulates the gradient of a leaf?
-cdef bint has_accumulator_hooks(Tensor tensor) noexcept
 
 # The number of an array that an operation of a recorder reads; a new array of known memory gets one.
 cdef int number_of_array(object recorder, array_t *array) except -2

@@ -300,6 +300,8 @@ cdef class Recorder:
             self.lose("a tensor was changed in place in a way that is not recorded")
         if operator.name in DATA_DEPENDENT:
             self.lose(f"the shape of what {operator.name} returns depends on elements")
+        if operator.name == "as_strided":
+            self.lose("as_strided depends on where its tensor lies in memory")
         if operator.name == "index":
             for i in range(frame.values[1].count):
                 array = frame.values[1].of.arrays[i]
@@ -596,19 +598,6 @@ cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1:
             _recorders[get_ident()] = outer
     rule[0] = capture.rule
     return capture.is_set
-
-
-cdef bint has_accumulator_hooks(Tensor tensor) noexcept:
-    return tensor.gradient != NULL and tensor.gradient.accumulator != NULL and (
-        (<Node>tensor.gradient.accumulator.object).hooks is not None)
-
-
-def tensor_state(Tensor tensor not None):
-    """What a program does not change of a tensor: its memory, history, hooks, attributes; compared by identity."""
-    attributes = {} if tensor.attributes == NULL else <dict>tensor.attributes
-    return (<size_t>tensor.array, <size_t><void *>tensor.node, tensor.output_nr, tensor.leaf_requires_grad,
-            <size_t><void *>tensor.base, <size_t><void *>tensor.leaf_hooks, has_accumulator_hooks(tensor),
-            {name: id(value) for name, value in attributes.items()})
 
 
 set_listener(_called, _changing)

@@ -5,30 +5,10 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.compiler.aliasing cimport aliases_t, layout_t
 from cygrad._core.compiler.frames cimport replay_frame_t
+from cygrad._core.compiler.guards cimport Guards
 from cygrad._core.compiler.program cimport Program
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
-
-ctypedef enum guard_kind_t:
-    ITEM = 0                  # of a dict
-    ENTRY                     # of a list
-    CELL
-    LENGTH
-    LIST_LENGTH
-
-ctypedef struct guard_t:
-    int32_t kind
-    void *container
-    void *key
-    void *value               # NULL: there must be none
-    int64_t place             # of an entry; a length
-
-# A dict whose items are compared: those from `first` on, unless its version is what it was when they were right.
-ctypedef struct watched_t:
-    void *dict
-    uint64_t version
-    int32_t first
-    int32_t n
 
 # An option of an optimizer: read anew if it is another object.
 ctypedef struct option_t:
@@ -57,18 +37,14 @@ ctypedef struct commit_t:
 cdef enum:
     MOST_CALLS = 32           # that `each` makes at a time: to compare them takes no longer than threads wait awake
 
-# Is it the same object, or a number or text of the same type and value?
-cdef bint same(object a, object b) except -1
-
 cdef class Variant:
     """One recording of a function: when it holds, and what is run then."""
     cdef readonly Program program
-    cdef int n_arguments, n_tensors, n_own, n_guards, n_others, n_watched, n_options, n_commits
+    cdef int n_arguments, n_tensors, n_own, n_options, n_commits
     cdef bint any_written
     cdef readonly bint sees_gradients     # what is in .grad when it begins matters
     cdef layout_t *layouts
-    cdef guard_t *guards          # those of dicts behind the `n_others` others
-    cdef watched_t *watched
+    cdef readonly Guards guards
     cdef option_t *options
     cdef commit_t *commits
     cdef int32_t *numbers         # of the tensor of each argument; -1: a value
@@ -88,8 +64,6 @@ cdef class Variant:
     cdef bint fits(self, const layout_t *layout, Tensor tensor, array_t **gradient) noexcept
     cdef bint holds(self, tuple leaves, replay_frame_t *frame) except -1
     cdef bint arguments_hold(self, tuple leaves, replay_frame_t *frame) except -1
-    cdef bint guards_hold(self) except -1
-    cdef bint all_hold(self, const guard_t *guards, int n) except -1
     cdef bint options_hold(self) except -1
     cdef int run(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil
     cdef object replay(self, replay_frame_t *frame)

@@ -9,12 +9,13 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memset
+from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.arrays.dtype cimport default_float
 from cygrad._core.compiler.aliasing cimport free_aliases, index_constants, layout_t, same_aliases
+from cygrad._core.compiler.guards cimport Guards, same, version_of_dict
 from cygrad._core.compiler.program cimport LONG_WORK, Program
-from cygrad._core.compiler.recorder cimport Held, has_accumulator_hooks, read_rule
+from cygrad._core.compiler.recorder cimport Held, read_rule
 from cygrad._core.optimizers.update_batch cimport rule_t
 from cygrad._core.compiler.turns cimport enter_interpreter, leave_interpreter
 from cygrad._core.graph.gradients cimport slot_of
@@ -29,39 +30,8 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 cdef extern from "Python.h":
     PyObject *PyDict_GetItem(PyObject *, PyObject *)
     Py_ssize_t PyDict_Size(PyObject *)
-    Py_ssize_t PyList_GET_SIZE(PyObject *)
-    PyObject *PyList_GET_ITEM(PyObject *, Py_ssize_t)
     PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
-    Py_ssize_t PyObject_Size(object) except -1
-    PyObject *PyCell_GET(PyObject *)
     void *Py_TYPE(object)
-    bint PyFloat_CheckExact(object)
-    double PyFloat_AS_DOUBLE(object)
-
-cdef extern from *:
-    """
-    /* Changes with every change of the dict, and is no other dict's; 0 where Python does not tell. */
-    #if PY_VERSION_HEX < 0x030C0000
-    #define dict_version(dict) (((PyDictObject *)(dict))->ma_version_tag)
-    #else
-    #define dict_version(dict) 0
-    #endif
-    """
-    uint64_t dict_version(void *dict)
-
-
-cdef bint same(object a, object b) except -1:
-    """Is it the same object, or a number or text of the same type and value?"""
-    cdef double x, y
-    if a is b or type(a) is not type(b):
-        return a is b
-    if PyFloat_CheckExact(a):
-        x, y = PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b)
-        return memcmp(&x, &y, sizeof(double)) == 0          # zeros have signs
-    if isinstance(a, complex):
-        return repr(a) == repr(b)
-    return isinstance(a, (int, str, bytes)) and a == b
-
 
 @cython.binding(False)
 cdef class Variant:
@@ -79,8 +49,8 @@ cdef class Variant:
         Tensors that are no arguments.
     layouts : list of tuple
         (Held, of a gradient: Held or None, gradient, written, same_as, offset) for each tensor, arguments first.
-    guards : list of tuple
-        (kind, container, key, value) of what the function names; this list as the value: there must be none.
+    guards : Guards
+        On what the function reads besides its arguments.
     options : list of tuple
         (number of an operation, optimizer, group, [(key, value)]).
     outputs : list of tuple
@@ -96,7 +66,7 @@ cdef class Variant:
     """
 
     def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
-                  list guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers):
+                  Guards guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers):
         cdef Tensor tensor
         cdef layout_t *layout
         cdef thread_state_t *state = thread_state()
@@ -109,13 +79,13 @@ cdef class Variant:
         self.n_own = len(layouts) - len(constants)
         program.n_tensors = self.n_tensors
         self.layouts = <layout_t *>calloc(len(layouts) + 1, sizeof(layout_t))
-        self.guards = <guard_t *>calloc(len(guards) + 1, sizeof(guard_t))
+        self.guards = guards
         self.options = <option_t *>calloc(sum([len(entry[3]) for entry in options]) + 1, sizeof(option_t))
         self.commits = <commit_t *>calloc(len(commits) + 1, sizeof(commit_t))
         self.numbers = <int32_t *>calloc(len(leaves) + 1, sizeof(int32_t))
-        if not (self.layouts and self.guards and self.options and self.commits and self.numbers):
+        if not (self.layouts and self.options and self.commits and self.numbers):
             raise MemoryError("compile: no memory for what has to be compared")
-        self.keep = [layouts, guards]
+        self.keep = [layouts]
         self.note_results(outputs)
         for i, leaf in enumerate(leaves):
             self.numbers[i] = -1 if isinstance(leaf, tuple) else leaf
@@ -138,7 +108,6 @@ cdef class Variant:
                 layout.gradient_array = retain((<Held?>gradient_array).array)
             self.any_written = self.any_written or written
             self.sees_gradients = self.sees_gradients or gradient >= 0
-        self.add_guards(guards)
         self.note_options()
         index_constants(&self.aliases, self.layouts, self.n_own, self.n_tensors)
         self.grad_disabled, self.inference, self.dtype = state.grad_disabled, state.inference, default_float()
@@ -172,29 +141,6 @@ cdef class Variant:
             result.view_kind, result.requires_grad = model.view_kind, model.leaf_requires_grad
             result.output_nr, result.standard = model.output_nr, is_standard(model.array)
 
-    def add_guards(self, list guards):
-        """Those of one dict stand together, behind all others."""
-        cdef guard_t *guard
-        cdef dict by_dict = {None: []}
-        for entry in guards:
-            by_dict.setdefault(id(entry[1]) if isinstance(entry[1], dict) else None, []).append(entry)
-        self.n_others = len(by_dict[None])
-        self.watched = <watched_t *>calloc(len(by_dict), sizeof(watched_t))
-        if self.watched == NULL:
-            raise MemoryError("compile: no memory for what has to be compared")
-        for number, entries in by_dict.items():
-            if number is not None:
-                self.watched[self.n_watched] = watched_t(<void *>entries[0][1], 0, self.n_guards, len(entries))
-                self.n_watched += 1
-            for kind, container, key, value in entries:
-                guard = &self.guards[self.n_guards]
-                guard.kind, guard.container, guard.key = kind, <void *>container, <void *>key
-                guard.value = NULL if value is guards else <void *>value
-                guard.place = key if kind == ENTRY or kind == LENGTH else 0
-                if kind == LENGTH and isinstance(container, list):
-                    guard.kind = LIST_LENGTH
-                self.n_guards += 1
-
     def note_options(self):
         """The options of optimizers as they are in `optimizers`."""
         cdef option_t *first
@@ -215,9 +161,7 @@ cdef class Variant:
                 release(self.layouts[i].array)
                 release(self.layouts[i].gradient_array)
         free(self.layouts)
-        free(self.guards)
         free_aliases(&self.aliases)
-        free(self.watched)
         free(self.options)
         free(self.commits)
         free(self.numbers)
@@ -233,7 +177,7 @@ cdef class Variant:
             return False
         if (tensor.node is None) != layout.is_leaf or _has_attributes(tensor) != layout.has_attributes:
             return False
-        if self.graph is None and (tensor.leaf_hooks is not None or has_accumulator_hooks(tensor) or (
+        if self.graph is None and (tensor.leaf_hooks is not None or _has_accumulator_hooks(tensor) or (
                 not self.grad_disabled and tensor.node is not None)):
             return False
         if array != layout.array and (layout.exact or array.storage == NULL or is_meta(array)
@@ -263,7 +207,7 @@ cdef class Variant:
             frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
             if not self.fits(&self.layouts[i], <Tensor>frame.tensors[i], &frame.gradients[i]):
                 return False
-        return self.arguments_hold(leaves, frame) and self.guards_hold() and self.options_hold() and (
+        return self.arguments_hold(leaves, frame) and self.guards.hold() and self.options_hold() and (
             self.draws is None or self.draws.fits())
 
     cdef bint arguments_hold(self, tuple leaves, replay_frame_t *frame) except -1:
@@ -283,49 +227,6 @@ cdef class Variant:
                 frame.tensors[number] = argument
         return same_aliases(&self.aliases, frame, self.sees_gradients, self.any_written)
 
-    cdef bint guards_hold(self) except -1:
-        """Variables and containers; the items of a dict need not be looked at if nothing has changed in it."""
-        cdef watched_t *watched
-        cdef uint64_t version
-        cdef int i
-        if not self.all_hold(self.guards, self.n_others):
-            return False
-        for i in range(self.n_watched):
-            watched = &self.watched[i]
-            version = dict_version(watched.dict)
-            if version == 0 or version != watched.version:
-                if not self.all_hold(self.guards + watched.first, watched.n):
-                    return False
-                watched.version = version
-        return True
-
-    cdef bint all_hold(self, const guard_t *guards, int n) except -1:
-        """Compare some of them."""
-        cdef const guard_t *guard
-        cdef PyObject *found
-        cdef int i
-        for i in range(n):
-            guard = &guards[i]
-            if guard.kind == LIST_LENGTH:
-                if PyList_GET_SIZE(<PyObject *>guard.container) != guard.place:
-                    return False
-                continue
-            if guard.kind == LENGTH:
-                if PyObject_Size(<object>guard.container) != guard.place:
-                    return False
-                continue
-            if guard.kind == ITEM:
-                found = PyDict_GetItem(<PyObject *>guard.container, <PyObject *>guard.key)
-            elif guard.kind == CELL:
-                found = PyCell_GET(<PyObject *>guard.container)
-            else:
-                found = (PyList_GET_ITEM(<PyObject *>guard.container, guard.place)
-                         if guard.place < PyList_GET_SIZE(<PyObject *>guard.container) else NULL)
-            if <void *>found != guard.value and (
-                    found == NULL or guard.value == NULL or not same(<object>found, <object>guard.value)):
-                return False
-        return True
-
     # --------------------------------------------------------------------------------------------------------- running
 
     cdef bint options_hold(self) except -1:
@@ -338,7 +239,7 @@ cdef class Variant:
         while i < self.n_options:
             option = &self.options[i]
             if option.n:
-                version = dict_version(option.group)
+                version = version_of_dict(option.group)
                 if version and version == option.version:
                     i += option.n
                     continue
@@ -364,7 +265,7 @@ cdef class Variant:
         cdef int i = stop - 1
         while not self.options[i].n:
             i -= 1
-        self.options[i].version = dict_version(self.options[i].group)
+        self.options[i].version = version_of_dict(self.options[i].group)
 
     cdef object replay(self, replay_frame_t *frame):
         """Run it on what `holds` has found, and hand its results out."""
@@ -510,6 +411,19 @@ cdef class Variant:
             free(sources)
 
 
+cdef inline bint _has_accumulator_hooks(Tensor tensor) noexcept:
+    return tensor.gradient != NULL and tensor.gradient.accumulator != NULL and (
+        (<Node>tensor.gradient.accumulator.object).hooks is not None)
+
+
+def tensor_state(Tensor tensor not None):
+    """What a program does not change of a tensor: its memory, history, hooks, attributes; compared by identity."""
+    attributes = {} if tensor.attributes == NULL else <dict>tensor.attributes
+    return (<size_t>tensor.array, <size_t><void *>tensor.node, tensor.output_nr, tensor.leaf_requires_grad,
+            <size_t><void *>tensor.base, <size_t><void *>tensor.leaf_hooks, _has_accumulator_hooks(tensor),
+            {name: id(value) for name, value in attributes.items()})
+
+
 cdef inline bint _has_attributes(Tensor tensor) noexcept:
     return tensor.attributes != NULL and PyDict_Size(tensor.attributes) > 0
 
@@ -528,11 +442,6 @@ def recordable():
     """Is this thread in a state in which its operations can be noted?"""
     cdef thread_state_t *state = thread_state()
     return not (state.saved_hooks != NULL or state.anomaly or state.dual_level or state.guarded or state.depth)
-
-
-def equal_values(a, b):
-    """Is it the same object, or a number or text of the same type and value?"""
-    return same(a, b)
 
 
 @cython.binding(False)

@@ -136,7 +136,7 @@ def recorded_function(row: dict, layout: list, argument: str, functions: dict, e
     file = f"<{title(row, argument)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     made = next(code for code in compile(module, file, "exec").co_consts if hasattr(code, "co_code"))
-    return type(recorded_function)(made, namespace(made.co_names, functions), name)
+    return type(recorded_function)(made, {"__name__": __name__, **namespace(made.co_names, functions)}, name)
 
 
 def statements(body: ast.expr) -> list[ast.stmt]:

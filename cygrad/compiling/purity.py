@@ -1,0 +1,64 @@
+"""Which code of Python and C is known to give the same for the same arguments, and to change nothing else."""
+
+import functools
+import os
+import sysconfig
+import types
+
+import numpy as np
+
+import cygrad
+from cygrad._core.arrays.dtype import library_name
+
+__all__ = ["IMPURE_BUILTINS", "PURE_MODULES", "is_library_file", "is_package_file", "is_pure", "of_package"]
+
+# Modules of Python whose functions depend on their arguments alone.
+PURE_MODULES = {
+    "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "typing", "types", "collections",
+    "_collections", "collections.abc", "_collections_abc", "contextlib", "abc", "_abc", "dataclasses", "enum", "copy",
+    "builtins", "__future__", "numbers", "bisect", "_bisect", "heapq", "_heapq", "string", "keyword", "reprlib"}
+# Functions of Python that depend on more than their arguments, or change the world.
+IMPURE_BUILTINS = {"print", "input", "open", "exec", "eval", "compile", "breakpoint", "__import__", "globals", "locals",
+                   "vars", "hash", "id", "warn", "warn_explicit"}
+# Types whose methods read and change nothing but their object.
+PURE_TYPES = {int, float, complex, bool, str, bytes, bytearray, tuple, list, dict, set, frozenset, slice, range, property,
+              type(None), types.GeneratorType, types.MethodType, types.FunctionType, types.MappingProxyType,
+              type({}.keys()), type({}.values()), type({}.items()), functools.partial, object}
+
+_PACKAGE = os.path.dirname(cygrad.__file__) + os.sep
+_LIBRARIES = (sysconfig.get_paths()["stdlib"] + os.sep, os.path.dirname(np.__file__) + os.sep, "<frozen ", "<string>",
+              "<__array_function__")
+
+
+def of_package(module):
+    """Is that a module of this package?"""
+    root = (module or "").partition(".")[0]
+    return root == "cygrad" or root == "torch" == library_name()         # which stands in for it then
+
+
+@functools.cache
+def is_package_file(path):
+    """Is the code of that file part of this package?"""
+    return path.startswith((_PACKAGE, "cygrad/_core"))
+
+
+@functools.cache
+def is_library_file(path):
+    """Is it part of Python's library or of NumPy?"""
+    return path.startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in path.removeprefix(_LIBRARIES[1])
+
+
+def is_pure(function):
+    """Is that function, of C or of this package, known to depend on its arguments alone?"""
+    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    if of_package(getattr(function, "__module__", None)):
+        return True
+    if isinstance(owner, types.ModuleType):
+        return name not in IMPURE_BUILTINS and (owner.__name__ in PURE_MODULES or of_package(owner.__name__))
+    kind = owner if isinstance(owner, type) else type(owner)
+    if owner is None:
+        module = getattr(function, "__module__", None)
+        return module in PURE_MODULES and name not in IMPURE_BUILTINS
+    if name in ("__subclasses__", "__reduce__", "__reduce_ex__"):
+        return False
+    return any(base in PURE_TYPES or of_package(base.__module__) for base in kind.__mro__[:-1] or (kind,)) or kind is type
