@@ -74,7 +74,8 @@ class Observer:
     def look_at_code(self, frame):
         """Python code that was not found. Code of the user does not reach libraries; this package may call them."""
         code, module = frame.f_code, frame.f_globals.get("__name__")
-        if not (is_library_file(code.co_filename) or of_package(module) or is_importing(frame)):
+        if not (is_library_file(code.co_filename) or of_package(module) or is_importing(frame)
+                or (module or "").startswith("namedtuple_")):        # made by `collections`
             self.abort(f"it calls {code.co_qualname}() of the module {module!r}, which was not found in its variables"
                        f"{user_location(frame.f_back)}. Call it outside and pass the result as an argument")
 

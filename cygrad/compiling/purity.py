@@ -26,7 +26,7 @@ PURE_TYPES = {int, float, complex, bool, str, bytes, bytearray, tuple, list, dic
               type({}.keys()), type({}.values()), type({}.items()), functools.partial, object}
 
 _PACKAGE = os.path.dirname(cygrad.__file__) + os.sep
-_LIBRARIES = (sysconfig.get_paths()["stdlib"] + os.sep, os.path.dirname(np.__file__) + os.sep, "<frozen ", "<string>",
+_LIBRARIES = (sysconfig.get_paths()["stdlib"] + os.sep, os.path.dirname(np.__file__) + os.sep, "<frozen ",
               "<__array_function__")
 
 

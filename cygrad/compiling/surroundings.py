@@ -196,7 +196,7 @@ class Surroundings:
             self.guard_items(value, path)
             self.guard(ATTRIBUTE, value, "default_factory", value.default_factory, path)
         elif kind is set:
-            self.guards.append((SET, value, None, frozenset(value)))
+            self.guards.append((SET, value, len(value), frozenset(value)))
             self.stack += [(item, path) for item in value]
         elif kind is property:
             self.stack += [(part, path) for part in (value.fget, value.fset, value.fdel)]
@@ -237,7 +237,7 @@ class Surroundings:
         if of_package(function.__module__) or function.__module__ in PURE_MODULES:
             return
         if is_library_file(function.__code__.co_filename) and function.__module__ in sys.modules and is_library_file(
-                getattr(sys.modules[function.__module__], "__file__", None) or "<frozen "):
+                getattr(sys.modules[function.__module__], "__file__", None) or ""):
             self.reason = (f"it uses {path}, {function.__qualname__}() of the module {function.__module__!r}, which may "
                            "give something else each time. Call it outside and pass the result as an argument")
             return

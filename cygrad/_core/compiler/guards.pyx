@@ -20,6 +20,7 @@ cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *)
     Py_ssize_t PyObject_Size(object) except -1
+    Py_ssize_t PySet_GET_SIZE(PyObject *)
     PyObject *PyCell_GET(PyObject *)
     PyObject *PyFunction_GET_CODE(PyObject *)
     PyObject *PyFunction_GET_DEFAULTS(PyObject *)
@@ -145,7 +146,7 @@ cdef class Guards:
                 guard = &self.guards[self.n_guards]
                 guard.kind, guard.container, guard.key = kind, <void *>container, <void *>key
                 guard.value = NULL if value is entries else <void *>value
-                guard.place = key if kind == ENTRY or kind == LENGTH else 0
+                guard.place = key if kind in (ENTRY, LENGTH, SET) else 0
                 if kind == LENGTH and type(container) is list:
                     guard.kind = C_LIST_LENGTH
                 self.n_guards += 1
@@ -235,7 +236,9 @@ cdef bint _holds(guard_t *guard) except -1:
     if guard.kind == C_ATTRIBUTE:
         now = getattr(<object>container, <object>guard.key, guards_missing)
         return (now is guards_missing) == (value == NULL) and (value == NULL or same(now, <object>guard.value))
-    return <object>container == <object>guard.value              # a set
+    if PySet_GET_SIZE(container) != guard.place:
+        return False
+    return guard.place == 0 or <object>container == <object>guard.value
 
 
 guards_missing = object()

@@ -281,6 +281,7 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
         # A copy, as nobody else's memory may become .grad; nor may an expanded one.
         total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
                  gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
+                 gradient.contiguous() if leaf.array.contiguous else
                  leaf.detach().clone().copy_(gradient))
         # Another thread may have added its own while the sum was computed.
         seen = NULL if leaf.gradient == NULL else leaf.gradient.value

@@ -1,0 +1,15 @@
+"""Random functions, compiled and not, agree in all that a program can see: results, effects, versions, layouts."""
+
+import pytest
+
+from tests.compiling.random_contracts import difference
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+CASES, CHUNK = 1000, 50
+
+
+@pytest.mark.parametrize("start", range(0, CASES, CHUNK))
+def test_compiled_function_is_told_from_eager_by_nothing(start):
+    replays = []
+    assert [found for seed in range(start, start + CHUNK) if (found := difference(seed, replays))] == []
+    assert sum(count > 0 for count in replays) >= CHUNK // 5        # otherwise nothing was compared
