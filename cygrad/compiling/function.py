@@ -395,7 +395,8 @@ class Recording:
                 number != before and held.buffer == recorder.arrays[before].buffer
                 for number, held in enumerate(recorder.arrays))
             read = read or (before is not None and self.reads(before))
-            needs[place] = 1 if read else -1 if id(leaf) in recorder.forgotten else int(before is not None)
+            forgotten = id(leaf) in recorder.forgotten and not self.surroundings.reads_gradients
+            needs[place] = 1 if read else -1 if forgotten else int(before is not None)
         return commits, needs
 
     def reads(self, number):

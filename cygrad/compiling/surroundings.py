@@ -28,6 +28,7 @@ from cygrad._core.compiler.guards import (
     LENGTH,
     OBJECT,
     SET,
+    attribute,
     class_state,
     function_state,
 )
@@ -53,6 +54,9 @@ UNGUARDED = {
 SKIPPED = {"__doc__", "__module__", "__dict__", "__weakref__", "__annotations__", "__orig_bases__", "__parameters__",
            "__abstractmethods__", "_abc_impl", "__slots__", "__match_args__", "__dataclass_fields__",
            "__dataclass_params__", "__qualname__", "__firstlineno__", "__static_attributes__"}
+# Names with "grad" by which code does not look at what is in .grad.
+NO_READERS = {"zero_grad", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled", "requires_grad",
+              "requires_grad_", "autograd", "cygrad", "create_graph", "retain_graph", "grad_outputs", "inference_mode"}
 # What a step sets on its optimizer: it is compared as a traced step leaves it.
 STEP_MARK = "_opt_called"
 MOST = 100_000
@@ -155,6 +159,11 @@ class Surroundings:
         self.guards.append((kind, container, key, value))
         self.stack.append((value, path))
 
+    @property
+    def reads_gradients(self):
+        """May the code of the user look at what is in .grad?"""
+        return any("grad" in name for name in self.names - NO_READERS)
+
     def guard_marks(self):
         """Compare what steps of optimizers set; to be called after they have."""
         self.guards += [(ITEM, vars(optimizer), STEP_MARK, vars(optimizer).get(STEP_MARK, self.guards))
@@ -194,7 +203,7 @@ class Surroundings:
             self.guard_items(value, path)
         elif kind is defaultdict:
             self.guard_items(value, path)
-            self.guard(ATTRIBUTE, value, "default_factory", value.default_factory, path)
+            self.guard(ATTRIBUTE, value, defaultdict.default_factory, value.default_factory, path)
         elif kind is set:
             self.guards.append((SET, value, len(value), frozenset(value)))
             self.stack += [(item, path) for item in value]
@@ -202,11 +211,11 @@ class Surroundings:
             self.stack += [(part, path) for part in (value.fget, value.fset, value.fdel)]
         elif kind in (classmethod, staticmethod):
             self.stack.append((value.__func__, path))
-        elif hasattr(value, "param_groups") and hasattr(value, "state") and hasattr(value, "step"):
+        elif {"param_groups", "state"} <= own_attributes(value).keys():
             self.look_at_optimizer(value, path)
         elif is_native(value) or isinstance(value, cygrad.Generator):
             return                                   # calls of it are observed, and what is drawn is traced
-        elif hasattr(value, "__next__"):
+        elif hasattr(kind, "__next__"):
             self.refuse(path, value)
         else:
             self.look_at_object(value, path)
@@ -300,9 +309,7 @@ class Surroundings:
         if not of_package(cls.__module__) and (hidden_state(cls) or isinstance(value, OrderedDict)):
             self.refuse(path, value)
             return
-        members = getattr(value, "__dict__", None)
-        if not isinstance(members, dict):
-            members = None
+        members = own_attributes(value, None)
         self.guards.append((OBJECT, value, cls, self.guards if members is None else members))
         if isinstance(value, Module):
             self.look_at_hooks(value, ALL_MODULES, path)
@@ -311,8 +318,8 @@ class Surroundings:
         for base in cls.__mro__:
             for name, member in vars(base).items():
                 if isinstance(member, types.MemberDescriptorType) and base.__flags__ & 1 << 9:
-                    item = getattr(value, name, self.guards)
-                    self.guards.append((ATTRIBUTE, value, name, item))
+                    item = attribute(value, member, self.guards)
+                    self.guards.append((ATTRIBUTE, value, member, item))
                     if item is not self.guards:
                         self.stack.append((item, f"{path}.{name}"))
         if isinstance(value, dict):
@@ -356,6 +363,15 @@ class Surroundings:
             self.guards += [(LENGTH, kind, 0, None) for kind in kinds]
 
 
+def own_attributes(value, default=types.MappingProxyType({})):
+    """The dict of an object, without calling code of its class; `default` if it has none."""
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return default
+    return found if isinstance(found, dict) else default
+
+
 def is_constant(value):
     """Is it a value that cannot change, or a tuple of such?"""
     return type(value) in CONSTANT or (type(value) is tuple and all(map(is_constant, value)))
@@ -373,7 +389,7 @@ def is_native(value):
     kind = type(value)
     return kind.__name__ in ("cython_function_or_method", "builtin_function_or_method", "method_descriptor",
                              "wrapper_descriptor", "getset_descriptor", "member_descriptor", "method-wrapper",
-                             "classmethod_descriptor", "ufunc", "_ArrayFunctionDispatcher") or kind is object or (
+                             "classmethod_descriptor", "_tuplegetter", "ufunc", "_ArrayFunctionDispatcher") or kind is object or (
         of_package(kind.__module__) and not hasattr(value, "__dict__"))
 
 
@@ -381,7 +397,7 @@ def is_native(value):
 def hidden_state(cls):
     """Do its objects hold more than attributes, slots, and what containers of Python hold?"""
     for base in cls.__mro__:
-        if base in (object, list, dict, tuple, set, frozenset, int, float, complex, str, bytes) or of_package(
+        if base in (object, types.SimpleNamespace, list, dict, tuple, set, frozenset, int, float, complex, str, bytes) or of_package(
                 base.__module__):
             continue
         slots = sum(isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType))

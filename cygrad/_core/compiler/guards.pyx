@@ -234,14 +234,22 @@ cdef bint _holds(guard_t *guard) except -1:
     if guard.kind == C_LENGTH:
         return PyObject_Size(<object>container) == guard.place
     if guard.kind == C_ATTRIBUTE:
-        now = getattr(<object>container, <object>guard.key, guards_missing)
-        return (now is guards_missing) == (value == NULL) and (value == NULL or same(now, <object>guard.value))
+        now = attribute(<object>container, <object>guard.key, _missing)
+        return (now is _missing) == (value == NULL) and (value == NULL or same(now, <object>guard.value))
     if PySet_GET_SIZE(container) != guard.place:
         return False
     return guard.place == 0 or <object>container == <object>guard.value
 
 
-guards_missing = object()
+_missing = object()
+
+
+def attribute(owner, slot, default):
+    """What a slot holds, by the descriptor of the class; `default` if it is empty."""
+    try:
+        return slot.__get__(owner)
+    except AttributeError:
+        return default
 
 
 cdef inline bint _is_or_none(PyObject *found, PyObject *value) noexcept:

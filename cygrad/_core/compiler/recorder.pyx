@@ -413,9 +413,10 @@ cdef class Recorder:
         return None, None
 
     def forget(self, parameters):
-        """The gradients of these leaves were set to None."""
+        """The gradients of these leaves are about to be None: what they were does not matter if nothing has read it."""
         for parameter in parameters:
-            self.forgotten.add(id(parameter))
+            if self.gradient_number(parameter) == self.gradients.get(id(parameter)):
+                self.forgotten.add(id(parameter))
 
     def kept_elsewhere(self, outputs, bint graph):
         """Does something else than outputs, .grad of known leaves and nodes of a graph hold what was computed?"""
