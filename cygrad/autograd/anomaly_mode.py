@@ -48,14 +48,15 @@ class _Anomaly:
 
     def __init__(self, mode, check_nan):
         self.wanted = (bool(mode), bool(check_nan))
-        self.entered = []
+        self.entered = None            # (state, what was entered before)
 
     def __enter__(self):
-        self.entered.append(anomaly_state())
+        self.entered = anomaly_state(), self.entered
         set_anomaly_state(*self.wanted)
 
-    def __exit__(self, *exception):
-        set_anomaly_state(*self.entered.pop())
+    def __exit__(self, type=None, value=None, traceback=None):       # a tuple or a list might find no memory
+        (enabled, check_nan), self.entered = self.entered
+        set_anomaly_state(enabled, check_nan)
 
     def __call__(self, function):
         """Decorate a function."""
@@ -128,7 +129,7 @@ class set_detect_anomaly(_Anomaly):
         set_anomaly_state(*self.wanted)
 
     def __enter__(self):
-        self.entered.append(anomaly_state() if self.former is None else self.former)
+        self.entered = anomaly_state() if self.former is None else self.former, self.entered
         self.former = None
         set_anomaly_state(*self.wanted)
 

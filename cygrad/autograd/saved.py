@@ -41,7 +41,7 @@ class saved_tensors_hooks:
     def __enter__(self):
         push_hooks(self.pack_hook, self.unpack_hook)
 
-    def __exit__(self, *exception):
+    def __exit__(self, type=None, value=None, traceback=None):       # no *exception: a tuple might find no memory
         pop_hooks()
 
 

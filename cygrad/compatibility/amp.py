@@ -71,7 +71,7 @@ class autocast:
         self._before = blocks.exchange(wanted, self.cache_enabled)
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, type=None, value=None, traceback=None):       # no *error: a tuple might find no memory
         blocks.leave(self._before)
         return False
 

@@ -1,12 +1,21 @@
 """The extension types, their methods taken from the type, and objects of theirs that nobody has initialized."""
 
+import contextlib
+import gc
 import importlib
+import inspect
+import itertools
+import os
 import pkgutil
+import random
+import signal
+import sys
 from functools import partial
 
 import cygrad as t
 import cygrad._core
 
+COMPILED_CALLABLES = ("cython_function_or_method", "builtin_function_or_method")
 OF_ALL = set(dir(object)) - {"__init__", "__repr__", "__eq__", "__hash__", "__reduce__", "__dir__"}
 
 
@@ -89,3 +98,54 @@ def refuses(found, wrong_self, rest):
     except Exception:
         return not compiled(found)
     return not compiled(found) or (wrong_self is None and read is not found)       # of None: the descriptor itself
+
+
+def callables():
+    """Name -> every compiled function, method, getter and class of the modules of `cygrad._core`, internal ones too."""
+    found = {}
+    for module in [module for name, module in sorted(sys.modules.items())
+                   if name.startswith("cygrad._core.") and ".testing" not in name]:
+        for name, value in vars(module).items():
+            ours = inspect.isclass(value) and str(value.__module__).startswith("cygrad")
+            members = vars(value).items() if ours else ()
+            for attribute, member in [("", value), *((f".{attribute}", member) for attribute, member in members)]:
+                member = getattr(member, "fget", None) or getattr(member, "__func__", member)
+                kind = type(member).__name__
+                if (kind in COMPILED_CALLABLES and str(member.__module__).startswith("cygrad")) or (kind == "type"
+                                                                                                    and ours):
+                    found.setdefault(id(member), (f"{module.__name__}.{name}{attribute}", member))
+    return dict(found.values())
+
+
+def argument_lists(seed):
+    """Arguments of the wrong types: all lists of up to two, and random ones of three to six."""
+    x = t.ones(2, requires_grad=True)
+    values = [None, 1.5, -1, 1 << 40, "x", (), [None], (None,), {}, bare, x, [x.detach()], bare(), object]
+    for n in range(3):
+        yield from itertools.product(values, repeat=n)
+    rng = random.Random(seed)
+    for _ in range(200):
+        yield rng.choices(values, k=rng.randint(3, 6))
+    for n in (3, 4):
+        yield from ([value] * n for value in values)
+    for name in EXTENSION_TYPES:
+        with contextlib.suppress(TypeError):
+            yield [bare(name)]
+
+
+def killed():
+    """The callables that end the process, or do not return, when they get arguments of wrong types."""
+    wrong = []
+    for name, found in sorted(callables().items()):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            for arguments in argument_lists(name):
+                with contextlib.suppress(Exception):
+                    found(*arguments)
+            gc.collect()
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        if status:
+            wrong.append(f"{name}: wait status {status}")
+    return wrong

@@ -15,6 +15,14 @@ def test_methods_refuse_a_wrong_self():
     assert run("from tests.fuzz.objects import accepted\nprint(*accepted(), sep='\\n')").strip() == ""
 
 
+def test_no_compiled_callable_crashes_on_wrong_arguments():
+    """None, numbers, classes, bare objects and lists of them, in every position of functions, methods and classes."""
+    assert run("""
+from tests.fuzz.objects import callables, killed
+print(len(callables()) > 500, *killed(), sep="\\n")
+""").strip() == "True"
+
+
 def test_objects_without_initialization():
     """Everything of every type, on what ``__new__`` gives, and on objects of a class without its ``__init__``."""
     assert run("""

@@ -86,14 +86,13 @@ cdef class device:
         return device, ((self.type,) if self.index is None else (self.type, self.index))
 
     def __enter__(self):
-        if self.entered is None:
-            self.entered = []
-        self.entered.append(getattr(_own, "default", None))
+        self.entered = getattr(_own, "default", None), self.entered
         _set_default(self)
         return self
 
-    def __exit__(self, *error):
-        _set_default(self.entered.pop())
+    def __exit__(self, type=None, value=None, traceback=None):       # a tuple or a list might find no memory
+        former, self.entered = self.entered
+        _set_default(former)
 
 
 CPU = device("cpu")

@@ -31,7 +31,7 @@ from cygrad._core.table.operator cimport Operator
 
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.saved import set_guard
-from cygrad._core.memory.storage import begin_generation, end_generation, generation_of
+from cygrad._core.memory.storage import begin_generation, end_generation
 from sys import _getframe
 from numpy import asarray
 from threading import get_ident
@@ -118,6 +118,7 @@ cdef class Step:
 
 
 @cython.binding(False)
+@cython.nonecheck(True)     # a typed loop variable accepts None
 cdef class Recorder:
     """
     What one run of a function does.
@@ -241,7 +242,7 @@ cdef class Recorder:
             return -1
         place = self.by_storage.get(<size_t>array.storage)
         if place is None:
-            if generation_of(<size_t>array.storage) != self.generation:
+            if array.storage.writable != self.generation:
                 self.lose("it reads a tensor that is neither an argument nor in a variable, module or container that "
                           "it names")
                 return -1

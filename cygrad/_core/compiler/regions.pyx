@@ -25,7 +25,8 @@ from cygrad._core.memory.atomic cimport atomic_claim, atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
 from cygrad._core.primitives.chains cimport CHAIN_CODE, ELEMENTS, HELD, NUMBER, chain_step_t, run_chain
-from cygrad._core.primitives.primitive_table cimport loop_status, loop_t, primitives, set_loop_status
+from cygrad._core.primitives.primitive_table cimport (
+    MAX_PRIMITIVES, loop_status, loop_t, primitive_t, primitives, set_loop_status)
 from cygrad._core.primitives.short_loops cimport short_operation
 from cygrad._core.table.operator cimport Operator
 from cygrad._core.threads.parallel cimport parallel_for
@@ -60,19 +61,25 @@ def forward_program(Operator operator not None):
     return program.n_inputs, constants, code, program.result
 
 
+cdef primitive_t *_checked_primitive(int number) except NULL:
+    if not 0 <= number < MAX_PRIMITIVES or primitives[number].name == NULL:
+        raise IndexError(f"primitive_name: there is no primitive of this index (got {number}).")
+    return &primitives[number]
+
+
 def primitive_name(int number):
     """What the instructions call it."""
-    return primitives[number].name.decode()
+    return _checked_primitive(number).name.decode()
 
 
 def primitive_cost(int number):
     """What it costs for an element, in additions."""
-    return primitives[number].cost
+    return _checked_primitive(number).cost
 
 
 def number_everywhere(Held held not None):
     """The number that all elements of an array of float32 or float64 are, if only one lies in memory; else None."""
-    if not _is_one_number(held.array) or held.array.size == 0:
+    if not _is_one_number(lent(held)) or held.array.size == 0:
         return None
     if held.array.dtype == FLOAT32:
         return (<float *>held.array.data)[0]

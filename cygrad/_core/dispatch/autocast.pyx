@@ -69,7 +69,7 @@ class Again:
     def __enter__(self):
         self.before = exchange(self.dtype, False)
 
-    def __exit__(self, *error):
+    def __exit__(self, type=None, value=None, traceback=None):
         leave(self.before)
 
 

@@ -73,19 +73,16 @@ cdef class _Mode:
     """
     A state of the thread for the length of a ``with`` block or of a decorated function.
 
-    Entering keeps the state found on a stack, so one object can be entered again inside itself;
-    leaving restores it, whether or not the block raised.
+    Entering pushes the state found, so one object can be entered again inside itself; leaving restores it,
+    whether or not the block raised, and allocates nothing.
     """
 
     cdef int grad_disabled
     cdef int inference         # -1: leave as it is
-    cdef list entered
-
-    def __init__(self):
-        self.entered = []
+    cdef tuple entered         # (grad_disabled, inference, what was entered before), or None
 
     def __enter__(self):
-        self.entered.append((this_thread.grad_disabled, this_thread.inference))
+        self.entered = (this_thread.grad_disabled, this_thread.inference, self.entered)
         this_thread.grad_disabled = self.grad_disabled
         if self.inference >= 0:
             this_thread.inference = self.inference
@@ -94,7 +91,9 @@ cdef class _Mode:
         return self
 
     def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
-        this_thread.grad_disabled, this_thread.inference = self.entered.pop()
+        if self.entered is None:
+            raise RuntimeError(f"{type(self).__name__}: __exit__ was called without __enter__.")
+        this_thread.grad_disabled, this_thread.inference, self.entered = self.entered
         return False
 
     def clone(self):
@@ -248,7 +247,7 @@ class set_grad_enabled(_Mode):
             raise TypeError(f"set_grad_enabled: the mode must be a bool (got {type(mode).__name__}).")
         cdef _Mode manager = _make(cls, 0 if mode else 1, -1)
         # The state to go back to is the one before the call, which takes effect at once.
-        manager.entered = [(this_thread.grad_disabled, this_thread.inference)]
+        manager.entered = (this_thread.grad_disabled, this_thread.inference, None)
         this_thread.grad_disabled = manager.grad_disabled
         if this_thread.inference:
             _note_enabled(not manager.grad_disabled)
@@ -314,14 +313,14 @@ class inference_mode(_Mode):
 
 cdef _Mode _make(type cls, int grad_disabled, int inference):
     cdef _Mode manager = _Mode.__new__(cls)
-    manager.entered = []
     manager.grad_disabled = grad_disabled
     manager.inference = inference
     return manager
 
 
-def _enter_set(_Mode manager):
-    if len(manager.entered) == 1 and this_thread.grad_disabled == manager.grad_disabled:
+def _enter_set(_Mode manager not None):
+    if (manager.entered is not None and manager.entered[2] is None
+            and this_thread.grad_disabled == manager.grad_disabled):
         return                     # the call itself has already switched
     _Mode.__enter__(manager)
 

@@ -65,7 +65,7 @@ cdef class Disabled:
         overrides_disabled = 1
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, type=None, value=None, traceback=None):
         global overrides_disabled
         overrides_disabled = self.before
 
@@ -131,6 +131,8 @@ def become(value, cls):
     if type(value) is not Tensor:
         return value
     tensor = <Tensor>value
+    if not issubclass(cls, Tensor):
+        raise TypeError(f"__torch_function__: expected a subclass of Tensor (got {cls.__name__}).")
     if tensor.leaf_requires_grad or tensor.dual_level:      # others may know it
         return tensor
     made = <Tensor>(<_Type *>Tensor).tp_new(<_Type *>cls, (), NULL)

@@ -61,7 +61,7 @@ cdef int _clear(PyObject *self) noexcept:
     return _tensor_clear(self)
 
 
-def attributes_of(Tensor tensor):
+def attributes_of(Tensor tensor not None):
     """The dict of attributes that users set on the tensor."""
     with cython.critical_section(tensor):        # as CPython does where it fills the slot itself
         if tensor.attributes == NULL:
@@ -132,7 +132,7 @@ def open_type():
 cdef list _kept_names = []                # the memory of the names that types are known by
 
 
-def _complete_type():
+cdef int _complete_type() except -1:
     cdef Tensor any_tensor = Tensor.__new__(Tensor)
     cdef _Type *cls = <_Type *>Tensor
     global _tensor_traverse, _tensor_clear, _tensor_dealloc, _bare_new

@@ -288,11 +288,6 @@ def end_generation():
     generation = 1
 
 
-def generation_of(size_t storage):
-    """The generation of the storage at an address."""
-    return (<storage_t *>storage).writable
-
-
 cdef inline void _initialize(storage_t *storage, int64_t nbytes, char *data, int size_class) noexcept nogil:
     """Fill in the header."""
     storage.count = storage.version.count = storage.version.embedded = 1

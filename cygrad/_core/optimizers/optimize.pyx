@@ -208,6 +208,8 @@ def forget_gradients(parameters):
         parameters = list(parameters)
         note_step(parameters, None, NULL, "")
     for parameter in parameters:
+        if parameter is None:
+            raise TypeError("zero_grad: the parameters must be tensors (got None).")
         if parameter.gradient != NULL:
             set_gradient(parameter, None)
 
@@ -225,6 +227,8 @@ def zero_gradients(parameters):
     thread_state().grad_disabled = 1
     try:
         for parameter in parameters:
+            if parameter is None:
+                raise TypeError("zero_grad: the parameters must be tensors (got None).")
             if parameter.gradient == NULL or parameter.gradient.value == NULL:
                 continue
             gradient = parameter.grad

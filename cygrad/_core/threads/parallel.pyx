@@ -415,17 +415,17 @@ class threads:
 
     def __init__(self, n):
         self._n = _at_least_one(n, "threads")
-        self._before = []
+        self._before = None                # (limit, what was entered before)
 
     def __enter__(self):
         global thread_cap
-        self._before.append(thread_cap)
+        self._before = thread_cap, self._before
         thread_cap = self._n
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, type=None, value=None, traceback=None):       # a tuple or a list might find no memory
         global thread_cap
-        thread_cap = self._before.pop()
+        thread_cap, self._before = self._before
 
     def __repr__(self):
         return f"threads({self._n})"
