@@ -30,6 +30,10 @@ KERNELS = {kernels}
 FACTS = {facts}
 '''
 
+# Cython 3.3 releases the item of a list comprehension twice when the list cannot grow.
+LIST_APPEND = ("int result = PyList_Append(list, x);\n    Py_DECREF(x);",
+               "int result = PyList_Append(list, x);\n    if (likely(!result)) Py_DECREF(x);")
+
 
 def link_dir(configuration: Configuration) -> Path:
     """Where the linker finds our OpenBLAS, also before the package directory exists."""
@@ -86,6 +90,9 @@ class BuildExt(build_ext):
             force=self.force,
         )
         by_name = {extension.name: extension for extension in translated}
+        for module in chosen:
+            path = Path(self.translated(module))
+            write_if_changed(path, path.read_text().replace(*LIST_APPEND))
         ours = self.configuration.compile_args
         for module in chosen:
             own = by_name[module.name]
