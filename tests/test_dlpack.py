@@ -190,3 +190,21 @@ def test_an_error_survives_the_end_of_foreign_memory(keep):
     with pytest.raises(KeyError, match="on its way"):
         (keep(cygrad.from_dlpack(capsule.capsule())), fail())
     assert capsule.given_back == 1
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+@pytest.mark.parametrize("code", [2, 4])
+@pytest.mark.parametrize("wanted", ["no valid shape", "no memory", "negative size"])
+def test_pointers_that_are_null_are_refused(versioned, code, wanted):
+    made = Capsule((3,), versioned=versioned, code=code, bits=64 if code == 2 else 16)
+    if wanted == "negative size":
+        made.shape[0] = -3
+    else:
+        setattr(made.tensor.contents, "data" if wanted == "no memory" else "shape", None)
+    with pytest.raises(BufferError, match=wanted):
+        cygrad.from_dlpack(made.capsule())
+
+
+def test_an_empty_capsule_needs_no_memory():
+    assert cygrad.from_dlpack(Capsule((2, 0), data=None).capsule()).shape == (2, 0)
+    assert cygrad.from_dlpack(Capsule((), data=Capsule().tensor.contents.data or None).capsule()).shape == ()

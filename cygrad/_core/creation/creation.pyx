@@ -26,7 +26,7 @@ from cygrad._core.kernels.arguments cimport check_sizes
 from cygrad._core.memory.errors cimport check
 from cygrad._core.threads.parallel cimport parallel_for
 
-from cygrad._core.creation.dlpack_types import as_integers
+from cygrad._core.creation.dlpack_types import as_integers, checked_capsule
 from cygrad._core.table.operator import operators
 from cygrad._core.graph.user_warnings import warn_user
 
@@ -448,10 +448,23 @@ class _Offer:
         return 1, 0
 
 
+class _Checked:
+    """An object that offers DLPack, whose capsule is checked before NumPy reads it."""
+
+    def __init__(self, given):
+        self.given = given
+
+    def __dlpack__(self, **options):
+        return checked_capsule(self.given.__dlpack__(**options))
+
+    def __dlpack_device__(self):
+        return self.given.__dlpack_device__()
+
+
 cdef tuple _offered(object given, dict options):
     """An ndarray over what an object offers, and the dtype of its elements if NumPy has none for them."""
     try:
-        return np.from_dlpack(given, **options), None
+        return np.from_dlpack(_Checked(given), **options), None
     except RuntimeError:                 # of a dtype that NumPy does not have, among others
         asked = {name: value for name, value in options.items() if name == "copy"}
         try:

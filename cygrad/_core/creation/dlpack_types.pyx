@@ -6,13 +6,14 @@ it has made one, its type is written into it.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
-from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from cygrad._core.arrays.dtype cimport BFLOAT16, COMPLEX32, dtype_code, dtype_object, itemsize
 
 cdef enum:
     INTEGER_TYPE = 0          # the codes of DLPack
     BFLOAT_TYPE = 4
     COMPLEX_TYPE = 5
+    MOST_DIMS = 64            # of NumPy, which refuses more
 
 cdef struct element_type_t:
     uint8_t code
@@ -24,7 +25,8 @@ cdef struct capsule_contents_t:
     int32_t device
     int32_t device_number
     int32_t ndim
-    element_type_t type       # shape, strides and offset follow
+    element_type_t type
+    int64_t *shape            # strides and offset follow
 
 cdef struct capsule_with_version_t:
     uint32_t major
@@ -35,15 +37,40 @@ cdef struct capsule_with_version_t:
     capsule_contents_t contents
 
 
-cdef element_type_t *_type_of(object capsule) except? NULL:
-    """Where the type of the elements stands; NULL if it is no capsule, used, or of a version that is not known."""
+cdef capsule_contents_t *_contents_of(object capsule) except? NULL:
+    """What a capsule offers; NULL if it is no capsule, used, or of a version that is not known."""
     cdef capsule_with_version_t *versioned
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         versioned = <capsule_with_version_t *>PyCapsule_GetPointer(capsule, "dltensor_versioned")
-        return &versioned.contents.type if versioned.major == 1 else NULL
+        return &versioned.contents if versioned.major == 1 else NULL
     if PyCapsule_IsValid(capsule, "dltensor"):
-        return &(<capsule_contents_t *>PyCapsule_GetPointer(capsule, "dltensor")).type
+        return <capsule_contents_t *>PyCapsule_GetPointer(capsule, "dltensor")
     return NULL
+
+
+cdef element_type_t *_type_of(object capsule) except? NULL:
+    cdef capsule_contents_t *contents = _contents_of(capsule)
+    return NULL if contents == NULL else &contents.type
+
+
+def checked_capsule(capsule):
+    """The capsule; an error for what NumPy would read beyond its end, or through a pointer that is NULL."""
+    cdef capsule_contents_t *contents = _contents_of(capsule)
+    cdef bint empty = False
+    cdef int32_t i
+    if contents == NULL:
+        return capsule
+    if contents.ndim < 0 or contents.ndim > 0 and contents.shape == NULL:
+        raise BufferError(f"from_dlpack: the capsule has no valid shape (got {contents.ndim} dimensions and "
+                          f"{'a NULL pointer' if contents.shape == NULL else 'a pointer'}). Ask its maker to fill it.")
+    for i in range(min(contents.ndim, MOST_DIMS)):
+        if contents.shape[i] < 0:
+            raise BufferError(f"from_dlpack: the capsule has a negative size (got {contents.shape[i]} in dimension "
+                              f"{i}). Ask its maker to fill it.")
+        empty = empty or contents.shape[i] == 0
+    if contents.data == NULL and not empty:
+        raise BufferError("from_dlpack: the capsule has no memory (got a NULL pointer). Ask its maker to fill it.")
+    return capsule
 
 
 def as_integers(capsule):
