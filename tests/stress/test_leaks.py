@@ -88,6 +88,20 @@ def transformed():
     return lambda: hessian(cygrad.ones(2, 2))
 
 
+def forward_over_reverse():
+    x = cygrad.ones(3, requires_grad=True)
+    twice = x.detach().requires_grad_()
+
+    def step():
+        for function in (cygrad.exp, cygrad.tanh, lambda z: z.sigmoid() * z, lambda z: (z * 1).exp_()):
+            cygrad.func.jvp(function, (x,), (cygrad.ones(3),))
+        with cygrad.autograd.forward_ad.dual_level():
+            dual = cygrad.autograd.forward_ad.make_dual(twice, cygrad.ones(3)).exp()
+            cygrad.autograd.grad(dual.sum(), twice)
+
+    return step
+
+
 def lent():
     def step():
         x = cygrad.ones(5)
@@ -111,7 +125,8 @@ def resident():
         return int(facts.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.parametrize("make", [mlp, recurrent, convolution, create_graph, exceptions, compiled, transformed, lent])
+@pytest.mark.parametrize("make", [mlp, recurrent, convolution, create_graph, exceptions, compiled, transformed,
+                                  forward_over_reverse, lent])
 def test_steps_leave_nothing(make):
     step = make()
     steps = STEPS // (10 if make is transformed else 1)

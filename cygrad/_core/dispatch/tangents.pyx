@@ -25,11 +25,13 @@ from cygrad._core.memory.atomic cimport atomic_add
 from cygrad._core.table.operator cimport NO_GRADIENT, TENSORS, Operator, operator_t
 
 import threading
+from weakref import WeakSet
 
 from cygrad._core.table.operator import operators
 from cygrad._core.creation.factories import zeros, zeros_like
 
-cdef dict _levels = {}              # number of a level -> {address of a dual tensor: its tangent}
+# Number of a level -> {address of a dual tensor: its tangent, None: the nodes that know tangents of what they saved}.
+cdef dict _levels = {}
 cdef int64_t _last = 0
 cdef called_t _called
 cdef changing_t _changing
@@ -92,7 +94,8 @@ def exit_level(level=None):
                            "the levels in the opposite order of entering.")
     ended = state.dual_level
     state.dual_level = 0                 # first: to free the tangents may run code of the user's
-    _levels.pop(ended)
+    for node in _levels.pop(ended).get(None, ()):
+        (<NativeNode>node).payload = None
 
 
 @cython.binding(False)      # methods check what they are called on
@@ -367,8 +370,11 @@ cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
     for i in range(op.n_saved):
         known.append(pushed[op.saved[i].index] if op.saved[i].from_result else tangents[op.saved[i].index])
     if any_tangent(known):
-        node.payload = (thread_state().dual_level, known)
+        level = thread_state().dual_level
+        node.payload = level, known
         show(node.c)
+        # A tangent's history may lead back to the node: leaving the level breaks that cycle.
+        (<dict>_levels[level]).setdefault(None, WeakSet()).add(node)
     return 0
 
 
