@@ -125,5 +125,7 @@ def wait_for_imports():
                 import_module(name)
 
 
+# The functions before a fork run in the opposite order: imports first, which may need the locks.
+import_module(f"{__name__}.threads.fork_locks")
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait_for_imports)

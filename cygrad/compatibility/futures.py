@@ -2,6 +2,8 @@
 
 import concurrent.futures
 
+from cygrad._core.threads.fork_locks import renewed_at_fork
+
 __all__ = ["Future", "collect_all", "wait_all"]
 
 
@@ -21,6 +23,7 @@ class Future:
 
     def __init__(self, *, devices=None):
         self._future = concurrent.futures.Future()
+        renewed_at_fork(self._future._condition)
 
     @classmethod
     def __class_getitem__(cls, item):

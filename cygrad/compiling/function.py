@@ -10,6 +10,7 @@ from cygrad._core.compiler.guards import Guards
 from cygrad._core.compiler.lowering import Lowering
 from cygrad._core.compiler.recorder import Recorder, constant
 from cygrad._core.compiler.replay import Replayer, Variant, recordable, tensor_state
+from cygrad._core.threads.fork_locks import renewed_at_fork
 from cygrad.compiling.draws import Draws
 from cygrad.compiling.graphs import Graph, graph_reason
 from cygrad.compiling.observer import Observer
@@ -125,7 +126,7 @@ class Compiled(Replayer):
         self.rewrites = []            # of each recording what is added up in another order, the latest first
         self.failures = 0
         self.calls = 0                # that were not replays
-        self.lock = threading.Lock()
+        self.lock = renewed_at_fork(threading.Lock())
 
     def __repr__(self):
         return f"<compiled {getattr(self, '__qualname__', repr(self.function))}, {len(self.variants)} variants>"

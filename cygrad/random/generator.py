@@ -12,6 +12,7 @@ from cygrad._core.arrays.placement import device
 from cygrad._core.creation.access import numpy_view
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.threads.fork_locks import renewed_at_fork
 
 __all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
            "set_algorithm", "set_rng_state"]
@@ -53,7 +54,7 @@ class Generator:
     def __init__(self, device="cpu", *, algorithm=None):
         if str(device) not in ("cpu", "cpu:0"):
             raise RuntimeError(f"Generator: no such device (got {device!r}, expected 'cpu').")
-        self.lock = threading.RLock()
+        self.lock = renewed_at_fork(threading.RLock())
         self.algorithm = _checked(algorithm or _algorithm)
         self.manual_seed(FIXED_SEED)
 

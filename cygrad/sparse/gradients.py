@@ -6,13 +6,14 @@ import cygrad
 from cygrad._core.engine.plan_inspection import accumulates
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
+from cygrad._core.threads.fork_locks import renewed_at_fork
 from cygrad.autograd import Function
 from cygrad.optim.parameter_checks import sparse_gradients
 from cygrad.sparse.tensor import SparseTensor, made
 
 __all__ = ["gather", "look_up"]
 
-_lock = threading.Lock()               # several backwards may add to one gradient
+_lock = renewed_at_fork(threading.Lock())      # several backwards may add to one gradient
 
 
 def _arrived(ctx, gradient):

@@ -157,3 +157,78 @@ for _ in range(4):
 for thread in threads: thread.join()
 print(codes)
 """) == ["[0,", "0,", "0,", "0]"]
+
+
+@pytest.mark.parametrize("busy", [
+    "cygrad.randn(500, 500)", "cygrad.manual_seed(3)", "cygrad.get_rng_state()",
+    "(shared * 2).sum().backward()", "optimizer.step()", "list(loader)", "sparse(index).sum().backward()"])
+def test_a_child_finds_every_lock_free(busy):
+    """Other threads hold locks of generators, leaves, data loaders and sparse gradients when the process is forked."""
+    assert run_program(f"""
+import os, signal, threading, time
+import cygrad
+shared = cygrad.ones(1000, 1000, requires_grad=True)
+shared.grad = cygrad.ones(1000, 1000)
+optimizer = cygrad.optim.SGD([shared], lr=0.1)
+loader = cygrad.utils.data.DataLoader(cygrad.utils.data.TensorDataset(cygrad.arange(20)), batch_size=4, num_workers=2,
+                                      persistent_workers=True)
+sparse, index = cygrad.nn.Embedding(500, 50, sparse=True), cygrad.arange(500)
+stop = []
+def work():
+    while not stop:
+        {busy}
+threads = [threading.Thread(target=work) for _ in range(1 if "loader" in {busy!r} else 2)]
+for thread in threads: thread.start()
+codes = []
+for turn in range(12):
+    time.sleep(0.002 * (turn % 5))
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        cygrad.manual_seed(0)
+        cygrad.randn(3)
+        shared.grad
+        (shared * 2).sum().backward()
+        optimizer.step()
+        sparse(index).sum().backward()
+        os._exit(0 if sum(len(batch[0]) for batch in loader) == 20 else 1)
+    codes.append(os.waitpid(child, 0)[1])
+stop.append(1)
+for thread in threads: thread.join()
+print(set(codes))
+""") == ["{0}"]
+
+
+def test_a_child_gets_the_numbers_that_come_next():
+    """A fork waits for a draw that is under way, so that the state of the child's generator is complete."""
+    assert run_program("""
+import os
+import cygrad
+cygrad.manual_seed(5)
+expected = [cygrad.randn(3).tolist() for _ in range(2)]
+cygrad.manual_seed(5)
+assert cygrad.randn(3).tolist() == expected[0]
+child = os.fork()
+if child == 0:
+    os._exit(cygrad.randn(3).tolist() != expected[1])
+print(os.waitpid(child, 0)[1], cygrad.randn(3).tolist() == expected[1])
+""") == ["0", "True"]
+
+
+def test_worker_threads_of_the_parent_are_refused():
+    assert run_program("""
+import os, signal
+import cygrad
+loader = cygrad.utils.data.DataLoader(cygrad.utils.data.TensorDataset(cygrad.arange(300)), num_workers=2)
+batches = iter(loader)
+next(batches)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    try:
+        for _ in batches: pass
+    except RuntimeError as error:
+        os._exit("Make a new iterator" not in str(error))
+    os._exit(2)
+print(os.waitpid(child, 0)[1], len(list(batches)))
+""") == ["0", "299"]

@@ -342,3 +342,43 @@ def test_programs_end(ending, code, persistent, interrupts_ignored):
     assert done.returncode == code, done.stderr
     assert "Fatal" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("context", [None, "fork"])
+def test_interrupts_of_the_constructor_leave_no_worker(context):
+    """At whatever point Ctrl-C comes: while workers are started, before the iterator is there, while it is closed."""
+    done = subprocess.run([sys.executable, "-c", f"""
+import _thread, gc, multiprocessing, os, random, threading, time
+import cygrad
+from cygrad.utils.data import DataLoader, TensorDataset
+data, stop = TensorDataset(cygrad.arange(300)), time.monotonic() + 4
+def interrupt():
+    while time.monotonic() < stop - 0.2:
+        time.sleep(random.random() * 0.02)
+        _thread.interrupt_main()
+thread = threading.Thread(target=interrupt, daemon=True)
+try:
+    thread.start()
+except KeyboardInterrupt:
+    pass
+hits = 0
+while time.monotonic() < stop:
+    try:
+        for batch in DataLoader(data, batch_size=8, num_workers=2, multiprocessing_context={context!r}):
+            pass
+    except KeyboardInterrupt:
+        hits += 1
+batch = None
+gc.collect()
+def runs(process):           # multiprocessing takes it for alive if an interrupt came right after it was waited for
+    try:
+        os.kill(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+limit = time.monotonic() + 20
+while time.monotonic() < limit and (threading.active_count() > 1 or any(map(runs, multiprocessing.active_children()))):
+    time.sleep(0.05)
+print(hits > 20, threading.active_count(), sum(map(runs, multiprocessing.active_children())))
+"""], capture_output=True, text=True, check=False, timeout=90)
+    assert done.stdout.split() == ["True", "1", "0"], done.stderr[-2000:]

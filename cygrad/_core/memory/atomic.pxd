@@ -16,7 +16,19 @@ cdef extern from * nogil:
         return __atomic_compare_exchange_n(p, &expected, desired, 0,
                                            __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     }
+    #include <pthread.h>
     #include <sched.h>
+    #include <unistd.h>
+    /* A lock holds the id of the process that took it. So a lock that another thread held during a fork is free in the
+       child, where that thread does not exist. */
+    __attribute__((weak, visibility("hidden"))) int32_t this_process;
+    static void note_process(void) { this_process = getpid(); }
+    __attribute__((constructor)) static void note_first_process(void) {
+        if (this_process == 0) {
+            note_process();
+            pthread_atfork(NULL, NULL, note_process);
+        }
+    }
     /* Locks of three kinds, taken in this order: lock_patiently, lock, lock_inner; one of each kind at most, and
        never the GIL below one of them. Debug builds assert that (lock_checks.h). */
     #ifdef CYGRAD_LOCK_CHECKS_H
@@ -30,8 +42,8 @@ cdef extern from * nogil:
     #endif
     static inline void spin_for_lock(int32_t *p) {
         int round = 0;
-        while (__atomic_exchange_n(p, 1, __ATOMIC_ACQUIRE)) {
-            while (__atomic_load_n(p, __ATOMIC_RELAXED)) {
+        while (__atomic_exchange_n(p, this_process, __ATOMIC_ACQUIRE) == this_process) {
+            while (__atomic_load_n(p, __ATOMIC_RELAXED) == this_process) {
                 /* Whoever holds it may have lost its core: after a while, offer ours. */
                 if (++round > 256) sched_yield();
     #if defined(__x86_64__) || defined(__i386__)
@@ -55,7 +67,7 @@ cdef extern from * nogil:
     /* The same where the holder may work for microseconds: waiters give up their turn on the core. */
     static inline void lock_patiently(int32_t *p) {
         LOCK_ORDER(PATIENT_LOCK);
-        while (__atomic_exchange_n(p, 1, __ATOMIC_ACQUIRE)) {
+        while (__atomic_exchange_n(p, this_process, __ATOMIC_ACQUIRE) == this_process) {
             sched_yield();
         }
         LOCK_TAKEN(PATIENT_LOCK);

@@ -5,6 +5,7 @@ import copy
 import functools
 import itertools
 import math
+import os
 import warnings
 import weakref
 
@@ -147,7 +148,7 @@ class DataLoader:
     def __iter__(self):
         if self.num_workers == 0 or not self.persistent_workers:
             return self._get_iterator()
-        if self._kept is None:
+        if self._kept is None or self._kept.process != os.getpid():
             self._kept = self._get_iterator()
         else:
             self._kept.begin(self)
@@ -212,11 +213,11 @@ def _make_fetch(loader):
     return functools.partial(_fetcher, loader.dataset, loader.collate_fn, loader._auto_collation, loader.drop_last)
 
 
-def _shop(loader, streams, seed):
+def _shop(loader, streams, seed, owner):
     """The workers of a loader."""
     parts = loader.num_workers, _make_fetch(loader), streams, loader.worker_init_fn, loader.dataset, seed
     if loader.multiprocessing_context is None and library_name() != "torch":
-        return Shop(*parts)
+        return Shop(*parts, owner)
     from cygrad.utils.data.processes import ProcessShop
     return ProcessShop(*parts, context=loader.multiprocessing_context)
 
@@ -273,11 +274,12 @@ class _Ahead:
     def __init__(self, loader):
         streams = isinstance(loader.dataset, IterableDataset)
         self._seed = _base_seed(loader)
-        self._shop = _shop(loader, streams, self._seed)
+        self._shop = _shop(loader, streams, self._seed, self)
         self._streams = streams
         self._end = weakref.finalize(self, type(self._shop).close, self._shop)
         self._end.atexit = False                           # all threads are ended together then
         self._first = True
+        self.process = os.getpid()
         self.begin(loader)
 
     def begin(self, loader):

@@ -49,8 +49,12 @@ class ProcessShop:
         for number in range(n_workers):
             ours, theirs = context.Pipe()
             info = WorkerInfo(number, n_workers, seed + number, dataset)
+            # A forked worker has copies of these ends. It closes them: each worker ends when the process that started
+            # it closes the other end, or is interrupted before it has stored it.
+            inherited = ([ours, *(tasks.connection for tasks in self.queues)]
+                         if context.get_start_method() == "fork" else [])
             process = context.Process(target=_work, daemon=True, name=f"DataLoader worker {number}",
-                                      args=(theirs, info, make_fetch, worker_init_fn, seed))
+                                      args=(theirs, info, make_fetch, worker_init_fn, seed, inherited))
             process.start()
             theirs.close()
             self.queues.append(_Tasks(ours))
@@ -118,8 +122,10 @@ class _Tasks:
             self.connection.send(tuple(task))
 
 
-def _work(ours, info, make_fetch, worker_init_fn, seed):
+def _work(ours, info, make_fetch, worker_init_fn, seed, inherited):
     """What a worker process does."""
+    for connection_end in inherited:
+        connection_end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)           # the one that started us ends us
     cygrad.set_num_threads(1)                              # the workers are the processes
     random.seed(info.seed)

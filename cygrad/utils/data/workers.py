@@ -1,12 +1,14 @@
 """
 Threads that make batches ahead of the one that is being used.
 
-Everything that both sides need is in a `Shop`: the threads hold it and not the iterator, so that an iterator which
-nobody uses any more is collected, and closes the shop. A batch is made with a random generator of its own, seeded by
-the pass and the batch's number: which thread makes it, and how many there are, makes no difference.
+Everything that both sides need is in a `Shop`: the threads hold it and not the iterator. When the iterator is freed,
+at whatever point an interrupt has ended its constructor, weak references to it end the threads. A batch is made with a
+random generator of its own, seeded by the pass and the batch's number: which thread makes it, and how many there are,
+makes no difference.
 """
 
 import atexit
+import os
 import queue
 import threading
 import time
@@ -15,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import cygrad
+from cygrad._core.threads.fork_locks import renewed_at_fork
 from cygrad.random.generator import own_generator
 
 __all__ = ["Shop", "WorkerInfo", "get_worker_info", "seeded"]
@@ -99,19 +102,24 @@ class Shop:
     dataset : Dataset
     seed : int
         Of the workers; each batch has its own.
+    owner : object
+        The iterator that uses the threads; they end with it.
     """
 
     kind = "thread"
 
-    def __init__(self, n_workers, make_fetch, own_queues, worker_init_fn, dataset, seed):
+    def __init__(self, n_workers, make_fetch, own_queues, worker_init_fn, dataset, seed, owner):
         self.make_fetch = make_fetch
-        self.changed = threading.Condition()
+        self.changed = renewed_at_fork(threading.Condition())
         self.done = {}                                     # (epoch, number) -> batch or Failure
         self.epoch = 0
         self.seed = seed
         self.closed = False
+        self.process = os.getpid()
         common = queue.SimpleQueue()
         self.queues = [queue.SimpleQueue() if own_queues else common for _ in range(n_workers)]
+        # Their callbacks are C functions, which no interrupt comes between: each puts what ends a worker.
+        self.ends = [weakref.ref(owner, tasks.put) for tasks in self.queues]
         self.threads = []
         for number in range(n_workers):
             info = WorkerInfo(number, n_workers, (seed + number) % (1 << 63), dataset)
@@ -132,6 +140,9 @@ class Shop:
 
     def wait(self, ready, timeout):
         """Wait for ``ready(self.done)`` to return a key, and take what lies there; None if it takes too long."""
+        if self.process != os.getpid():
+            raise RuntimeError("DataLoader: the worker threads of this iterator are in the process that was forked "
+                               f"(got process {os.getpid()}, expected {self.process}). Make a new iterator.")
         limit = None if not timeout else time.monotonic() + timeout
         with self.changed:
             while (key := ready(self.done)) is None:
@@ -163,7 +174,7 @@ def work(shop, info, worker_init_fn):
                 broken = error
         while True:
             task = tasks.get()
-            if task is None or shop.closed:
+            if type(task) is not Task or shop.closed:
                 return
             if task.epoch != shop.epoch:                   # of a pass that nobody follows any more
                 continue
