@@ -1,6 +1,7 @@
 """Files as such: one that replaces another only when it is complete, and archives whose members are what they say."""
 
 import contextlib
+import io
 import os
 import stat
 import zipfile
@@ -22,7 +23,10 @@ def replacing(target):
     file, are written to directly.
     """
     if hasattr(target, "write"):
-        yield target if all(hasattr(target, method) for method in ("seek", "tell", "flush")) else _Stream(target)
+        seekable = all(hasattr(target, method) for method in ("seek", "tell", "flush"))
+        # Buffered files take all that they get; others may take less, and say how much.
+        yield (target if seekable and isinstance(target, io.BufferedIOBase)
+               else _SeekableStream(target) if seekable else _Stream(target))
         return
     path = os.path.realpath(os.fspath(target))           # the file behind a link is replaced, not the link
     old = os.stat(path) if os.path.exists(path) else None
@@ -34,23 +38,27 @@ def replacing(target):
     beside = os.path.join(os.path.dirname(path), (b".%s.part" % suffix.encode() if isinstance(path, bytes)
                                                   else f".{suffix}.part"))
     try:
-        # Like `open`, which leaves the rights of a new file to the user's mask.
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    except (PermissionError, FileNotFoundError):         # if it cannot be opened either, the error names it
-        with open(path, "wb") as file:
-            yield file
-        return
-    try:
-        with open(descriptor, "wb") as file:
+        try:
+            file = open(beside, "xb")  # noqa: SIM115  (closed below, or with the object)
+        except (PermissionError, FileNotFoundError):     # if it cannot be opened either, the error names it
+            file = None
+        if file is None:
+            with open(path, "wb") as file:
+                yield file
+            return
+        with file:
             if old is not None:
                 os.chmod(beside, stat.S_IMODE(old.st_mode))
             yield file
             file.flush()
-            os.fsync(descriptor)
+            os.fsync(file.fileno())
         os.replace(beside, path)
     except BaseException:
-        with contextlib.suppress(OSError):
+        # An interrupt is delivered after a call, so none comes before this one, even while another is handled.
+        try:  # noqa: SIM105  (suppress() would be a call before this one)
             os.unlink(beside)
+        except OSError:
+            pass
         raise
 
 
@@ -65,11 +73,24 @@ class _Stream:
         size = len(rest)
         while len(rest):
             count = self.file.write(rest)
-            rest = rest[len(rest) if count is None else count:]
+            if count is None and not isinstance(self.file, io.RawIOBase):
+                break                            # a `write` that returns nothing takes everything
+            if not count:
+                raise BlockingIOError(f"save: the file accepts no more data (wrote {size - len(rest)} of {size} "
+                                      "bytes). Use a blocking or buffered file.")
+            rest = rest[count:]
         return size
 
     def flush(self):
         pass
+
+
+class _SeekableStream(_Stream):
+    """The same for a file with positions."""
+
+    def __init__(self, file):
+        super().__init__(file)
+        self.seek, self.tell, self.flush = file.seek, file.tell, file.flush
 
 
 def add_member(archive, name, pieces, size):

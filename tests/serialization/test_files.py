@@ -209,3 +209,64 @@ def test_tensors_without_elements_are_refused(way, tmp_path):
         with pytest.raises((NotImplementedError, TypeError, ValueError), match="meta"):
             save({"x": cygrad.ones(shape, device="meta")}, tmp_path / "file")
     assert os.listdir(tmp_path) == []
+
+
+def test_interrupts_leave_no_file_beside_it(way, tmp_path):
+    _, load = way
+    assert subprocess.run([sys.executable, "-c", f"""
+import _thread, random, threading, time
+import cygrad
+from tests.serialization.test_files import WAYS
+save = WAYS[{next(name for name, pair in WAYS.items() if pair is way)!r}][0]
+stop = time.monotonic() + 2
+def interrupt():
+    while time.monotonic() < stop - 0.2:
+        time.sleep(random.random() * 0.003)
+        _thread.interrupt_main()
+value = {{"x": cygrad.ones(50_000)}}
+save(value, {str(tmp_path / "x")!r})
+thread = threading.Thread(target=interrupt, daemon=True)
+try:
+    thread.start()
+except KeyboardInterrupt:
+    pass
+while time.monotonic() < stop:
+    try:
+        save(value, {str(tmp_path / "x")!r})
+    except KeyboardInterrupt:
+        pass
+"""], check=False, timeout=60).returncode == 0
+    assert os.listdir(tmp_path) == ["x"]
+    assert cygrad.equal(load(tmp_path / "x")["x"], NEW["x"])
+
+
+class Slow(io.RawIOBase):
+    """A file that takes a few bytes at a time."""
+
+    def __init__(self, most):
+        self.content, self.most = io.BytesIO(), most
+
+    def write(self, content):
+        return self.content.write(bytes(content)[:self.most]) if self.most else None
+
+    def writable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    def seek(self, *place):
+        return self.content.seek(*place)
+
+    def tell(self):
+        return self.content.tell()
+
+
+def test_a_file_that_takes_less_than_it_gets(way):
+    save, _ = way
+    slow, whole = Slow(7), io.BytesIO()
+    save({"x": cygrad.arange(100)}, slow)
+    save({"x": cygrad.arange(100)}, whole)
+    assert slow.content.getvalue() == whole.getvalue()
+    with pytest.raises(BlockingIOError, match="accepts no more data"):
+        save({"x": cygrad.arange(100)}, Slow(0))
