@@ -1,5 +1,7 @@
 """What all distributions are: shapes, parameters with their constraints, samples and densities."""
 
+import inspect
+
 import cygrad
 from cygrad import Size, Tensor
 from cygrad.distributions import constraints
@@ -183,6 +185,14 @@ class Parametric(Distribution):
     validate_args : bool, optional
         Whether parameters and values are checked.
     """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        cls.__signature__ = None                            # that of the `__init__` of the class
+        if cls.__init__ is Parametric.__init__ and isinstance(cls.arg_constraints, dict):
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            cls.__signature__ = inspect.Signature([*[inspect.Parameter(name, kind) for name in cls.arg_constraints],
+                                                   inspect.Parameter("validate_args", kind, default=None)])
 
     def __init__(self, *arguments, validate_args=None, **named):
         if (arguments and isinstance(arguments[0], tuple)) or "batch_shape" in named:

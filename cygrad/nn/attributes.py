@@ -32,6 +32,9 @@ class Attributes:
                                     f"{name!r}). Make the module, then call it: {cls.__name__}()(input, ...).")
         return super().__new__(cls)
 
+    # Classes without an `__init__` of their own take nothing.
+    __new__.__signature__ = inspect.Signature([inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)])
+
     def __init__(self):
         self.__dict__.update(training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(), _modules={})
 

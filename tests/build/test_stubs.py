@@ -129,3 +129,14 @@ def test_completion_shows_public_names_only():
         assert set(shown.split()) <= set(dir(module)) and not set(hidden.split()) & set(dir(module))
     for module in (cygrad, cygrad.nn, cygrad.linalg, cygrad.autograd, cygrad.distributions):
         assert not [name for name in dir(module) if name.startswith("_") or not hasattr(module, name)]
+
+
+def test_signatures_name_parameters():
+    """Not ``*arguments, **named``, but for what takes any: containers and functions of the user's own."""
+    found = {name: str(inspect.signature(getattr(module, name)))
+             for module in (cygrad.distributions, cygrad.nn, cygrad.optim, cygrad.func, cygrad.linalg)
+             for name in dir(module) if callable(getattr(module, name)) and name != "LinAlgError"}
+    assert {name for name, text in found.items() if "*arg" in text and "**" in text} == {"Identity"}
+    assert found["Normal"] == "(loc, scale, validate_args=None)" and found["Chi2"] == "(df, validate_args=None)"
+    assert found["Tanh"] == "()" and found["ReLU"] == "(inplace=False)"
+    assert str(inspect.signature(cygrad.clamp_)) == "(input, min=None, max=None)"
