@@ -14,7 +14,6 @@ import sys as _sys
 _collecting = _gc.isenabled()
 _gc.disable()
 try:
-    from cygrad._core.kernels.linalg import blas_loading  # isort: split  (before anything else loads BLAS)
     from cygrad._core.graph import tensor_metadata, tensor_type  # isort: split  (complete the Tensor type)
     from cygrad import operators  # isort: split  (from here on Tensors compute)
     from cygrad import tensor_methods
@@ -80,7 +79,7 @@ def __getattr__(name):
     return found
 
 
-_INTERNAL = {"LAYOUTS", "MEMORY_FORMATS", "blas_loading", "composite", "conversion", "operators", "printing",
+_INTERNAL = {"LAYOUTS", "MEMORY_FORMATS", "composite", "conversion", "operators", "printing",
              "tensor_metadata", "tensor_methods", "tensor_type"}
 
 

@@ -125,6 +125,8 @@ def wait_for_imports():
                 import_module(name)
 
 
+# Before any compiled module, as their libraries bring OpenBLAS along.
+import_module(f"{__name__}.kernels.linalg.blas_loading")
 # The functions before a fork run in the opposite order: imports first, which may need the locks.
 import_module(f"{__name__}.threads.fork_locks")
 if hasattr(os, "register_at_fork"):

@@ -30,8 +30,8 @@ from weakref import WeakSet
 from cygrad._core.table.operator import operators
 from cygrad._core.creation.factories import zeros, zeros_like
 
-# Number of a level -> {address of a dual tensor: its tangent, None: the nodes that know tangents of what they saved}.
-cdef dict _levels = {}
+cdef dict _levels = {}              # number of a level -> {address of a dual tensor: its tangent}
+cdef dict _nodes = {}               # number of a level -> nodes that know tangents of what they saved
 cdef int64_t _last = 0
 cdef called_t _called
 cdef changing_t _changing
@@ -94,7 +94,8 @@ def exit_level(level=None):
                            "the levels in the opposite order of entering.")
     ended = state.dual_level
     state.dual_level = 0                 # first: to free the tangents may run code of the user's
-    for node in _levels.pop(ended).get(None, ()):
+    _levels.pop(ended)
+    for node in _nodes.pop(ended, ()):
         (<NativeNode>node).payload = None
 
 
@@ -374,7 +375,7 @@ cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
         node.payload = level, known
         show(node.c)
         # A tangent's history may lead back to the node: leaving the level breaks that cycle.
-        (<dict>_levels[level]).setdefault(None, WeakSet()).add(node)
+        _nodes.setdefault(level, WeakSet()).add(node)
     return 0
 
 

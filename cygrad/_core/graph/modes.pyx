@@ -92,7 +92,7 @@ cdef class _Mode:
 
     def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
         if self.entered is None:
-            raise RuntimeError(f"{type(self).__name__}: __exit__ was called without __enter__.")
+            raise RuntimeError(f"{self.__class__.__name__}: __exit__ was called without __enter__.")
         this_thread.grad_disabled, this_thread.inference, self.entered = self.entered
         return False
 
