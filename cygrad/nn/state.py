@@ -77,7 +77,7 @@ def load(module, state_dict, strict, assign):
     versions = getattr(state_dict, "_metadata", {})
     state_dict = OrderedDict(state_dict)                   # hooks may change it
     with cygrad.no_grad():
-        _load_tree(module, state_dict, versions, assign, missing, unexpected, errors)
+        _load_tree(module, state_dict, versions, strict, assign, missing, unexpected, errors)
     problems = list(errors)
     if strict and unexpected:
         problems.insert(0, "Unexpected key(s) in state_dict: " + _quoted(unexpected))
@@ -92,11 +92,12 @@ def _quoted(keys):
     return ", ".join(f'"{key}"' for key in keys) + ". "
 
 
-def _load_tree(root, state_dict, versions, assign, missing, unexpected, errors):
+def _load_tree(root, state_dict, versions, strict, assign, missing, unexpected, errors):
     """
     Load the modules from above; the hooks of each that has been loaded run when all below it are too.
 
-    Each one is told to be strict, so that the lists are complete; what they mean is decided at the end.
+    Each module is told to be strict, so that the lists are complete; what they mean is decided at the end. Hooks get
+    the caller's `strict`.
     """
     stack = [("", root, state_dict, False, ())]
     while stack:
@@ -110,7 +111,7 @@ def _load_tree(root, state_dict, versions, assign, missing, unexpected, errors):
             continue
         metadata = {**versions.get(prefix[:-1], {}), **({"assign_to_params_buffers": True} if assign else {})}
         for hook in list(hooks.before_load.values()) if hooks is not None else ():
-            hook(module, state_dict, prefix, metadata, True, missing, unexpected, errors)
+            hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)
         module._load_from_state_dict(state_dict, prefix, metadata, True, missing, unexpected, errors)
         if hooks is not None and hooks.loaded:
             stack.append((prefix, module, None, True, above))

@@ -13,6 +13,7 @@ import weakref
 
 from cygrad._core.arrays.dtype import library_name
 from cygrad._core.dispatch.autocast import Again
+from cygrad._core.dispatch.tangents import current_level
 from cygrad._core.engine.plan_inspection import restricted, running
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.graph.tensor import Tensor
@@ -20,6 +21,7 @@ from cygrad._core.graph.user_warnings import PACKAGE, warn_user
 from cygrad.autograd.function import Function
 from cygrad.autograd.run import backward
 from cygrad.autograd.saved import saved_tensors_hooks
+from cygrad.func.batched import active_levels
 from cygrad.random import get_rng_state, set_rng_state
 from cygrad.utils.operator_modes import OperatorMode
 from cygrad.utils.selective_checkpoint import (
@@ -232,8 +234,8 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
         raise ValueError("checkpoint: debug=True is incompatible with a context_fn of your own (got both). Leave one "
                          "of them out.")
     first, second = (OperatorLog(), OperatorLog()) if debug else (context_fn or noop_context_fn)()
-    if not is_grad_enabled() or is_inference_mode_enabled():
-        with first:
+    if not is_grad_enabled() or is_inference_mode_enabled() or active_levels() or current_level() is not None:
+        with first:                                       # vmap and forward mode: everything is kept
             return function(*args, **kwargs)
     early_stop = early_stop if _choices.early_stop is None else _choices.early_stop
     frame = Frame(function, args, kwargs, second, early_stop, preserve_rng_state, determinism_check != "none",

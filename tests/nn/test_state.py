@@ -34,6 +34,8 @@ def test_hooks_see_what_those_of_pytorch_see():
                 return type(arg).__name__
             if isinstance(arg, tuple):
                 return [list(part) for part in arg]
+            if isinstance(arg, bool):              # PyTorch says strict=True whatever was asked for
+                return "strict"
             return sorted(arg) if isinstance(arg, (dict, list)) else str(arg)
 
         def note(name):
@@ -56,6 +58,15 @@ def test_hooks_see_what_those_of_pytorch_see():
     ours, theirs = both(work)
     for mine, other in zip(ours, theirs, strict=True):
         assert mine == other
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_hooks_before_loading_are_told_whether_it_is_strict(strict):
+    seen, net = [], cygrad.nn.Sequential(cygrad.nn.Linear(1, 1))
+    for module in net, net[0]:
+        module.register_load_state_dict_pre_hook(lambda *args: seen.append(args[4]))
+    net.load_state_dict(net.state_dict(), strict=strict)
+    assert seen == [strict, strict]
 
 
 def test_hooks_may_change_what_is_saved_and_loaded():

@@ -32,4 +32,4 @@ SAMPLES = {
         values(0.0, 1.0, -1.0),
     ],
 }
-HELPERS = {"logit_plain": "logit", "logit_between": "logit"}
+HELPERS = {"normal_hazard": "log_ndtr", "logit_plain": "logit", "logit_between": "logit"}

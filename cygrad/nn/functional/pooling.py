@@ -36,11 +36,15 @@ def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
     kernel_size = spread(kernel_size, n, f"lp_pool{n}d", "kernel_size")
     if norm_type == 0:
         raise ValueError(f"lp_pool{n}d: norm_type must not be zero: there is no such root (got {norm_type}).")
-    average = _average(n, cygrad.pow(input, norm_type), kernel_size, stride, 0, ceil_mode, True)
+    # Powers of numbers near 1: a power of two is the scale, so that nothing is rounded.
+    largest = cygrad.amax(cygrad.abs(input.detach())) if input.numel() else cygrad.ones((), dtype=input.dtype)
+    scale = cygrad.where((largest > 0) & cygrad.isfinite(largest), largest, 1)
+    scale = cygrad.ldexp(cygrad.ones_like(scale), cygrad.frexp(scale).exponent - 1)
+    average = _average(n, cygrad.pow(input / scale, norm_type), kernel_size, stride, 0, ceil_mode, True)
     count = 1
     for size in kernel_size:
         count *= size
-    return (cygrad.sign(average) * cygrad.relu(cygrad.abs(average)) * count).pow(1.0 / norm_type)
+    return (cygrad.sign(average) * cygrad.relu(cygrad.abs(average)) * count).pow(1.0 / norm_type) * scale
 
 
 def _unpool(n, input, indices, kernel_size, stride, padding, output_size):

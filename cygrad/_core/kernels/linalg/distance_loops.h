@@ -4,6 +4,8 @@
    component c of all k other vectors. */
 #ifndef CYGRAD_DISTANCE_PARTS
 #define CYGRAD_DISTANCE_PARTS
+#include <float.h>
+#include <math.h>
 enum { AT_ONCE = 256, PART = 64, MIRRORED = 32 };
 enum { FIRST = 1, SECOND, HIGHEST };              /* order: p = 1, p = 2 and p = inf */
 #endif
@@ -52,6 +54,32 @@ INLINE void NAME(enlarge_parts)(const REAL *x, const REAL *y, REAL *part, int64_
     }
 }
 
+#undef LEAST
+#undef MOST
+#if DOUBLE
+#define LEAST 1e-290
+#define MOST 1e300
+#else
+#define LEAST 1e-33f
+#define MOST 1e37f
+#endif
+
+/* The distance of x from one vector whose square may have over- or underflowed: of scaled differences. */
+static REAL NAME(scaled_distance)(const REAL *x, const REAL *y, int64_t k, int64_t m) {
+    double largest = 0, sum = 0;
+    for (int64_t c = 0; c < m; c++) {
+        const double difference = fabs((double)x[c] - (double)y[c * k]);
+        largest = (difference > largest) | (difference != difference) ? difference : largest;
+    }
+    if (!(largest > 0 && largest <= DBL_MAX))
+        return (REAL)largest;
+    for (int64_t c = 0; c < m; c++) {
+        const double share = ((double)x[c] - (double)y[c * k]) / largest;
+        sum += share * share;
+    }
+    return (REAL)(largest * sqrt(sum));
+}
+
 /* out[j] = the distance of x from vector j, for j from `from` on. */
 static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int64_t from, int64_t k, int64_t m,
                                int order) {
@@ -72,7 +100,8 @@ static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int
                 sums[j] = order == HIGHEST ? NAME(larger)(sums[j], part[j]) : sums[j] + part[j];
         }
         for (int64_t j = 0; j < n; j++)
-            out[start + j] = order == SECOND ? ROOT(sums[j]) : sums[j];
+            out[start + j] = order != SECOND ? sums[j] : sums[j] >= LEAST && sums[j] <= MOST ? ROOT(sums[j])
+                             : NAME(scaled_distance)(x, turned + start + j, k, m);
     }
 }
 

@@ -18,7 +18,11 @@ ctypedef fused number_t:
 
 cdef void _run(number_t *result, const number_t *input, const number_t *coefficient, int64_t outer, int64_t n,
                int64_t inner, bint reverse) noexcept nogil:
-    """The lines of one dimension of contiguous arrays: `inner` is the step along a line."""
+    """
+    The lines of one dimension of contiguous arrays: `inner` is the step along a line.
+
+    A coefficient of 0 ends what came before, even where that has overflowed.
+    """
     cdef int64_t o, i, k, at
     for o in range(outer):
         at = o * n * inner
@@ -26,14 +30,14 @@ cdef void _run(number_t *result, const number_t *input, const number_t *coeffici
             for i in range(n - 1, -1, -1):
                 for k in range(inner):
                     result[at + i * inner + k] = input[at + i * inner + k]
-                    if i < n - 1:
+                    if i < n - 1 and coefficient[at + (i + 1) * inner + k] != 0:
                         result[at + i * inner + k] = (result[at + i * inner + k] + coefficient[at + (i + 1) * inner + k]
                                                       * result[at + (i + 1) * inner + k])
         else:
             for i in range(n):
                 for k in range(inner):
                     result[at + i * inner + k] = input[at + i * inner + k]
-                    if i > 0:
+                    if i > 0 and coefficient[at + i * inner + k] != 0:
                         result[at + i * inner + k] = (result[at + i * inner + k] + coefficient[at + i * inner + k]
                                                       * result[at + (i - 1) * inner + k])
 

@@ -1,16 +1,18 @@
 """Kernels of the reductions: arguments, dtypes and errors; the numbers are made in `reduction`."""
 
-from libc.math cimport INFINITY
+from libc.float cimport FLT_MAX
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport llabs
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, retain, shape_text
 from cygrad._core.arrays.dtype cimport (
-    BOOL, INT64, UINT8, computed_in, default_float, dtype_name, is_complex, is_differentiable, is_short, itemsize,
-    real_of,
+    BOOL, COMPLEX128, FLOAT32, FLOAT64, INT64, UINT8, computed_in, default_float, dtype_name, is_complex,
+    is_differentiable, is_short, itemsize, real_of,
 )
 from cygrad._core.arrays.value cimport (
-    NOTHING, as_real, is_number, is_true, kernel_t, register_kernel, set_array, value_t)
+    NOTHING, as_real, clear, is_number, is_true, kernel_t, register_kernel, set_array,
+    value_t)
 from cygrad._core.elementwise.copying cimport as_dtype
 from cygrad._core.kernels.arguments cimport array_argument, integers_argument, new_array, wrap_dims
 from cygrad._core.kernels.reduction.reduce_engine cimport (
@@ -172,6 +174,43 @@ cdef int reduced_result(const char *name, int operation, double parameter, int d
     return status
 
 
+cdef int _guarded_result(const char *name, int operation, double parameter, int dtype, reduction_t *reduction,
+                         value_t *result) noexcept nogil:
+    """
+    A mean or spread; of float32 once more in float64 if a sum or a square may have over- or underflowed.
+
+    Results outside of the range in which that cannot have happened are few.
+    """
+    cdef int made = dtype if operation == MEAN else real_of(dtype)
+    cdef double low = 0 if operation == MEAN else 1e-18 if operation == DEVIATION else 1e-36
+    cdef array_t *out
+    cdef array_t *narrow
+    cdef value_t wide
+    cdef int64_t i, n
+    cdef int status = reduced_result(name, operation, parameter, dtype, made, reduction, result)
+    if status != OK or real_of(dtype) != FLOAT32:
+        return status
+    out = result.of.array
+    n = out.size * itemsize(made) // sizeof(float)
+    for i in range(n):
+        if not low <= fabs((<float *>out.data)[i]) <= FLT_MAX:
+            status = reduced_result(name, operation, parameter, COMPLEX128 if is_complex(dtype) else FLOAT64,
+                                    COMPLEX128 if is_complex(made) else FLOAT64, reduction, &wide)
+            if status != OK:
+                break
+            narrow = as_dtype(wide.of.array, made)
+            clear(&wide)
+            if narrow == NULL:
+                status = MEMORY_ERROR
+                break
+            clear(result)
+            set_array(result, narrow)
+            return OK
+    if status != OK:
+        clear(result)
+    return status
+
+
 cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments,
                       value_t *results) noexcept nogil:
     """sum, prod(self, dims, keepdim, dtype): integers and bool give int64 unless a dtype is asked for."""
@@ -230,7 +269,7 @@ cdef int mean_kernel(const value_t *arguments, value_t *results) noexcept nogil:
                  b"pass "
                  b"dtype=float32.", dtype_name(dtype))
         return RUNTIME_ERROR
-    return reduced_result(b"mean", MEAN, 0, dtype, dtype, &reduction, results)
+    return _guarded_result(b"mean", MEAN, 0, dtype, &reduction, results)
 
 
 cdef int _spread(const char *name, int operation, const value_t *arguments, value_t *results) noexcept nogil:
@@ -250,8 +289,7 @@ cdef int _spread(const char *name, int operation, const value_t *arguments, valu
                  b"Convert self "
                  b"first.", name, dtype_name(reduction.dtype))
         return RUNTIME_ERROR
-    return reduced_result(name, operation, correction, reduction.dtype, real_of(reduction.dtype),
-                          &reduction, results)
+    return _guarded_result(name, operation, correction, reduction.dtype, &reduction, results)
 
 
 cdef int var_kernel(const value_t *arguments, value_t *results) noexcept nogil:

@@ -1,0 +1,183 @@
+"""Derivatives near special points, to third order, and where squares, products or differences leave the range."""
+
+import math
+
+import numpy as np
+import pytest
+
+import cygrad
+from cygrad import special
+from cygrad.nn import functional as F
+from tests.samples import find
+
+NEAR = [1e-30, 1e-20, 1e-10, 1e-8, 1e-6, 1e-3]
+PI = math.pi
+# Derivatives of orders 1, 2 and 3 by the first terms of the Taylor series.
+SERIES = {
+    "i0": [lambda x: x / 2, lambda x: 1 / 2 + 3 * x * x / 16, lambda x: 3 * x / 8],
+    "special.i1": [lambda x: 1 / 2 + 3 * x * x / 16, lambda x: 3 * x / 8, lambda x: 3 / 8 + 5 * x * x / 32],
+    "special.i1e": [lambda x: 1 / 2 - x, lambda x: -1 + 15 * x / 8, lambda x: 15 / 8 - 7 * x / 2],
+    "special.bessel_j0": [lambda x: -x / 2, lambda x: -1 / 2 + 3 * x * x / 16, lambda x: 3 * x / 8],
+    "special.bessel_j1": [lambda x: 1 / 2 - 3 * x * x / 16, lambda x: -3 * x / 8, lambda x: -3 / 8 + 5 * x * x / 32],
+    "sinc": [lambda x: -PI ** 2 * x / 3, lambda x: -PI ** 2 / 3 + PI ** 4 * x * x / 10, lambda x: PI ** 4 * x / 5],
+    "special.spherical_bessel_j0": [lambda x: -x / 3, lambda x: -1 / 3 + x * x / 10, lambda x: x / 5],
+    "special.erfcx": [lambda x: 2 * x - 2 / PI ** 0.5, lambda x: 2 - 8 * x / PI ** 0.5,
+                      lambda x: -8 / PI ** 0.5 + 12 * x],
+}
+
+
+def derivatives(function, value, dtype=cygrad.float64, count=3):
+    x = cygrad.tensor(value, dtype=dtype, requires_grad=True)
+    found, result = [], function(x)
+    for _ in range(count):
+        result, = cygrad.autograd.grad(result, x, create_graph=True)
+        found.append(result.item())
+    return found
+
+
+def named(name):
+    return getattr(special, name.removeprefix("special.")) if "." in name else find(name)
+
+
+@pytest.mark.parametrize("name", SERIES)
+@pytest.mark.parametrize(("dtype", "rtol"), [(cygrad.float64, 1e-5), (cygrad.float32, 1e-4)], ids=str)
+def test_derivatives_near_zero_are_those_of_the_series(name, dtype, rtol):
+    for value in NEAR:
+        expected = [term(value) for term in SERIES[name]]
+        np.testing.assert_allclose(derivatives(named(name), value, dtype), expected, rtol=rtol, atol=1e-37)
+
+
+@pytest.mark.parametrize(("name", "border"), [("special.i1", 0.2), ("special.i1e", 0.2), ("special.bessel_j1", 0.2),
+                                              ("sinc", 0.5 / PI), ("special.spherical_bessel_j0", 0.5),
+                                              ("special.log_ndtr", -8.0)])
+def test_the_formulas_on_both_sides_of_a_border_agree(name, border):
+    below, above = (derivatives(named(name), border * (1 + step)) for step in (-1e-9, 1e-9))
+    np.testing.assert_allclose(below, above, rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [-1e4, -40.0, -8.0, -2.0, 0.0, 2.0, 10.0, 30.0, 37.0, 39.0, 100.0, 1e4, 1e200])
+def test_derivatives_of_log_ndtr_in_the_tails(value):
+    """With m = 1 / hazard, the Mills ratio, the second derivative is m' / m**2 - in the lower tail of the asymptotic
+    series 1 - 1 / x**2 + 6 / x**4, with the third derivative 2 / x**3."""
+    first, second, third = derivatives(special.log_ndtr, value)
+    if value < -20:
+        np.testing.assert_allclose(second, -1 + 1 / value ** 2 - 6 / value ** 4, rtol=1e-5)
+        np.testing.assert_allclose(third, -2 / value ** 3 + 24 / value ** 5, rtol=1e-2)
+    else:
+        right = -first * (value + first)
+        np.testing.assert_allclose(second, right, rtol=1e-9, atol=1e-300)
+        np.testing.assert_allclose(third, -right * (value + first) - first * (1 + right), rtol=1e-6, atol=1e-300)
+
+
+@pytest.mark.parametrize("value", [-700.0, -100.0, -30.0, -1.0, 0.0, 3.0])
+def test_derivatives_of_expm1_in_the_lower_tail(value):
+    np.testing.assert_allclose(derivatives(cygrad.expm1, value), [math.exp(value)] * 3, rtol=1e-14)
+
+
+def gradients(function, arguments, dtype):
+    leaves = [cygrad.tensor(argument, dtype=dtype, requires_grad=True) for argument in arguments]
+    function(*leaves).sum().backward()
+    return [np.array(leaf.grad.numpy()) for leaf in leaves]
+
+
+
+RANGES = {
+    "normalize": (lambda x: F.normalize(x, dim=0, eps=0)[0], [[1, 2]]),
+    "cosine_similarity": (lambda a, b: F.cosine_similarity(a, b, dim=0, eps=0), [[1, 2], [1, -3]]),
+    "norm": (lambda x: x.norm(), [[1, 2]]),
+    "norm of order 3": (lambda x: x.norm(3), [[1, 2]]),
+    "norm of order 1/2": (lambda x: cygrad.linalg.vector_norm(x, 0.5), [[1, 2]]),
+    "cdist": (cygrad.cdist, [[[1, 2]], [[2, 5], [1, 3]]]),
+    "pdist": (F.pdist, [[[1, 2], [5, 1], [2, 2]]]),
+    "lp_pool1d": (lambda x: F.lp_pool1d(x, 2.0, 2), [[[1, 2, 3, 5]]]),
+    "lp_pool2d": (lambda x: F.lp_pool2d(x, 3.0, 2), [[[[1, 2], [4, 3]]]]),
+    "atan2": (cygrad.atan2, [[1, -2], [2, 1]]),
+    "angle": (lambda x, y: cygrad.complex(x, y).angle(), [[1, -2], [2, 1]]),
+    "asinh": (cygrad.asinh, [[1, -2]]),
+    "acos": (lambda x, y: cygrad.complex(x, y).acos().real, [[1, -2], [2, 1]]),
+    "asin": (lambda x, y: cygrad.complex(x, y).asin().imag, [[1, -2], [2, 1]]),
+    "complex asinh": (lambda x, y: cygrad.complex(x, y).asinh().real, [[1, -2], [2, 1]]),
+    "std": (lambda x: x.std(), [[1, 2, -3]]),
+    "std of rows": (lambda x: x.std(0), [[[1, 2], [4, -1], [3, 3]]]),
+    "mean": (lambda x: x.mean() * 2, [[1, 2, -3]]),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize("scale", [1e-25, 1.0, 1e25], ids=str)
+def test_gradients_in_float32_are_those_in_float64(name, scale):
+    function, values = RANGES[name]
+    arguments = [(np.array(value) * scale).tolist() for value in values]
+    singles, doubles = (gradients(function, arguments, dtype) for dtype in (cygrad.float32, cygrad.float64))
+    for found, right in zip(singles, doubles, strict=True):
+        np.testing.assert_allclose(found, right, rtol=2e-5, atol=1e-41)
+
+
+@pytest.mark.parametrize("values", [[3e38, -3e38, 1.5e38], [3e38, 3e38, 3e38], [3e38, -3e38, 0, 1e38, 1e38],
+                                    [1e-25, 3e-25]])
+def test_spreads_of_the_largest_and_of_small_numbers(values):
+    x = cygrad.tensor(values, requires_grad=True)
+    exact = np.array(x.detach().numpy(), np.float64)
+    result = x.std()
+    np.testing.assert_allclose(result.item(), exact.std(ddof=1), rtol=1e-6)
+    np.testing.assert_allclose(x.mean().item(), exact.mean(), rtol=1e-6)
+    result.backward()
+    right = (exact - exact.mean()) / (exact.std(ddof=1) or 1) / (len(values) - 1)
+    np.testing.assert_allclose(x.grad.numpy(), right, rtol=1e-5)
+
+
+def test_products_with_zeros_and_factors_that_overflow():
+    x = cygrad.tensor([[1e13, 0, 0], [1e13, 1e13, 0], [1e13, 1e13, 1e13]], requires_grad=True)
+    x.prod().backward()
+    assert x.grad.tolist() == [[0.0] * 3] * 3
+    y = cygrad.tensor([1e200, 0.0, 0.0, 1e200, 1e200], dtype=cygrad.float64, requires_grad=True)
+    y.cumprod(0).sum().backward()
+    assert y.grad.tolist() == [1, 1e200, 0, 0, 0]
+    z = cygrad.tensor([2.0, 0.0, 3.0], dtype=cygrad.float64, requires_grad=True)
+    assert cygrad.autograd.gradgradcheck(lambda z: z.prod(), [z])
+    assert cygrad.autograd.gradgradcheck(lambda z: z.cumprod(0), [z])
+    assert derivatives(lambda t: (t * z.detach() + (z.detach() == 0) * t).prod(), 1.0) == [18, 36, 36]
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("sparse_first", [True, False])
+@pytest.mark.parametrize("create_graph", [True, False])
+def test_sparse_and_dense_gradients_of_a_leaf_add_up(together, sparse_first, create_graph):
+    """Tied embeddings: one table is looked up and multiplied."""
+    index, values = cygrad.tensor([1, 3, 1]), cygrad.rand(5, 3, dtype=cygrad.float64)
+
+    def parts(table, sparse):
+        found = [(F.embedding(index, table, sparse=sparse) ** 2).sum(), (table @ table.t()).sum()]
+        return found if sparse_first else found[::-1]
+
+    table, dense = values.clone().requires_grad_(), values.clone().requires_grad_()
+    first, second = parts(table, True)
+    if together:
+        (first + second).backward(create_graph=create_graph)
+    else:
+        first.backward(create_graph=create_graph)
+        second.backward(create_graph=create_graph)
+    sum(parts(dense, False)).backward(create_graph=create_graph)
+    np.testing.assert_allclose(table.grad.to_dense().detach().numpy(), dense.grad.detach().numpy())
+    if create_graph:
+        by_table, = cygrad.autograd.grad((table.grad ** 2).sum(), table)
+        by_dense, = cygrad.autograd.grad((dense.grad ** 2).sum(), dense)
+        np.testing.assert_allclose(by_table.numpy(), by_dense.numpy())
+
+
+def test_gradients_add_to_an_expanded_one():
+    x = cygrad.ones(2, 3, requires_grad=True)
+    x.grad = cygrad.tensor([[1.0, 2.0, 3.0]]).expand(2, 3)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [[3, 4, 5]] * 2
+
+
+@pytest.mark.parametrize("options", [{}, {"preserve_rng_state": False}])
+def test_checkpoints_under_vmap_and_in_forward_mode(options):
+    def function(x):
+        return cygrad.utils.checkpoint.checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False, **options)
+    x = cygrad.tensor([0.3, 0.7], dtype=cygrad.float64)
+    right = x.cos() * x.sin().exp()
+    assert cygrad.vmap(function)(x).tolist() == x.sin().exp().tolist()
+    np.testing.assert_allclose(cygrad.vmap(cygrad.func.grad(function))(x).tolist(), right.tolist())
+    np.testing.assert_allclose(cygrad.func.jvp(function, (x,), (cygrad.ones_like(x),))[1].tolist(), right.tolist())
