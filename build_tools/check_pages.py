@@ -7,6 +7,7 @@ every public name has an anchor.
 
 import sys
 from collections.abc import Iterable
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -33,6 +34,7 @@ class Page(HTMLParser):
                 self.links.append((attributes[key], (tag, key) in LOADED))
 
 
+@cache
 def read_pages(folder: Path) -> dict[Path, Page]:
     """The pages of a folder."""
     return {path: Page(path.read_text()) for path in sorted(folder.rglob("*.html")) if "_static" not in path.parts}

@@ -89,19 +89,17 @@ def file_of(value) -> str:
 
 @cache
 def groups(module: str) -> dict[str, list[str]]:
-    """Title of a group -> names in it; what no group names is an error."""
+    """Title of a group -> names in it; names without a group are in the last one."""
     names = public_names(module)
     wanted = {title: text.split() for title, text in sections()[module].get("groups", {}).items()}
     if not wanted:
         return {"": list(names)}
     by_word = {word: title for title, words in wanted.items() for word in words}
-    found = {title: [] for title in wanted}
+    found = {title: [] for title in (*wanted, "Other")}
     for name, value in names.items():
         plain = name.rstrip("_")
         family = rows()[plain][0] if module == "cygrad" and plain in rows() else file_of(value)
-        title = by_word.get(name) or by_word.get(f"{family}_") or by_word.get(family)
-        if title is None:
-            raise KeyError(f"docs/reference.toml: no group of {module} has {name} (defined in {family})")
+        title = by_word.get(name) or by_word.get(f"{family}_") or by_word.get(family) or "Other"
         found[title].append(name)
     return {title: members for title, members in found.items() if members}
 
