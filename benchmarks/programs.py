@@ -120,7 +120,7 @@ def draw(found):
     """Draw the plot of the README: how many times as long PyTorch takes, a bar for each use."""
     import matplotlib
     from matplotlib.figure import Figure
-    matplotlib.rcParams["svg.hashsalt"] = "cygrad"                      # equal figures make equal files
+    matplotlib.rcParams.update({"svg.hashsalt": "cygrad", "svg.fonttype": "none"})   # equal figures make equal files
     lines = sorted(found["lines"].items(), key=lambda line: line[1][0] / line[1][1])
     ratios = [theirs / ours for _, (ours, theirs) in lines]
     figure = Figure(figsize=(8, 0.7 + 0.28 * len(lines)), layout="constrained")
@@ -128,7 +128,7 @@ def draw(found):
     axes.barh(range(len(lines)), ratios, color="#22577a")
     axes.axvline(1, color="#333333", linewidth=1)
     for position, ratio in enumerate(ratios):
-        axes.text(ratio, position, f" {ratio:.1f}", va="center", fontsize=9)
+        axes.text(ratio + 0.08, position, f"{ratio:.1f}", va="center", fontsize=9)
     axes.set_yticks(range(len(lines)), [name for name, _ in lines])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.1 * max(ratios))
