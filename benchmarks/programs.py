@@ -141,7 +141,7 @@ def draw(found):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Processor time of whole programs, beside PyTorch's.")
+    parser = argparse.ArgumentParser(description="Processor time of whole programs, compared with PyTorch.")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--packages", action="store_true", help="uses of other packages instead of whole programs")
     parser.add_argument("--write", action="store_true", help="keep the figures and draw the plot")
