@@ -16,6 +16,7 @@ from cygrad.compiling.graphs import Graph, graph_reason
 from cygrad.compiling.observer import Observer
 from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder
 from cygrad.compiling.surroundings import Surroundings
+from cygrad.compiling.verification import compare
 
 __all__ = ["CompileError", "Compiled", "CompiledModule", "compile"]
 
@@ -45,7 +46,8 @@ class Lost(Exception):
     """This run cannot be replayed."""
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, disable=False):
+def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, disable=False,
+            verify=False):
     """
     Record what a function does at its first call, and replay it at the next ones without Python.
 
@@ -69,6 +71,9 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         "default", or another name that other libraries have for a goal of their compilers: bits are those of eager.
     disable : bool, default False
         Return the function itself.
+    verify : bool, default False
+        Run the function, too, where its program runs, on copies of what both change, and raise CompileError at the
+        first difference in results, gradients, tensors from outside or generators. For tests: it takes longer.
 
     Returns
     -------
@@ -94,7 +99,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     """
     if model is None:
         return functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
-                                 options=options, disable=disable)
+                                 options=options, disable=disable, verify=verify)
     if not callable(model):
         raise TypeError(f"compile: expected a function or a Module (got {type(model).__name__}).")
     if mode not in (None, "default", "fast", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
@@ -103,8 +108,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     if disable:
         return model
     if isinstance(model, cygrad.nn.Module):
-        return CompiledModule(model, fullgraph, mode == "fast")
-    return Compiled(model, fullgraph, mode == "fast")
+        return CompiledModule(model, fullgraph, mode == "fast", verify)
+    return (Verified if verify else Compiled)(model, fullgraph, mode == "fast")
 
 
 class Compiled(Replayer):
@@ -184,6 +189,20 @@ class Compiled(Replayer):
         return result
 
 
+class Verified(Compiled):
+    """A compiled function that compares each run of a program with the function."""
+
+    def __call__(self, *args, **kwargs):
+        variant = self.holding(args, kwargs)
+        if variant is None:
+            return super().__call__(*args, **kwargs)
+        result, different = compare(self.function, super().__call__, variant, args, kwargs, self.fast)
+        if different is not None:
+            raise CompileError(f"compile: the program differs from the function in {different}. Please report this, "
+                               "and pass disable=True for this function.")
+        return result
+
+
 class CompiledModule(cygrad.nn.Module):
     """
     A module whose calls are replayed where they can be; parameters and all else are the module's own.
@@ -197,10 +216,10 @@ class CompiledModule(cygrad.nn.Module):
     (True, (1, 2))
     """
 
-    def __init__(self, module, fullgraph=False, fast=False):
+    def __init__(self, module, fullgraph=False, fast=False, verify=False):
         super().__init__()
         self._orig_mod = module
-        self.__dict__["compiled"] = Compiled(module.__call__, fullgraph, fast)
+        self.__dict__["compiled"] = (Verified if verify else Compiled)(module.__call__, fullgraph, fast)
 
     def __call__(self, *args, **kwargs):
         return self.__dict__["compiled"](*args, **kwargs)
@@ -396,7 +415,8 @@ class Recording:
                 number != before and held.buffer == recorder.arrays[before].buffer
                 for number, held in enumerate(recorder.arrays))
             read = read or (before is not None and self.reads(before))
-            forgotten = id(leaf) in recorder.forgotten and not self.surroundings.reads_gradients
+            forgotten = not self.surroundings.reads_gradients and (
+                id(leaf) in recorder.forgotten or (after == before and not self.surroundings.optimizers))
             needs[place] = 1 if read else -1 if forgotten else int(before is not None)
         return commits, needs
 

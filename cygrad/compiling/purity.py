@@ -21,8 +21,8 @@ PURE_MODULES = {
 IMPURE_BUILTINS = {"print", "input", "open", "exec", "eval", "compile", "breakpoint", "__import__", "globals", "locals",
                    "vars", "hash", "id", "warn", "warn_explicit"}
 # Types whose methods read and change nothing but their object.
-PURE_TYPES = {int, float, complex, bool, str, bytes, bytearray, tuple, list, dict, set, frozenset, slice, range, property,
-              type(None), types.GeneratorType, types.MethodType, types.FunctionType, types.MappingProxyType,
+PURE_TYPES = {int, float, complex, bool, str, bytes, bytearray, tuple, list, dict, set, frozenset, slice, range,
+              property, type(None), types.GeneratorType, types.MethodType, types.FunctionType, types.MappingProxyType,
               type({}.keys()), type({}.values()), type({}.items()), functools.partial, object}
 
 _PACKAGE = os.path.dirname(cygrad.__file__) + os.sep
@@ -61,4 +61,5 @@ def is_pure(function):
         return module in PURE_MODULES and name not in IMPURE_BUILTINS
     if name in ("__subclasses__", "__reduce__", "__reduce_ex__"):
         return False
-    return any(base in PURE_TYPES or of_package(base.__module__) for base in kind.__mro__[:-1] or (kind,)) or kind is type
+    bases = kind.__mro__[:-1] or (kind,)
+    return kind is type or any(base in PURE_TYPES or of_package(base.__module__) for base in bases)

@@ -45,8 +45,9 @@ CONSTANT = {int, float, complex, bool, str, bytes, type(None), type(Ellipsis), t
             cygrad.dtype, cygrad.device, cygrad.layout, cygrad.memory_format, types.CodeType, np.dtype}
 # Attributes by which code reads what no guard compares.
 UNGUARDED = {
-    "_version", "storage_offset", "untyped_storage", "storage", "output_nr", "grad_fn", "_backward_hooks", "retains_grad",
-    "_base", "_is_view", "next_functions", "_saved_tensors", "__globals__", "__builtins__", "f_globals", "f_locals",
+    "_version", "storage_offset", "untyped_storage", "storage", "output_nr", "grad_fn", "_backward_hooks",
+    "retains_grad", "_base", "_is_view", "next_functions", "_saved_tensors", "__globals__", "__builtins__", "f_globals",
+    "f_locals",
     "f_back", "tb_frame", "gi_frame", "_getframe", "currentframe", "__subclasses__", "cell_contents", "get_num_threads",
     "get_num_interop_threads", "get_printoptions", "are_deterministic_algorithms_enabled", "_grad_fn",
     "get_float32_matmul_precision", "is_anomaly_enabled", "get_default_device", "is_autocast_enabled", "modules"}
@@ -77,7 +78,8 @@ class Code:
             elif kind in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                 self.give_up(f"it assigns the global variable {name!r} ({place}). Return the value instead")
             elif kind in ("STORE_DEREF", "DELETE_DEREF") and name in code.co_freevars:
-                self.give_up(f"it assigns the variable {name!r} of an outer function ({place}). Return the value instead")
+                self.give_up(f"it assigns the variable {name!r} of an outer function ({place}). Return the value "
+                             "instead")
             elif kind == "IMPORT_NAME":
                 self.imports.add(name)
             elif kind == "IMPORT_STAR":
@@ -247,8 +249,8 @@ class Surroundings:
             return
         if is_library_file(function.__code__.co_filename) and function.__module__ in sys.modules and is_library_file(
                 getattr(sys.modules[function.__module__], "__file__", None) or ""):
-            self.reason = (f"it uses {path}, {function.__qualname__}() of the module {function.__module__!r}, which may "
-                           "give something else each time. Call it outside and pass the result as an argument")
+            self.reason = (f"it uses {path}, {function.__qualname__}() of the module {function.__module__!r}, which "
+                           "may give something else each time. Call it outside and pass the result as an argument")
             return
         code = code_of(function.__code__)
         self.reason = code.reason
@@ -389,7 +391,8 @@ def is_native(value):
     kind = type(value)
     return kind.__name__ in ("cython_function_or_method", "builtin_function_or_method", "method_descriptor",
                              "wrapper_descriptor", "getset_descriptor", "member_descriptor", "method-wrapper",
-                             "classmethod_descriptor", "_tuplegetter", "ufunc", "_ArrayFunctionDispatcher") or kind is object or (
+                             "classmethod_descriptor", "_tuplegetter", "ufunc",
+                             "_ArrayFunctionDispatcher") or kind is object or (
         of_package(kind.__module__) and not hasattr(value, "__dict__"))
 
 
@@ -397,8 +400,8 @@ def is_native(value):
 def hidden_state(cls):
     """Do its objects hold more than attributes, slots, and what containers of Python hold?"""
     for base in cls.__mro__:
-        if base in (object, types.SimpleNamespace, list, dict, tuple, set, frozenset, int, float, complex, str, bytes) or of_package(
-                base.__module__):
+        if of_package(base.__module__) or base in (object, types.SimpleNamespace, list, dict, tuple, set, frozenset,
+                                                   int, float, complex, str, bytes):
             continue
         slots = sum(isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType))
                     for member in vars(base).values())

@@ -151,10 +151,10 @@ KINDS = ["product", "elementwise", "options", "class", "helper", "slots", "items
          "second order", "gradient", "sorted", "product", "elementwise", "weight", "module"]
 RARE = ["train", "accumulate", "append", "count", "train"]
 RESULTS = ["last", "pair", "twice", "detached", "dict", "argument", "loss", "three", "view", "number"]
-CHANGES = ["nothing", "nothing", "nothing", "options", "class", "gain", "slots", "items", "tag", "mode", "lr", "momentum",
-           "grad none", "grad alias", "freeze", "default", "parameter", "maximize", "order"]
-CALLS = ["plain", "plain", "plain", "same", "buffer", "weight data", "overlapping", "strided", "gradient", "leaf", "history",
-         "no grad"]
+CHANGES = ["nothing", "nothing", "nothing", "options", "class", "gain", "slots", "items", "tag", "mode", "lr",
+           "momentum", "grad none", "grad alias", "freeze", "default", "parameter", "maximize", "order"]
+CALLS = ["plain", "plain", "plain", "same", "buffer", "weight data", "overlapping", "strided", "gradient", "leaf",
+         "history", "no grad"]
 BACKWARDS = ["none", "all", "all", "first", "last", "twice", "create graph", "changed between", "hook"]
 
 

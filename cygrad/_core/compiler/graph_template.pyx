@@ -60,7 +60,8 @@ cdef class GraphTemplate:
         originals = self.reachable([gradient_edge(tensor, &nr) for tensor in outputs], ends)
         if self.reason is not None:
             return
-        numbers = {<size_t>(<Node>original).c: number for number, original in enumerate(originals)}
+        for node in originals:
+            numbers[<size_t>node.c] = len(numbers)
         for node in originals:
             self.add(recorder, node, numbers, ends)
         for tensor in outputs:
@@ -82,7 +83,8 @@ cdef class GraphTemplate:
                 self.reason = f"its result has a history of which {node.name()} cannot be rebuilt in each call"
                 return []
             for i in range(node.c.n_edges):
-                if node.c.edges[i].node != NULL and (<size_t>node.c.edges[i].node, node.c.edges[i].input_nr) not in ends:
+                if node.c.edges[i].node != NULL and (
+                        (<size_t>node.c.edges[i].node, node.c.edges[i].input_nr) not in ends):
                     stack.append(<object>node.c.edges[i].node.object)
         return sorted(seen.values(), key=lambda node: (<Node>node).c.sequence_nr)
 

@@ -7,7 +7,7 @@ types, where Python has them, tell at one comparison that nothing has changed.
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 

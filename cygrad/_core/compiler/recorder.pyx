@@ -26,6 +26,7 @@ from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.recording cimport RECORDING, set_lost
 from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.traced_gradients cimport has_memory
 from cygrad._core.optimizers.update_batch cimport ADAM_RULE, SGD_RULE, rule_t, set_step_listener
 from cygrad._core.table.operator cimport Operator
 
@@ -160,8 +161,8 @@ cdef class Recorder:
                 self.lose("a tensor without memory, or an inference tensor")
                 return
             self.meet(tensor.array, "tensor", tensor, -1)
-        for tensor in {id(tensor): tensor for tensor in tensors}.values():
-            self.leaves.append(tensor)
+        self.leaves = list(dict([(id(tensor), tensor) for tensor in tensors]).values())
+        for tensor in self.leaves:
             if tensor.gradient != NULL and tensor.gradient.value != NULL:
                 self.gradients[id(tensor)] = self.meet(tensor.gradient.value, "gradient", tensor, -1)
 
@@ -466,7 +467,7 @@ cdef class Recorder:
                 return None
             released = released or node.c.released
             for i in range(node.c.n_saved):
-                if _holds_memory(&node.c.saved[i].value):
+                if has_memory(&node.c.saved[i].value):
                     return None
             if node.hooks is not None or node.packed is not None:
                 return None
@@ -488,17 +489,6 @@ cdef class Recorder:
 
 cdef int number_of_array(object recorder, array_t *array) except -2:
     return (<Recorder?>recorder).ref(array)
-
-
-cdef bint _holds_memory(const value_t *value) noexcept:
-    cdef int i
-    if value.kind == ARRAY:
-        return value.of.array.storage != NULL
-    if value.kind == ARRAYS:
-        for i in range(value.count):
-            if value.of.arrays[i] != NULL and value.of.arrays[i].storage != NULL:
-                return True
-    return False
 
 
 cdef Recorder _here():

@@ -49,7 +49,7 @@ cdef class Variant:
     cdef commit_t *commits
     cdef int32_t *numbers         # of the tensor of each argument; -1: a value
     cdef tuple leaves             # the arguments: a number of a tensor, or (value,)
-    cdef tuple constants          # tensors that are no arguments
+    cdef readonly tuple constants          # tensors that are no arguments
     cdef object structure
     cdef list nodes, keep, optimizers
     cdef result_t *results

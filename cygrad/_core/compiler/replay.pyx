@@ -33,6 +33,7 @@ cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
     void *Py_TYPE(object)
 
+
 @cython.binding(False)
 cdef class Variant:
     """
@@ -169,6 +170,10 @@ cdef class Variant:
         free(self.outgoing)
 
     # ------------------------------------------------------------------------------------------------------- comparing
+
+    def generators(self):
+        """The generators that it draws from."""
+        return [] if self.draws is None else [generator for _, generator, _ in self.draws.generators]
 
     cdef bint fits(self, const layout_t *layout, Tensor tensor, array_t **gradient) noexcept:
         """Is it as it was? What is in .grad, if it will be read, is held in `gradient`, as others may replace it."""
@@ -418,10 +423,10 @@ cdef inline bint _has_accumulator_hooks(Tensor tensor) noexcept:
 
 def tensor_state(Tensor tensor not None):
     """What a program does not change of a tensor: its memory, history, hooks, attributes; compared by identity."""
-    attributes = {} if tensor.attributes == NULL else <dict>tensor.attributes
+    attributes = () if tensor.attributes == NULL else (<dict>tensor.attributes).items()
     return (<size_t>tensor.array, <size_t><void *>tensor.node, tensor.output_nr, tensor.leaf_requires_grad,
             <size_t><void *>tensor.base, <size_t><void *>tensor.leaf_hooks, _has_accumulator_hooks(tensor),
-            {name: id(value) for name, value in attributes.items()})
+            [(name, id(value)) for name, value in attributes])
 
 
 cdef inline bint _has_attributes(Tensor tensor) noexcept:
@@ -484,6 +489,22 @@ cdef class Replayer:
                         variant.program.end(frame)
             results += [self(*waiting[len(results)])] if found is None else found
         return results
+
+    def holding(self, args, kwargs):
+        """The Variant that a call would run; None if it would call the function."""
+        cdef Variant variant
+        cdef replay_frame_t *frame
+        leaves, structure, containers = self.flatten(args, kwargs)
+        for variant in self.variants:
+            if variant.n_arguments == len(leaves) and variant.structure == structure and (
+                    len(set(containers)) == len(containers) and variant.containers.isdisjoint(containers)):
+                frame = variant.program.take_frame()
+                try:
+                    if variant.holds(leaves, frame):
+                        return variant
+                finally:
+                    variant.program.end(frame)
+        return None
 
     def __call__(self, *args, **kwargs):
         cdef Variant variant

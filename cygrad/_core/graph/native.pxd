@@ -16,7 +16,6 @@ cdef class NativeNode(Node):
     cdef object dual(self, object value, int position)
     cdef Tensor placed(self, Tensor tensor, bint from_result, int result, int edge)
     cdef object unpack_packed(self, int position)
-    cdef list native_gradients(self, list grads, uint32_t wanted)
     cdef list apply_natively(self, list grads, bint keep, uint32_t wanted)
 
 # The version that `kept_t.version` remembers for a saved value.

@@ -10,12 +10,12 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memset
+from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_meta, array_t, release, retain, same_shape, shape_text
 from cygrad._core.arrays.dtype cimport computed_in, dtype_name, dtype_object, is_complex, itemsize
 from cygrad._core.arrays.value cimport (
     ARRAY, ARRAYS, INTEGERS, NOTHING, clear, copy_value, find_kernel, kernel_t, set_array, set_arrays, value_t)
-from cygrad._core.elementwise.elementwise cimport as_contiguous, as_dtype
+from cygrad._core.elementwise.elementwise cimport as_dtype
 from cygrad._core.elementwise.nan_watch cimport nan_watchers, watch
 from cygrad._core.graph.argument_zeros cimport COUNTS_ARGUMENTS, count_arguments
 from cygrad._core.graph.backward_calls cimport freed_error, note_release
@@ -23,10 +23,11 @@ from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.node cimport (
     HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved, show_all)
-from cygrad._core.graph.recording cimport RECORDING, lost
+from cygrad._core.graph.recording cimport RECORDING
 from cygrad._core.graph.saved cimport PackedTensor, alias, attach_edge, pack_tensor
-from cygrad._core.graph.tensor cimport Tensor, protocol, wrap
+from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
+from cygrad._core.graph.traced_gradients cimport has_memory, laid_out_as, native_gradients
 from cygrad._core.graph.untracked_reason cimport TAKEN_OUT
 from cygrad._core.graph.version_errors cimport version_error
 from cygrad._core.memory.atomic cimport atomic_load, atomic_store, lock, unlock
@@ -166,20 +167,8 @@ cdef bint _holds_arrays(const node_t *node) noexcept nogil:
     """Does the node keep the memory of any tensor? One that does not can run again and again."""
     cdef int i
     for i in range(node.n_saved):
-        if _has_memory(&node.saved[i].value):
+        if has_memory(&node.saved[i].value):
             return True
-    return False
-
-
-cdef bint _has_memory(const value_t *value) noexcept nogil:
-    """Is a saved value an array, or a list with an array, of which more is kept than shape and dtype?"""
-    cdef int i
-    if value.kind == ARRAY:
-        return value.of.array.storage != NULL
-    if value.kind == ARRAYS:
-        for i in range(value.count):
-            if value.of.arrays[i] != NULL and value.of.arrays[i].storage != NULL:
-                return True
     return False
 
 
@@ -333,42 +322,6 @@ cdef bint _is_at(Tensor tensor, const edge_t *edge):
     return tensor.node.c == edge.node and tensor.output_nr == edge.input_nr
 
 
-cdef object _laid_out_as(Tensor gradient, Tensor native, str name):
-    """A traced gradient with the strides of the native one; tracing ends if other bits or strides cannot be had."""
-    cdef array_t *array = gradient.array
-    cdef array_t *model = native.array
-    cdef int i
-    if not (array.dtype == model.dtype and same_shape(array, model) and _same_bits(array, model)):
-        lost(f"the backward of {name} rounds differently where it is traced")
-        return gradient
-    if array.size == 0 or all([array.shape[i] < 2 or array.strides[i] == model.strides[i] for i in range(array.ndim)]):
-        return gradient
-    order = sorted(range(model.ndim), key=lambda dim: -model.strides[<int>dim])
-    with_layout = gradient
-    for i in range(model.ndim):
-        if model.strides[i] == 0:
-            with_layout = with_layout.narrow(i, 0, 1)
-    with_layout = with_layout.permute(order).contiguous().permute([order.index(dim) for dim in range(model.ndim)])
-    with_layout = with_layout.expand(gradient.shape)
-    array = (<Tensor>with_layout).array
-    if all([array.shape[i] < 2 or array.strides[i] == model.strides[i] for i in range(array.ndim)]):
-        return with_layout
-    lost(f"the gradient by {name} has strides that no copy has")
-    return gradient
-
-
-cdef bint _same_bits(array_t *a, array_t *b) except -1:
-    cdef array_t *left = as_contiguous(a, a.dtype)
-    cdef array_t *right = as_contiguous(b, b.dtype)
-    cdef bint same = left != NULL and right != NULL and memcmp(
-        left.data, right.data, a.size * itemsize(a.dtype)) == 0
-    cdef int status = OK if left != NULL and right != NULL else MEMORY_ERROR
-    release(left)
-    release(right)
-    check(status)
-    return same
-
-
 cdef int _borrow_saved(node_t *node, int position, value_t *to) except -1:
     """A copy of a saved value, which another thread's backward may be about to take away."""
     cdef int status
@@ -377,7 +330,7 @@ cdef int _borrow_saved(node_t *node, int position, value_t *to) except -1:
     if node.released:
         status = freed_error(node)
     else:
-        status = OK if not _has_memory(&node.saved[position].value) else _check_version(node, position)
+        status = OK if not has_memory(&node.saved[position].value) else _check_version(node, position)
         if status == OK:
             status = copy_value(to, &node.saved[position].value)
     unlock(&node.lock)
@@ -491,33 +444,6 @@ cdef class NativeNode(Node):
             free(arrays)
             free(out)
 
-    cdef list native_gradients(self, list grads, uint32_t wanted):
-        """What the native execution gives for these gradients, without releasing anything."""
-        cdef node_t *c = self.c
-        cdef value_t[MAX_SAVED] saved
-        cdef list gradients = []
-        cdef int i, status = OK
-        cdef value_t *arrays = <value_t *>calloc(c.n_outputs + 1, sizeof(value_t))
-        cdef array_t **out = <array_t **>calloc(c.n_edges + 1, sizeof(array_t *))
-        if arrays == NULL or out == NULL:
-            free(arrays)
-            free(out)
-            raise MemoryError(f"{self.name()}: no memory for its gradients")
-        for i in range(c.op.n_saved):
-            saved[i].kind = NOTHING
-            status = status or copy_value(&saved[i], &c.saved[i].value)
-        for i in range(c.n_outputs):
-            if grads[i] is not None:
-                set_array(&arrays[i], retain((<Tensor>grads[i]).array))
-        if status == OK:
-            status = _compute(c, saved, arrays, out, wanted)
-        for i in range(c.n_edges):
-            gradients.append(None if status != OK or out[i] == NULL else wrap(out[i]))
-        free(arrays)
-        free(out)
-        check(status)
-        return gradients
-
     cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted):
         cdef node_t *c = self.c
         cdef const operator_t *op = c.op
@@ -528,7 +454,7 @@ cdef class NativeNode(Node):
             return self.apply_natively(grads, keep, wanted)
         # Eager runs the formulas on arrays, unless it is asked for a graph: a traced backward gives the same.
         cdef bint traced = recorded and thread_state().dual_level == RECORDING and thread_state().grad_disabled
-        cdef list native = self.native_gradients(grads, wanted) if traced else []
+        cdef list native = native_gradients(self, grads, wanted) if traced else []
         cdef tuple saved = tuple([self.unpack(i) if c.saved[i].value.kind != NOTHING or self.packed is not None
                                   else None for i in range(op.n_saved)])
         if not keep and (self.packed is not None or _holds_arrays(c)):
@@ -552,7 +478,7 @@ cdef class NativeNode(Node):
             if gradients[i] is not None and c.metas != NULL and c.metas[i] != NULL:
                 gradients[i] = fit_recorded(c.metas[i], gradients[i])
             if traced and gradients[i] is not None and native[i] is not None:
-                gradients[i] = _laid_out_as(gradients[i], native[i], self.name())
+                gradients[i] = laid_out_as(gradients[i], native[i], self.name())
         return count_arguments(c, gradients) if recorded and op.flags & COUNTS_ARGUMENTS else gradients
 
     def __getattr__(self, str name):
@@ -585,7 +511,7 @@ cdef class NativeNode(Node):
                                "backward, or call backward with retain_graph=True.")
         _borrow_saved(self.c, position, &own)
         try:
-            if not _has_memory(&own):
+            if not has_memory(&own):
                 raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor there (got "
                                    f"{plain_object(&own)!r}). Its formula does not need one.")
             pack_saved(self, position, &own, True, pack, unpack)
