@@ -50,7 +50,7 @@ UNGUARDED = {
     "f_locals",
     "f_back", "tb_frame", "gi_frame", "_getframe", "currentframe", "__subclasses__", "cell_contents", "get_num_threads",
     "get_num_interop_threads", "get_printoptions", "are_deterministic_algorithms_enabled", "_grad_fn",
-    "get_float32_matmul_precision", "is_anomaly_enabled", "get_default_device", "is_autocast_enabled", "modules"}
+    "get_float32_matmul_precision", "is_anomaly_enabled", "get_default_device", "is_autocast_enabled"}
 # What classes define and no code reads to compute.
 SKIPPED = {"__doc__", "__module__", "__dict__", "__weakref__", "__annotations__", "__orig_bases__", "__parameters__",
            "__abstractmethods__", "_abc_impl", "__slots__", "__match_args__", "__dataclass_fields__",
