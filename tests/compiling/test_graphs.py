@@ -60,6 +60,23 @@ def test_second_derivatives():
     assert explain(compiled).replays == 2
 
 
+def test_second_derivatives_through_a_detached_factor():
+    def function(x):
+        made = x * 4.5
+        made.mul_(x.detach())
+        return made * x.detach()
+
+    compiled = cygrad.compile(function)
+    for number in range(3):
+        outcomes = []
+        for called in (function, compiled):
+            x = (cygrad.arange(4.0) + number).requires_grad_()
+            (first,) = cygrad.autograd.grad(called(x).square().sum(), x, create_graph=True)
+            outcomes.append((first, *cygrad.autograd.grad(first.square().sum(), x)))
+        assert all(cygrad.equal(a, b) for a, b in zip(*outcomes, strict=True))
+    assert explain(compiled).replays == 2
+
+
 def test_some_results_without_gradient():
     def function(x, y):
         return x * y, (x / y).detach(), x.exp(), (x > y)

@@ -5,7 +5,6 @@ from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_meta, array_t, array_view, release, retain
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, copy_value, set_arrays, value_t
-from cygrad._core.compiler.layouts cimport lies_as
 from cygrad._core.compiler.recorder cimport Buffer, Held, lent, number_of_array
 from cygrad._core.graph.backward_calls cimport freed_error
 from cygrad._core.graph.native cimport NativeNode, version_of
@@ -41,7 +40,7 @@ cdef class GraphTemplate:
 
     cdef list nodes               # skeletons, in the order of their sequence numbers
     cdef list edges               # of each: (its number or -1 - number of an input, input_nr), or None
-    cdef list saved               # of each: (position, entry or -1, number of the base, bytes from it)
+    cdef list saved               # of each: (position, entry or -1, number of the base, bytes from it or None: itself)
     cdef list roots               # (number of a node, output_nr)
     cdef readonly object reason
     cdef public dict sources
@@ -133,7 +132,8 @@ cdef class GraphTemplate:
         if number >= 0:
             held = recorder.arrays[number]
             buffer = recorder.buffers[held.buffer]
-            saved.append((position, entry, buffer.first, held.offset))
+            # An array of its own over the same memory (x.detach()) is no array that the user's tensor has.
+            saved.append((position, entry, buffer.first, None if number == buffer.first else held.offset))
             self.sources[buffer.first] = None
             if array.version != lent(recorder.arrays[buffer.first]).version:
                 self.reason = "its backward needs a tensor whose changes are counted apart (.data)"
@@ -199,7 +199,7 @@ cdef class GraphTemplate:
                   for i in range(context.c.n_edges)]
         return [GradientEdge(nodes[number], nr) for number, nr in [self.roots[i] for i in positions]], inputs
 
-    cdef int fill(self, kept_t *kept, int entry, object source, int64_t offset, Node context) except -1:
+    cdef int fill(self, kept_t *kept, int entry, object source, object offset, Node context) except -1:
         """Put an array in the place of its metadata, with the version at which the call has saved it."""
         cdef array_t **where = &kept.value.of.array if entry < 0 else &kept.value.of.arrays[entry]
         cdef array_t *meta = where[0]
@@ -213,10 +213,11 @@ cdef class GraphTemplate:
             base = (<Tensor?>source).array
             value.kind, value.of.array = ARRAY, base
             kept.version += version_of(&value)
-        if offset == 0 and lies_as(base, meta):
+        if offset is None:
             array = retain(base)
         else:
-            array = array_view(base, meta.dtype, meta.ndim, meta.shape, meta.strides, offset // itemsize(meta.dtype))
+            array = array_view(base, meta.dtype, meta.ndim, meta.shape, meta.strides,
+                               <int64_t>offset // itemsize(meta.dtype))
         if array == NULL:
             check(MEMORY_ERROR)
         where[0] = array
