@@ -33,7 +33,7 @@ from cygrad._core.graph.profiling cimport (
 from cygrad._core.graph.standard_arrays cimport follow
 from cygrad._core.graph.tensor cimport DIFFERENTIABLE_VIEW, Tensor, gradient_edge, is_plain, wrap
 from cygrad._core.memory.atomic cimport atomic_load
-from cygrad._core.memory.errors cimport MEMORY_ERROR, check, unlikely
+from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check, unlikely
 from cygrad._core.table.operator cimport ELEMENTWISE, MAX_RESULTS, NO_GRADIENT, Operator, operator_t
 
 cdef enum:
@@ -186,21 +186,21 @@ cdef int _evaluate_into(Operator operator, frame_t *frame, array_t *own, int64_t
         with nogil:
             status = evaluate(program, frame.values, 0, own, &result)
     release(result)
-    return check_operation(status, operator.name, True)
+    return check_operation(status, operator.name, True) if unlikely(status != OK) else 0
 
 
 # ---------------------------------------------------------------------------------------------------------- short ways
 
-cdef inline array_t *_small_unary(const program_t *program, array_t *x) noexcept:
+cdef inline array_t *_small_unary(int primitive, array_t *x) noexcept:
     """The result of one primitive on a small contiguous floating array; NULL if this is another case."""
     cdef entry_t *entry
     cdef array_t *result
     cdef char *pointers[2]
     cdef int64_t steps[2]
-    if not x.contiguous or x.size > SMALL or program.n_instructions != 1 or not is_differentiable(x.dtype):
+    if not x.contiguous or x.size > SMALL or not is_differentiable(x.dtype):
         return NULL
-    entry = &entries[program.code[0].primitive][x.dtype]
-    if entry.loop == NULL or program.n_constants or program.n_inputs != 1:
+    entry = &entries[primitive][x.dtype]
+    if entry.loop == NULL:
         return NULL
     result = array_empty_like(x, entry.out_dtype)
     if result == NULL:
@@ -213,16 +213,15 @@ cdef inline array_t *_small_unary(const program_t *program, array_t *x) noexcept
     return result
 
 
-cdef inline array_t *_small_binary(const program_t *program, array_t *x, array_t *y) noexcept:
+cdef inline array_t *_small_binary(int primitive, array_t *x, array_t *y) noexcept:
     cdef entry_t *entry
     cdef array_t *result
     cdef char *pointers[3]
     cdef int64_t steps[3]
     if (x.dtype != y.dtype or not x.contiguous or not y.contiguous or x.size > SMALL or not is_differentiable(x.dtype)
-            or program.n_instructions != 1 or program.n_constants or program.n_inputs != 2
-            or program.code[0].inputs[0] != 0 or program.code[0].inputs[1] != 1 or not same_shape(x, y)):
+            or not same_shape(x, y)):
         return NULL
-    entry = &entries[program.code[0].primitive][x.dtype]
+    entry = &entries[primitive][x.dtype]
     if entry.loop == NULL:
         return NULL
     result = array_empty_like(x, entry.out_dtype)
@@ -311,9 +310,9 @@ cdef object unary(Operator operator, object input, object out):
     cdef PyObject *argument = <PyObject *>input
     cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if (out is None and is_plain(input) and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
+    if (operator.descriptor.primitive >= 0 and out is None and is_plain(input) and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
             and not (any_meta and is_meta((<Tensor>input).array))):
-        result = _small_unary(program_of(operator), (<Tensor>input).array)
+        result = _small_unary(operator.descriptor.primitive, (<Tensor>input).array)
         if result != NULL:
             if any_unusual:
                 follow(result, (<Tensor>input).array)
@@ -329,10 +328,10 @@ cdef object binary(Operator operator, object input, object other, object out):
         operator = standard_operator(operator, input, other)
         if of_two_dtypes(input, other):
             input, other = promoted(<Tensor>input, <Tensor>other, False)
-    if (out is None and is_plain(input) and is_plain(other)
+    if (operator.descriptor.primitive >= 0 and out is None and is_plain(input) and is_plain(other)
             and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
             and not (any_meta and (is_meta((<Tensor>input).array) or is_meta((<Tensor>other).array)))):
-        result = _small_binary(program_of(operator), (<Tensor>input).array, (<Tensor>other).array)
+        result = _small_binary(operator.descriptor.primitive, (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:
             if any_unusual:
                 follow(result, (<Tensor>input).array)

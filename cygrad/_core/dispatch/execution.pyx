@@ -193,7 +193,8 @@ cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) 
         else:
             with nogil:
                 status = evaluate(program, frame.values, 0, NULL, &result)
-        check_operation(status, operator.name, False)
+        if unlikely(status != OK):
+            check_operation(status, operator.name, False)
         set_array(&results[0], result)
         return 0
     return run_kernel(op, op.kernel, frame, results, size)

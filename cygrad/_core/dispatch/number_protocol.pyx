@@ -21,7 +21,7 @@ from cygrad._core.graph.tensor cimport (
     SLOT_ABS, SLOT_ADD, SLOT_AND, SLOT_DIV, SLOT_EQ, SLOT_FLOOR_DIV, SLOT_GE, SLOT_GT, SLOT_INVERT, SLOT_LE,
     SLOT_LSHIFT, SLOT_LT, SLOT_MATMUL, SLOT_MUL, SLOT_NE, SLOT_NEG, SLOT_OR, SLOT_POW, SLOT_REMAINDER, SLOT_RSHIFT,
     SLOT_SUB, SLOT_XOR, SLOTS, Tensor, describe, protocol)
-from cygrad._core.table.operator cimport ELEMENTWISE, Operator, table
+from cygrad._core.table.operator cimport CALL_BINARY, Operator, table
 
 cdef PyObject *_slots[SLOTS]
 cdef list _slot_operators = []           # keeps them alive
@@ -81,7 +81,7 @@ cdef object _binary_slot(int slot, object a, object b):
         if PyLong_Check(a) or PyLong_Check(b):
             a, b = _operand(a, b), _operand(b, a)
     row = _slot_operator(slot, a, b)
-    if row.descriptor.flags & ELEMENTWISE:
+    if row.call_kind == CALL_BINARY:
         return binary(row, a, b, None)
     if any_unusual and of_two_dtypes(a, b) and (is_standard_operand(a) or is_standard_operand(b)):
         a, b = promoted(<Tensor>a, <Tensor>b, True)

@@ -58,7 +58,8 @@ ctypedef struct operator_t:
     const char *node_name     # "MulBackward0"
     kernel_t kernel           # NULL if ELEMENTWISE
     kernel_t into             # the same in the memory of argument 0, for the in-place form; NULL: copies the result
-    program_t *program        # forward, if ELEMENTWISE
+    program_t *program        # forward, if ELEMENTWISE; NULL until a formula is compiled
+    int32_t primitive         # of which the program is one instruction on the arguments as they come; else -1
     int32_t flags
     int32_t n_arguments
     int32_t n_required        # those without default

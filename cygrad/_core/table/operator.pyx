@@ -184,6 +184,7 @@ cdef class Operator:
         names = forward_names(row)
         value = Reader(f"{self.name}: forward", self.forward, names, _rows.get).read()
         op.program = assemble_program(lower_forward(value, list(names.values())), self.keep)
+        op.primitive = _only_primitive(op)
         return 0
 
     cdef object recorded_function(self, int argument):
@@ -297,6 +298,7 @@ cdef int _describe(Operator made, dict row) except -1:
     cdef operator_t *op = made.descriptor
     cdef int i
     op.object = <void *>made
+    op.primitive = -1
     op.name = text(row["name"], made.keep)
     op.node_name = text(row["node"], made.keep)
     op.n_arguments = len(row["arguments"])
@@ -322,11 +324,24 @@ cdef int _describe(Operator made, dict row) except -1:
         made.call_kind = CALL_UNARY if op.n_arguments == 1 else CALL_BINARY
     if row["forward"] == "primitive":
         op.program = primitive_program(row["name"], op.n_arguments, made.keep)
+        op.primitive = _only_primitive(op)
     elif row["forward"] is None:
         op.kernel = _kernel(row["name"], row["kernel"])
         if row["into"] is not None:
             op.into = _kernel(row["name"], row["into"])
     return 0
+
+
+cdef int _only_primitive(const operator_t *op) noexcept:
+    """The primitive, if the program is one instruction on the arguments as they come, else -1."""
+    cdef const program_t *program = op.program
+    cdef int i
+    if program.n_instructions != 1 or program.n_constants or program.n_inputs != op.n_arguments:
+        return -1
+    for i in range(program.n_inputs):
+        if program.code[0].inputs[i] != i:
+            return -1
+    return program.code[0].primitive
 
 
 cdef kernel_t _kernel(str operator, str name) except NULL:
