@@ -46,11 +46,11 @@ CONSTANT = {int, float, complex, bool, str, bytes, type(None), type(Ellipsis), t
 # Attributes by which code reads what no guard compares.
 UNGUARDED = {
     "_version", "storage_offset", "untyped_storage", "storage", "output_nr", "grad_fn", "_backward_hooks",
-    "retains_grad", "_base", "_is_view", "next_functions", "_saved_tensors", "__globals__", "__builtins__", "f_globals",
-    "f_locals",
-    "f_back", "tb_frame", "gi_frame", "_getframe", "currentframe", "__subclasses__", "cell_contents", "get_num_threads",
-    "get_num_interop_threads", "get_printoptions", "are_deterministic_algorithms_enabled", "_grad_fn",
-    "get_float32_matmul_precision", "is_anomaly_enabled", "get_default_device", "is_autocast_enabled"}
+    "default_factory", "retains_grad", "_base", "_is_view", "next_functions", "_saved_tensors", "__globals__",
+    "__builtins__", "f_globals", "f_locals", "f_back", "tb_frame", "gi_frame", "_getframe", "currentframe",
+    "__subclasses__", "cell_contents", "get_num_threads", "get_num_interop_threads", "get_printoptions",
+    "are_deterministic_algorithms_enabled", "_grad_fn", "get_float32_matmul_precision", "is_anomaly_enabled",
+    "get_default_device", "is_autocast_enabled"}
 # What classes define and no code reads to compute.
 SKIPPED = {"__doc__", "__module__", "__dict__", "__weakref__", "__annotations__", "__orig_bases__", "__parameters__",
            "__abstractmethods__", "_abc_impl", "__slots__", "__match_args__", "__dataclass_fields__",
@@ -201,11 +201,8 @@ class Surroundings:
             self.stack += [(item, path) for item in (value.start, value.stop, value.step)]
         elif kind is list:
             self.guard_entries(value, path)
-        elif kind is dict:
+        elif kind in (dict, defaultdict):            # a missing key is noticed where it is filled in
             self.guard_items(value, path)
-        elif kind is defaultdict:
-            self.guard_items(value, path)
-            self.guard(ATTRIBUTE, value, defaultdict.default_factory, value.default_factory, path)
         elif kind is set:
             self.guards.append((SET, value, len(value), frozenset(value)))
             self.stack += [(item, path) for item in value]

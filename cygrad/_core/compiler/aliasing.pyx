@@ -13,6 +13,10 @@ from cygrad._core.compiler.frames cimport replay_frame_t
 from cygrad._core.graph.tensor cimport Tensor
 
 
+cdef enum:
+    FEW = 32                  # arguments whose storages are compared side by side
+
+
 cdef int index_constants(aliases_t *aliases, const layout_t *layouts, int n_own, int n_tensors) except -1:
     cdef int size = 4, i, place
     while size < 4 * (n_tensors - n_own):
@@ -46,30 +50,46 @@ cdef inline array_t *_array(replay_frame_t *frame, int number) noexcept:
     return (<Tensor><PyObject *>frame.tensors[number]).array
 
 
+cdef inline int _constant_over(const aliases_t *aliases, const void *storage) noexcept:
+    """The first constant that has this storage; -1: none."""
+    cdef int place = _find(aliases.storages, aliases.n_storages, storage)
+    return -1 if aliases.storages[place] == NULL else aliases.owners[place]
+
+
 cdef inline int _first_over(const aliases_t *aliases, replay_frame_t *frame, const void *storage, int stop) noexcept:
     """The first of the arguments before `stop`, else the first constant, that has this storage; -1: none."""
     cdef int i
     for i in range(stop):
         if _array(frame, i).storage == storage:
             return i
-    i = _find(aliases.storages, aliases.n_storages, storage)
-    return -1 if aliases.storages[i] == NULL else aliases.owners[i]
+    return _constant_over(aliases, storage)
 
 
 cdef bint same_aliases(const aliases_t *aliases, replay_frame_t *frame, bint sees_gradients,
                        bint any_written) noexcept:
     cdef const layout_t *layout
-    cdef array_t *array
     cdef int i, k, found
+    cdef int own = min(aliases.n_own, FEW)
+    cdef void *storages[FEW]
+    for i in range(own):
+        storages[i] = _array(frame, i).storage
     for i in range(aliases.n_own):
         layout = &aliases.layouts[i]
-        array = _array(frame, i)
-        found = _first_over(aliases, frame, array.storage, i)
+        if i < FEW:
+            found = -1
+            for k in range(i):
+                if storages[k] == storages[i]:
+                    found = k
+                    break
+            if found < 0 and aliases.n_own < aliases.n_tensors:
+                found = _constant_over(aliases, storages[i])
+        else:
+            found = _first_over(aliases, frame, _array(frame, i).storage, i)
         if found != layout.same_as:
             return False
         if found < 0:
             continue
-        if array.data - _array(frame, found).data != layout.offset:
+        if _array(frame, i).data - _array(frame, found).data != layout.offset:
             return False
         for k in range(aliases.n_tensors):
             if (frame.tensors[k] == frame.tensors[i]) != (

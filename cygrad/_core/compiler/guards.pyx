@@ -131,7 +131,7 @@ cdef class Guards:
         cdef dict by_dict = {None: []}
         self.entries = entries
         for entry in entries:
-            watches = entry[0] in (ITEM, ITEMS)
+            watches = entry[0] in (ITEM, ITEMS) or (entry[0] == LENGTH and isinstance(entry[1], dict))
             by_dict.setdefault(id(entry[1]) if watches else None, []).append(entry)
         self.n_others = len(by_dict[None])
         self.guards = <guard_t *>calloc(len(entries) + 1, sizeof(guard_t))
