@@ -70,7 +70,7 @@ class Code:
         self.codes, self.globals, self.imports, self.names, self.reason = {code}, {}, set(), set(code.co_names), None
         line = code.co_firstlineno
         for instruction in dis.get_instructions(code):
-            line = instruction.starts_line or line
+            line = (instruction.positions and instruction.positions.lineno) or line
             place = location(code, line)
             kind, name = instruction.opname, instruction.argval
             if kind in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -86,7 +86,7 @@ class Code:
                 self.give_up(f"it imports all names of a module ({place})")
             elif kind in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST") and isinstance(name, str) and name in UNGUARDED:
                 self.give_up(f"it reads {name!r} ({place}), which is not compared before a program runs")
-            elif kind in ("GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "SEND") and "ASYNC" in kind:
+            elif kind in ("GET_AWAITABLE", "GET_AITER", "GET_ANEXT"):
                 self.give_up(f"it is asynchronous ({place})")
         for constant in code.co_consts:
             if isinstance(constant, str):
