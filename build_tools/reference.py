@@ -181,10 +181,15 @@ def heading(text: str, sign: str) -> str:
     return f"{text}\n{sign * len(text)}\n\n"
 
 
-def anchor(kind: str, name: str, text: str = "") -> str:
-    """A name that links can lead to, without text unless there is some."""
-    options = "" if text else "   :no-typesetting:\n"
-    return f".. py:{kind}:: {name}\n{options}\n" + (f"   {text}\n\n" if text else "")
+def anchor(kind: str, name: str) -> str:
+    """A name that links can lead to, without text."""
+    return f".. py:{kind}:: {name}\n   :no-typesetting:\n\n"
+
+
+def constant(module: str, name: str, value) -> str:
+    """The entry of a constant, which is within the page of its module."""
+    shown = re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(value).split()))[:80]
+    return f".. py:data:: {name}\n   :module: {module}\n\n   ``{shown}``\n\n"
 
 
 def method_entry(name: str) -> str:
@@ -266,8 +271,7 @@ def module_page(module: str, values: dict[str, object]) -> str:
             name in homes() for name in qualified) else ""
         for name in qualified:
             if name not in homes():
-                shown = " ".join(repr(values[name]).split())
-                text += anchor("data", name, f"``{re.sub(r' at 0x[0-9a-f]+', '', shown)[:80]}``")
+                text += constant(module, name.rpartition(".")[2], values[name])
             elif homes()[name] == name:
                 pages.append(name)
     members = "\n".join(f"   {name}" for name in (["cygrad.Tensor.members"] * (module == "cygrad")) + pages)

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 reference = pytest.importorskip("build_tools.reference", reason="build_tools is only in the source tree")
 name_targets = pytest.importorskip("build_tools.name_targets", reason="build_tools is only in the source tree")
 
-ANCHOR = re.compile(r"^\.\. (?:auto|py:)\w+:: ([\w.]+)", re.MULTILINE)
+ANCHOR = re.compile(r"^\.\. (?:auto|py:)\w+:: ([\w.]+)(?:\n   :module: ([\w.]+))?", re.MULTILINE)
 INLINE = re.compile(r"(?<![`\w}])`([^`\n]+)`(?!`)")
 DOTTED = re.compile(r"(?:cygrad|nn|optim|autograd|graph|func|linalg|fft|special|distributions|functional|forward_ad)"
                     r"(?:\.[A-Za-z]\w*)+(?:\(.*\))?")
@@ -35,7 +35,8 @@ def pages():
 
 
 def test_every_public_name_has_an_anchor(pages):
-    anchors = {name for text in pages.values() for name in ANCHOR.findall(text)}
+    found = [found for text in pages.values() for found in ANCHOR.findall(text)]
+    anchors = {f"{module}.{name}" if module else name for name, module in found}
     missing = sorted(set(reference.all_values()) - anchors)
     assert not missing
     assert len(anchors) > 2000
