@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._core.arrays.dtype import complex128, float64, get_default_dtype
+from cygrad._core.arrays.dtype import complex128, float64, get_default_dtype, int16, int32
 from cygrad._core.creation.creation import as_tensor
 from cygrad._core.creation.factories import ones_like
 from cygrad._core.dispatch.named_results import named_result
@@ -11,7 +11,7 @@ from cygrad._core.table.operator import operators
 from cygrad.composite.dtypes import result_type
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
-__all__ = ["float_power", "frexp", "isin", "isreal", "ldexp", "logit", "nan_to_num"]
+__all__ = ["float_power", "frexp", "heaviside", "isin", "isreal", "ldexp", "logit", "nan_to_num", "nextafter"]
 
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38,
            "float64": 1.7976931348623157e308}
@@ -21,6 +21,46 @@ FEW = 16              # elements up to which comparing with each of them beats s
 
 def _width(tensor):
     return str((tensor.real if tensor.is_complex() else tensor).dtype).rpartition(".")[2]
+
+
+# ---- steps
+
+def heaviside(input, values, *, out=None):
+    for name, value in (("input", input), ("values", values)):
+        as_tensor_argument("heaviside", name, value)
+    if input.dtype != values.dtype:
+        raise RuntimeError(f"heaviside: input and values must have one dtype (got {input.dtype} and {values.dtype}). "
+                           "Convert one of them with .to().")
+    return _heaviside(input, values) if out is None else _heaviside(input, values, out=out)
+
+
+def nextafter(input, other, *, out=None):
+    for name, value in (("input", input), ("other", other)):
+        as_tensor_argument("nextafter", name, value)
+    if not (type(input) is type(other) is Tensor and input.dtype == other.dtype
+            and _width(input) in ("float16", "bfloat16")):
+        return _nextafter(input, other) if out is None else _nextafter(input, other, out=out)
+    # In the next wider dtype the neighbor is another one: the bits are counted, in the order of the numbers.
+    start, end = (_rank(value.detach()) for value in (input, other))
+    rank = start + operators.sign(end - start)
+    bits = operators.where(rank < 0, -rank - 2**15, rank)
+    bits = operators.where((rank == 0) & (start < 0), -2**15, bits)
+    found = operators.cast(bits, int16).view(input.dtype)
+    found = operators.where(start == end, other.detach(), found)
+    found = operators.where(operators.isnan(input) | operators.isnan(other), input.detach() + other.detach(), found)
+    result = operators.clone(operators.broadcast_to(input, found.shape))
+    result.detach().copy_(found)                   # the derivative is that of the copy
+    return into("nextafter", result, out)
+
+
+def _rank(tensor):
+    """How many numbers of a 16-bit dtype lie between zero and each element, negative below zero."""
+    bits = operators.cast(tensor.view(int16), int32)
+    return operators.where(bits < 0, -(bits + 2**15), bits)
+
+
+_heaviside, _nextafter = operators.heaviside, operators.nextafter
+heaviside.__doc__, nextafter.__doc__ = _heaviside.__doc__, _nextafter.__doc__
 
 
 # ---- powers of two and others
@@ -289,7 +329,9 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
 
 
 METHODS = {
-    "float_power": float_power, "float_power_": _float_power_, "frexp": frexp, "isreal": isreal,
+    "float_power": float_power, "float_power_": _float_power_, "frexp": frexp,
+    "heaviside": heaviside, "heaviside_": inplace(heaviside), "nextafter": nextafter, "nextafter_": inplace(nextafter),
+    "isreal": isreal,
     "ldexp": ldexp, "ldexp_": inplace(ldexp), "logit": logit, "logit_": inplace(logit),
     "nan_to_num": nan_to_num, "nan_to_num_": inplace(nan_to_num),
 }

@@ -2,6 +2,7 @@
 
 import pytest
 
+import cygrad
 from tests.composite.arrays import ARRAYS, names_in
 from tests.test_composite import compare
 
@@ -190,3 +191,31 @@ EXPRESSIONS = r"""
 @pytest.mark.parametrize("text", [line.strip() for line in EXPRESSIONS.strip().splitlines()])
 def test_as_the_reference(text):
     compare(text, {name: ARRAYS[name] for name in names_in(text)}, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [cygrad.bfloat16, cygrad.float16])
+def test_neighbors_of_short_floats_are_those_of_their_dtype(dtype):
+    tiny, largest = ((2.0**-133, 3.3895313892515355e38), (2.0**-24, 65504.0))[dtype is cygrad.float16]
+    step = 2.0**-7 if dtype is cygrad.bfloat16 else 2.0**-10
+    infinity, nan = float("inf"), float("nan")
+    cases = [(1.0, 2.0, 1 + step), (1.0, 0.0, 1 - step / 2), (-1.0, 0.0, -1 + step / 2), (-1.0, -infinity, -1 - step),
+             (0.0, 1.0, tiny), (0.0, -1.0, -tiny), (tiny, -1.0, 0.0), (largest, infinity, infinity),
+             (infinity, 0.0, largest), (-infinity, 0.0, -largest), (1.0, 1.0, 1.0), (3.0, nan, nan), (nan, 0.0, nan)]
+    start, end, expected = (cygrad.tensor(values, dtype=dtype) for values in zip(*cases, strict=True))
+    found = cygrad.nextafter(start, end)
+    assert found.dtype is dtype
+    assert cygrad.equal(found.nan_to_num(7.0), expected.nan_to_num(7.0))
+    assert cygrad.signbit(cygrad.nextafter(cygrad.tensor([-tiny], dtype=dtype), end[:1])).item()
+    assert cygrad.equal(start.clone()[:11].nextafter_(end[:11]), expected[:11])
+    leaf = start[:3].clone().requires_grad_()
+    cygrad.nextafter(leaf, end[:3].expand(2, 3)).sum().backward()
+    assert leaf.grad.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("other", [cygrad.float64, cygrad.int64, cygrad.float16])
+def test_heaviside_needs_one_dtype(other):
+    x, values = cygrad.tensor([-1.0, 0.0, 2.0]), cygrad.tensor([0.5])
+    assert cygrad.heaviside(x, values).tolist() == [0, 0.5, 1]
+    for call in (cygrad.heaviside, cygrad.Tensor.heaviside_):
+        with pytest.raises(RuntimeError, match="heaviside: input and values must have one dtype"):
+            call(x, values.to(other))
