@@ -96,7 +96,7 @@ def check_formulas(rows: dict[str, dict]) -> None:
 
 
 def compiled(ops_dir: Path) -> bytes:
-    """The rows, and apart from them the docstrings, which most programs never read: two marshalled objects."""
+    """The rows, and apart from them the docstrings, which most programs never read: two objects of `marshal`."""
     rows, docs = [], {}
     for family in read_table(ops_dir).values():
         for name, row in family.items():

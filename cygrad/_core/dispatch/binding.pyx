@@ -36,6 +36,7 @@ cdef extern from *:
 cdef extern from "Python.h":
     ctypedef struct _Type "PyTypeObject":
         object (*tp_call)(object, object, object)
+        object (*tp_new)(_Type *, object, PyObject *)
         Py_ssize_t tp_vectorcall_offset
         unsigned long tp_flags
     object PyVectorcall_Call(object callable, object args, object kwargs)
@@ -207,7 +208,7 @@ cdef class OperatorMethod:
     cdef readonly Operator operator
     cdef readonly str __name__
 
-    def __init__(self, Operator operator not None, str name not None):
+    def __cinit__(self, Operator operator not None, str name not None):
         self.operator, self.__name__ = operator, name
         self.vectorcall = _call_method
 
@@ -278,11 +279,17 @@ cdef int _set_vectorcall(type cls, Py_ssize_t offset, unsigned long flags) excep
     return 0
 
 
-def _complete_types():
+cdef object _refuse_new(_Type *cls, object arguments, PyObject *options):
+    raise TypeError("Operator: cannot create instances. The operators of the table are functions of cygrad.")
+
+
+cdef int _complete_types() except -1:
     cdef Operator function = Operator.__new__(Operator)
-    cdef OperatorMethod method = OperatorMethod.__new__(OperatorMethod)
+    cdef OperatorMethod method = OperatorMethod(function, "")
     _set_vectorcall(Operator, <char *>&function.vectorcall - <char *><void *>function, VECTORCALL_FLAGS)
     _set_vectorcall(OperatorMethod, <char *>&method.vectorcall - <char *><void *>method, METHOD_FLAGS)
+    (<_Type *>Operator).tp_new = _refuse_new
+    return 0
 
 
 _complete_types()

@@ -310,7 +310,8 @@ cdef object unary(Operator operator, object input, object out):
     cdef PyObject *argument = <PyObject *>input
     cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if (operator.descriptor.primitive >= 0 and out is None and is_plain(input) and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
+    if (operator.descriptor.primitive >= 0 and out is None and is_plain(input)
+            and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
             and not (any_meta and is_meta((<Tensor>input).array))):
         result = _small_unary(operator.descriptor.primitive, (<Tensor>input).array)
         if result != NULL:
