@@ -114,7 +114,17 @@ def narrow_copy(self, dim, start, length):
     return cygrad.narrow_copy(self, dim, start, length)
 
 
-def __rdiv__(self, other):  # a name of Python 2 that PyTorch keeps
+def __div__(self, other):  # names of Python 2 that PyTorch keeps, and libraries copy
+    """``self / other``."""
+    return self / other
+
+
+def __idiv__(self, other):
+    """``self /= other``."""
+    return self.div_(other)
+
+
+def __rdiv__(self, other):
     """``other / self``."""
     return self.reciprocal() * other
 

@@ -99,6 +99,11 @@ def test_as_subclass_is_a_recorded_view():
         x.as_subclass(int)
 
 
+def test_division_has_the_names_of_python_2():
+    x = cygrad.tensor([2.0])
+    assert x.__div__(4).item() == 0.5 and x.__rdiv__(4).item() == 2.0 and x.__idiv__(2) is x and x.item() == 1.0
+
+
 def test_wrapper_subclasses_have_shape_and_dtype_without_elements():
     made = Tensor._make_wrapper_subclass(Plain, (2, 3), dtype=cygrad.float64, requires_grad=True)
     assert type(made) is Plain and made.shape == (2, 3) and made.dtype == cygrad.float64 and made.requires_grad
