@@ -124,6 +124,16 @@ def __idiv__(self, other):
     return self.div_(other)
 
 
+def __long__(self):
+    """``int(self)``."""
+    return int(self)
+
+
+def __nonzero__(self):
+    """``bool(self)``."""
+    return bool(self)
+
+
 def __rdiv__(self, other):
     """``other / self``."""
     return self.reciprocal() * other

@@ -99,9 +99,10 @@ def test_as_subclass_is_a_recorded_view():
         x.as_subclass(int)
 
 
-def test_division_has_the_names_of_python_2():
+def test_names_of_python_2_are_there():
     x = cygrad.tensor([2.0])
     assert x.__div__(4).item() == 0.5 and x.__rdiv__(4).item() == 2.0 and x.__idiv__(2) is x and x.item() == 1.0
+    assert x.__long__() == 1 and x.__nonzero__() is True
 
 
 def test_wrapper_subclasses_have_shape_and_dtype_without_elements():
