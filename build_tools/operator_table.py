@@ -101,7 +101,8 @@ def compiled(ops_dir: Path) -> bytes:
     for family in read_table(ops_dir).values():
         for name, row in family.items():
             rows.append({key: row[key] for key in KEYS} | {"arguments": tuple(map(tuple, row["arguments"]))})
-            docs[name] = completed(row, table_module("signature").KINDS)
+            text = completed(row, table_module("signature").KINDS)
+            docs[name] = f"{text}\n" if "\n" in text else text        # where the closing quotes of a docstring stand
     return marshal.dumps((rows, marshal.dumps(docs, 2)), 2)         # in version 2 equal tables are equal bytes
 
 

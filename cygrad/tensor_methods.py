@@ -64,8 +64,8 @@ _data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__,
 FACTORIES = ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
 LATE = {
     "cygrad.compatibility.tensors": (
-        "__div__", "__idiv__", "__long__", "__nonzero__", "__rdiv__", "_rev_view_func_unsafe", "_view_func", "_view_func_unsafe",
-        "apply_", "as_subclass", "const_data_ptr", "dense_dim", "dim_order",
+        "__div__", "__idiv__", "__long__", "__nonzero__", "__rdiv__", "_rev_view_func_unsafe", "_view_func",
+        "_view_func_unsafe", "apply_", "as_subclass", "const_data_ptr", "dense_dim", "dim_order",
         "is_distributed", "is_shared", "map2_", "map_", "module_load", "narrow_copy", "new",
         "new_empty_strided", "prelu", "record_stream", "reinforce", "resize_", "resize_as_", "share_memory_",
         "sparse_dim", "sparse_mask", "storage", "storage_type", "to_dense", "to_sparse", "to_sparse_coo",

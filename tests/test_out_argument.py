@@ -100,7 +100,7 @@ def test_addbmm_grows():
     with pytest.warns(UserWarning, match="resized"):
         ((leaf * 2).addbmm_(cygrad.ones(2, 2, 3), cygrad.ones(2, 3, 4)) ** 2).sum().backward()
     assert leaf.grad.tolist() == [8 * 2 * 8.0 * 2]
-    with pytest.raises(RuntimeError, match="does not fit"):
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
         input.clone()[0, :1].baddbmm_(cygrad.ones(2, 2, 3), cygrad.ones(2, 3, 4))
 
 

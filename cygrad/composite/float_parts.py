@@ -48,8 +48,8 @@ def nextafter(input, other, *, out=None):
     found = operators.cast(bits, int16).view(input.dtype)
     found = operators.where(start == end, other.detach(), found)
     found = operators.where(operators.isnan(input) | operators.isnan(other), input.detach() + other.detach(), found)
-    result = operators.clone(operators.broadcast_to(input, found.shape))
-    result.detach().copy_(found)                   # the derivative is that of the copy
+    result = operators.where(start == start, input, other)
+    result.detach().copy_(found)                   # the derivatives are those of the choice
     return into("nextafter", result, out)
 
 

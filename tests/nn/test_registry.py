@@ -140,9 +140,9 @@ def test_early_backward_hooks():
     assert layer._is_full_backward_hook is True
     with pytest.raises(RuntimeError, match="of the old kind or full ones"):
         layer.register_backward_hook(print)
-    with shared.register_module_backward_hook(lambda module, grad_input, grad_output: calls.append(type(module))):
-        with pytest.warns(FutureWarning, match="non-full backward hook"):
-            nn.Sequential(nn.Tanh())(x).sum().backward()
+    with (shared.register_module_backward_hook(lambda module, grad_input, grad_output: calls.append(type(module))),
+          pytest.warns(FutureWarning, match="non-full backward hook")):
+        nn.Sequential(nn.Tanh())(x).sum().backward()
     assert calls[1:] == [nn.Tanh, nn.Sequential]
 
 

@@ -283,6 +283,8 @@ def lies_alike(Tensor tangent not None, Tensor tensor not None):
 
 def same_view(Tensor view not None, Tensor base not None):
     """The view of `base` that `view` is of its own base, whose shape and strides both bases have."""
+    if view.base is None:
+        raise ValueError("same_view: expected a view of another tensor (got a tensor that is no view).")
     return _same_view(view, base)
 
 

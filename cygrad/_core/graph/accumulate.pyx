@@ -57,9 +57,11 @@ cdef array_t *_own(node_t *node, array_t *array, bint copy) noexcept nogil:
 
 
 cdef int _make_dense(node_t *node) noexcept with gil:
-    """Let .grad have memory for every element, which an expanded or sparse one has not."""
+    """Let a sparse .grad have memory for every element; an expanded one is refused."""
     try:
         leaf = (<Node>node.object).payload
+        if not leaf.grad.is_sparse:
+            raise RuntimeError("several of its elements share one memory location")
         leaf.grad = leaf.grad.to_dense().contiguous()
     except BaseException as error:
         text = str(error).encode()
