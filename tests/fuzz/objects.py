@@ -14,6 +14,7 @@ from functools import partial
 
 import cygrad as t
 import cygrad._core
+from cygrad._core.table.operator import operators
 
 COMPILED_CALLABLES = ("cython_function_or_method", "builtin_function_or_method")
 OF_ALL = set(dir(object)) - {"__init__", "__repr__", "__eq__", "__hash__", "__reduce__", "__dir__"}
@@ -101,8 +102,8 @@ def refuses(found, wrong_self, rest):
 
 
 def callables():
-    """Name -> every compiled function, method, getter and class of the modules of `cygrad._core`, internal ones too."""
-    found = {}
+    """Name -> every compiled function, method, getter, class and operator of `cygrad._core`, internal ones too."""
+    found = {id(value): (f"operators.{name}", value) for name, value in vars(operators).items()}
     for module in [module for name, module in sorted(sys.modules.items())
                    if name.startswith("cygrad._core.") and ".testing" not in name]:
         for name, value in vars(module).items():

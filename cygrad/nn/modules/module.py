@@ -105,7 +105,7 @@ def register_module_full_backward_pre_hook(hook):
     >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_full_backward_pre_hook(lambda module, _: seen.append(module)):
-    ...     nn.Tanh()(cygrad.ones(2, requires_grad=True)).sum().backward()
+    ...     nn.Tanh()(2 * cygrad.ones(2, requires_grad=True)).sum().backward()
     >>> seen
     [Tanh()]
     """
@@ -131,7 +131,7 @@ def register_module_full_backward_hook(hook):
     >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_full_backward_hook(lambda module, *_: seen.append(module)):
-    ...     nn.Tanh()(cygrad.ones(2, requires_grad=True)).sum().backward()
+    ...     nn.Tanh()(2 * cygrad.ones(2, requires_grad=True)).sum().backward()
     >>> seen
     [Tanh()]
     """
@@ -157,7 +157,7 @@ def register_module_backward_hook(hook):
     >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_backward_hook(lambda module, *_: seen.append(module)):
-    ...     nn.Tanh()(cygrad.ones(2, requires_grad=True)).sum().backward()
+    ...     nn.Tanh()(2 * cygrad.ones(2, requires_grad=True)).sum().backward()
     >>> seen
     [Tanh()]
     """
