@@ -181,3 +181,25 @@ def test_checkpoints_under_vmap_and_in_forward_mode(options):
     assert cygrad.vmap(function)(x).tolist() == x.sin().exp().tolist()
     np.testing.assert_allclose(cygrad.vmap(cygrad.func.grad(function))(x).tolist(), right.tolist())
     np.testing.assert_allclose(cygrad.func.jvp(function, (x,), (cygrad.ones_like(x),))[1].tolist(), right.tolist())
+
+
+@pytest.mark.parametrize(("order", "value", "right"), [
+    (20, -0.5, -487772949462609.9), (20, -1.5, -10709198259.124132), (12, -1.5, -3256.697980402698),
+    (5, -0.5, 15371.113548602436), (3, -1.5, 194.59427621918763)])
+def test_polygamma_of_high_order_between_poles(order, value, right):
+    """Where the largest terms on both sides of zero cancel."""
+    found = special.polygamma(order, cygrad.tensor(value, dtype=cygrad.float64)).item()
+    np.testing.assert_allclose(found, right, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "loss", "right"), [
+    ("hinge_embedding_loss", lambda x: F.hinge_embedding_loss(x, -cygrad.ones(1), margin=1.0), -1),
+    ("margin_ranking_loss", lambda x: F.margin_ranking_loss(x, cygrad.zeros(1), cygrad.ones(1), margin=1.0), -1),
+    ("triplet_margin_loss", lambda x: F.triplet_margin_with_distance_loss(
+        x, cygrad.ones(1), 2 * cygrad.ones(1), margin=1.0, distance_function=lambda a, b: a * b), -1),
+])
+def test_losses_at_their_margin_have_the_derivative_of_clamp(name, loss, right):
+    x = cygrad.ones(1, requires_grad=True)
+    result = loss(x)
+    assert result.item() == 0
+    assert cygrad.autograd.grad(result, x)[0].tolist() == [right]

@@ -108,8 +108,8 @@ def make_dual(tensor, tangent, *, level=None):
     tensor : Tensor
         Floating or complex.
     tangent : Tensor
-        Of the same shape, floating or complex. Operations in place on the dual tensor change it too, if it lies in
-        memory as the tensor does; else it is copied.
+        Of the same shape, floating or complex. In-place operations on the dual tensor modify it too, if it lies in
+        memory as the tensor does and nothing is recorded; else it is copied.
     level : int, optional
         The level of this thread, to be sure.
 

@@ -82,7 +82,7 @@ static double hurwitz_zeta(double s, double q) {
 
 /* zeta(s, q); for negative q the terms left and right of zero are two sums of their own. */
 static double zeta_function(double s, double q) {
-    double left, first, sign;
+    double first, sign;
     if (isnan(s) || isnan(q)) return s + q;
     if (s == 1) return INFINITY;
     if (s < 1) return NAN;
@@ -90,9 +90,9 @@ static double zeta_function(double s, double q) {
     if (q == floor(q)) return INFINITY;
     if (s != floor(s)) return NAN;
     first = -q - floor(-q);                          /* -q, -q - 1, ..., first */
-    left = hurwitz_zeta(s, first) - hurwitz_zeta(s, 1 - q);
     sign = fmod(s, 2) == 0 ? 1 : -1;
-    return sign * left + hurwitz_zeta(s, 1 - first);
+    /* Next to zero lie the largest terms on both sides, which may cancel: their difference comes first. */
+    return (hurwitz_zeta(s, 1 - first) + sign * hurwitz_zeta(s, first)) - sign * hurwitz_zeta(s, 1 - q);
 }
 
 /* (-1)^(n+1) n! zeta(n + 1, x) (Abramowitz and Stegun 6.4.10) */

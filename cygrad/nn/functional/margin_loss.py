@@ -40,7 +40,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     reduction = resolve_reduction(size_average, reduce, reduction, "hinge_embedding_loss")
     as_tensor_argument("hinge_embedding_loss", "input", input)
     as_tensor_argument("hinge_embedding_loss", "target", target)
-    apart = cygrad.where(target != 1, cygrad.relu(margin - input), 0)
+    apart = cygrad.where(target != 1, cygrad.clamp_min(margin - input, 0), 0)
     return reduced(apart + cygrad.where(target != -1, input, 0), reduction, "hinge_embedding_loss")
 
 
@@ -91,7 +91,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError("margin_ranking_loss: expected tensors with one number of dimensions (got shapes "
                            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}).")
-    return reduced(cygrad.relu(margin - target * (input1 - input2)), reduction, "margin_ranking_loss")
+    return reduced(cygrad.clamp_min(margin - target * (input1 - input2), 0), reduction, "margin_ranking_loss")
 
 
 @documented(returns=_RETURNED)
@@ -121,7 +121,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
                            f"(got shapes {tuple(target.shape)}, {tuple(input1.shape)} and {tuple(input2.shape)}).")
     input1, input2 = (x if x.is_floating_point() else x.to(cygrad.get_default_dtype()) for x in (input1, input2))
     cosine = cosine_similarity(input1, input2, -1)
-    losses = cygrad.where(target == 1, 1 - cosine, cygrad.where(target == -1, cygrad.relu(cosine - margin), 0))
+    losses = cygrad.where(target == 1, 1 - cosine, cygrad.where(target == -1, cygrad.clamp_min(cosine - margin, 0), 0))
     return reduced(losses, reduction, "cosine_embedding_loss")
 
 
@@ -197,7 +197,7 @@ def _triplet(distance, anchor, positive, negative, margin, swap, reduction, oper
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = cygrad.minimum(far, distance(positive, negative))
-    return reduced(cygrad.relu(margin + near - far), reduction, operation)
+    return reduced(cygrad.clamp_min(margin + near - far, 0), reduction, operation)
 
 
 def _as_rows(operation, input, target, one_class):
