@@ -70,7 +70,7 @@ class SyncBatchNorm(_BatchNorm):
         counts = counts.detach()
         total = counts.sum()
         if total.item() < 2:
-            raise ValueError("SyncBatchNorm: one value of a channel has no variance to train with (got "
+            raise ValueError("SyncBatchNorm: Expected more than 1 value per channel when training (got "
                              f"{int(total.item())} on all ranks together).")
         shares = counts / total
         mean = (all_means * shares).sum(0)

@@ -69,8 +69,8 @@ def test_promise(function, given):
         step(**given)
 
 
-def test_many_of_them_are_replayed():
-    """Wholly; most others are noted up to where they look at elements, or call hooks."""
+def test_each_runs_as_a_program_or_says_why_not():
+    """Most look at elements, or read what no guard compares, such as `grad_fn` and `_version`."""
     steps = []
     for case in promises():
         function, given = case.values
@@ -78,4 +78,5 @@ def test_many_of_them_are_replayed():
             steps.append(cygrad.compile(function))
             for _ in range(2):
                 steps[-1](**given)
-    assert sum(explain(step).replays > 0 for step in steps) > len(steps) // 5
+    assert any(explain(step).replays > 0 for step in steps)
+    assert all(explain(step).replays > 0 or explain(step).reasons for step in steps)

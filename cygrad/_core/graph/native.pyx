@@ -453,7 +453,8 @@ cdef class NativeNode(Node):
         if not recorded and self.packed is not None:
             return self.apply_natively(grads, keep, wanted)
         # Eager runs the formulas on arrays, unless it is asked for a graph: a traced backward gives the same.
-        cdef bint traced = recorded and thread_state().dual_level == RECORDING and thread_state().grad_disabled
+        cdef bint traced = (recorded and thread_state().dual_level == RECORDING and thread_state().grad_disabled
+                            and self.packed is None)
         cdef list native = native_gradients(self, grads, wanted) if traced else []
         cdef tuple saved = tuple([self.unpack(i) if c.saved[i].value.kind != NOTHING or self.packed is not None
                                   else None for i in range(op.n_saved)])
