@@ -2,7 +2,7 @@
 
 import functools
 
-from cygrad._core.engine.anomaly import anomaly_state, set_anomaly_state
+from cygrad._core.engine.anomaly import AnomalyMode, anomaly_state, set_anomaly_state
 from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
@@ -43,20 +43,8 @@ def is_anomaly_check_nan_enabled():
     return check_nan or not enabled
 
 
-class _Anomaly:
+class _Anomaly(AnomalyMode):
     """A state of anomaly mode for the length of a block or of a decorated function."""
-
-    def __init__(self, mode, check_nan):
-        self.wanted = (bool(mode), bool(check_nan))
-        self.entered = None            # (state, what was entered before)
-
-    def __enter__(self):
-        self.entered = anomaly_state(), self.entered
-        set_anomaly_state(*self.wanted)
-
-    def __exit__(self, type=None, value=None, traceback=None):       # a tuple or a list might find no memory
-        (enabled, check_nan), self.entered = self.entered
-        set_anomaly_state(enabled, check_nan)
 
     def __call__(self, function):
         """Decorate a function."""
@@ -129,9 +117,10 @@ class set_detect_anomaly(_Anomaly):
         set_anomaly_state(*self.wanted)
 
     def __enter__(self):
-        self.entered = anomaly_state() if self.former is None else self.former, self.entered
-        self.former = None
-        set_anomaly_state(*self.wanted)
+        if self.former is not None:
+            set_anomaly_state(*self.former)
+            self.former = None
+        super().__enter__()
 
     def __call__(self, function):
         if self.former is not None:        # a decorator changes nothing outside the function

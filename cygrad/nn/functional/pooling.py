@@ -36,13 +36,14 @@ def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
     kernel_size = spread(kernel_size, n, f"lp_pool{n}d", "kernel_size")
     if norm_type == 0:
         raise ValueError(f"lp_pool{n}d: norm_type must not be zero: there is no such root (got {norm_type}).")
-    if not input.is_floating_point():
-        input = input.to(cygrad.get_default_dtype())
-    # Powers of numbers near 1: a power of two is the scale, so that nothing is rounded.
-    largest = cygrad.amax(cygrad.abs(input.detach())) if input.numel() else cygrad.ones((), dtype=input.dtype)
-    scale = cygrad.where((largest > 0) & cygrad.isfinite(largest), largest, 1)
-    scale = cygrad.ldexp(cygrad.ones_like(scale), cygrad.frexp(scale).exponent - 1)
-    average = _average(n, cygrad.pow(input / scale, norm_type), kernel_size, stride, 0, ceil_mode, True)
+    scale = 1
+    if input.is_floating_point() and input.numel():
+        # Powers of numbers near 1: a power of two is the scale, so that nothing is rounded.
+        largest = cygrad.amax(cygrad.abs(input.detach()))
+        scale = cygrad.where((largest > 0) & cygrad.isfinite(largest), largest, 1)
+        scale = cygrad.ldexp(cygrad.ones_like(scale), cygrad.frexp(scale).exponent - 1)
+        input = input / scale
+    average = _average(n, cygrad.pow(input, norm_type), kernel_size, stride, 0, ceil_mode, True)
     count = 1
     for size in kernel_size:
         count *= size
