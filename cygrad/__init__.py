@@ -75,6 +75,7 @@ def __getattr__(name):
         found = found if part is None else getattr(found, part)
     else:
         found = _importlib.import_module("cygrad.compatibility.names").find(name)
+        _INTERNAL.add(name)                 # for programs for PyTorch, not for completion
     globals()[name] = found
     return found
 

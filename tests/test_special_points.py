@@ -165,14 +165,6 @@ def test_sparse_and_dense_gradients_of_a_leaf_add_up(together, sparse_first, cre
         np.testing.assert_allclose(by_table.numpy(), by_dense.numpy())
 
 
-def test_gradients_add_to_an_expanded_one():
-    x = cygrad.ones(2, 3, requires_grad=True)
-    x.grad = cygrad.tensor([[1.0, 2.0, 3.0]]).expand(2, 3)
-    (x * 2).sum().backward()
-    assert x.grad.tolist() == [[3, 4, 5]] * 2
-
-
-@pytest.mark.parametrize("options", [{}, {"preserve_rng_state": False}])
 def test_checkpoints_under_vmap_and_in_forward_mode(options):
     def function(x):
         return cygrad.utils.checkpoint.checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False, **options)
