@@ -165,6 +165,7 @@ def test_sparse_and_dense_gradients_of_a_leaf_add_up(together, sparse_first, cre
         np.testing.assert_allclose(by_table.numpy(), by_dense.numpy())
 
 
+@pytest.mark.parametrize("options", [{}, {"preserve_rng_state": False}])
 def test_checkpoints_under_vmap_and_in_forward_mode(options):
     def function(x):
         return cygrad.utils.checkpoint.checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False, **options)

@@ -170,7 +170,8 @@ cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor, uint32_t 
         names = dtype_name(result).decode(), dtype_name(tensor.array.dtype).decode()
         raise RuntimeError(f"{operator.name}_: the result type {names[0]} can't be cast to the desired output type "
                            f"{names[1]}. Use the form without underscore.")
-    if needed and not operator.descriptor.flags & NO_GRADIENT and is_complex(tensor.array.dtype) and not is_complex(result):
+    if (needed and not operator.descriptor.flags & NO_GRADIENT and is_complex(tensor.array.dtype)
+            and not is_complex(result)):
         raise RuntimeError(f"{operator.name}_: a real result in a complex tensor has no gradient (got a "
                            f"{dtype_name(tensor.array.dtype).decode()} tensor). Use the form without underscore.")
     return 0
