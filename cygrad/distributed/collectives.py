@@ -393,7 +393,8 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
         One for each rank.
     """
     group = own_group("all_to_all", group)
-    return group and group.run("all_to_all", _all_to_all(group, output_tensor_list, input_tensor_list), async_op)
+    return group and group.run("all_to_all", _all_to_all(group, output_tensor_list, input_tensor_list), async_op,
+                              None, ([getattr(tensor, "dtype", None) for tensor in input_tensor_list],))
 
 
 def _all_to_all(group, outputs, inputs):
@@ -422,7 +423,8 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     """
     group = own_group("all_to_all_single", group)
     return group and group.run(
-        "all_to_all_single", _all_to_all_single(group, output, input, output_split_sizes, input_split_sizes), async_op)
+        "all_to_all_single", _all_to_all_single(group, output, input, output_split_sizes, input_split_sizes), async_op,
+        None, (getattr(input, "dtype", None), getattr(input, "shape", ())[1:]))
 
 
 def split_sizes(shape, sizes, n, name):

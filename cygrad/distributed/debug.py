@@ -1,16 +1,28 @@
-"""The debug mode: whether all ranks call the same collective with tensors that fit, asked before each call."""
+"""
+Whether all ranks call the same collective with tensors that fit.
 
+Ranks compare digests of what they call, in one reduction of two numbers; only if these differ they exchange the texts.
+Calls that wait do so before they start; those with ``async_op=True`` start at once, and compare when they are complete.
+In the debug mode all calls compare their texts before they start.
+"""
+
+import contextlib
+import hashlib
 import os
 
 import numpy as np
 
 from cygrad import Tensor
+from cygrad._core.creation.creation import from_numpy
 from cygrad.distributed.errors import DistError
+from cygrad.distributed.reduce_op import ReduceOp
 from cygrad.distributed.work import Work
 
-__all__ = ["debugging", "same_everywhere"]
+__all__ = ["compared", "debugging", "same_everywhere"]
 
 LONGEST = 400              # bytes that say what a rank calls
+MOST_DIGESTS = 1000
+_digests = {}              # name and facts -> digest of their text
 
 
 def debugging():
@@ -37,12 +49,51 @@ def same_everywhere(group, name, facts):
     """
     text = f"{name}({', '.join(map(_told, facts))})"
     calls = []
-    Work(group, "comparison of calls (CYGRAD_DISTRIBUTED_DEBUG) before " + text,
+    Work(group, "comparison of calls before " + text,
          _gathered(group, text.encode(), calls)).wait()
     if len(set(calls)) > 1:
         found = "; ".join(f"rank {rank}: {call}" for rank, call in zip(group.ranks, calls, strict=True))
         raise DistError(f"{name}: the ranks of {group.name} do not call the same (got {found}). All have to call the "
                         "same collectives in the same order, with tensors of one size and dtype.")
+
+
+def compared(group, name, facts, steps, first):
+    """
+    The steps of a collective with a comparison of digests, which raises the `DistError` of `same_everywhere`.
+
+    Parameters
+    ----------
+    group, name, facts
+        See `same_everywhere`.
+    steps : iterator
+        See `Work`.
+    first : bool
+        Whether to wait for the comparison before the first step, instead of after the last one.
+    """
+    key = name, *map(_key, facts)
+    try:
+        digest = _digests[key]
+    except (KeyError, TypeError):              # TypeError: an argument of a wrong type, which the collective refuses
+        text = f"{name}({', '.join(map(_told, facts))})"
+        digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
+        if len(_digests) >= MOST_DIGESTS:
+            _digests.clear()
+        with contextlib.suppress(TypeError):
+            _digests[key] = digest
+    largest = np.array((digest, -digest))
+    request = next(group.progress.all_reduce(from_numpy(largest), ReduceOp.MAX.handles, group.comparison_handle))
+    result = None if first else (yield from steps)
+    yield request
+    if largest[0] != -largest[1]:
+        same_everywhere(group, name, facts)
+    return (yield from steps) if first else result
+
+
+def _key(fact):
+    """The tensor's dtype and shape; other facts as they are."""
+    if isinstance(fact, Tensor):
+        return fact.dtype, fact.shape
+    return tuple(map(_key, fact)) if isinstance(fact, (list, tuple)) else fact
 
 
 def _told(fact):

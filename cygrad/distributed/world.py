@@ -8,7 +8,8 @@ import warnings
 from cygrad import get_num_threads, set_num_threads
 from cygrad.distributed import alone, faults, library, rendezvous
 from cygrad.distributed.alone import Alone
-from cygrad.distributed.debug import debugging, same_everywhere
+from cygrad.distributed.debug import compared, debugging, same_everywhere
+from cygrad.distributed.errors import DistError
 from cygrad.distributed.future import stage
 from cygrad.distributed.roll_call import RollCall
 from cygrad.distributed.work import Work, failing, finish_all, seconds_of
@@ -49,11 +50,14 @@ class ProcessGroup:
         self.queue = {}                            # what has to follow in this order
         self.own_rank, self.own_global_rank = comm.rank, ranks[comm.rank]
         self.name = "the default group" if number == 0 else f"group {number} of ranks {list(ranks)}"
-        self.comparisons = comm.Dup() if debugging() and len(ranks) > 1 else None
+        self.comparisons = comm.Dup() if len(ranks) > 1 else None
+        self.debug = debugging()
+        self.interrupted = []                      # works that may not have started what follows their comparison
         self.mpi = None if isinstance(comm, Alone) else importlib.import_module("mpi4py.MPI")
         self.in_place = self.mpi and self.mpi.IN_PLACE
         self.progress = library.progress_for(crowded) if self.mpi else alone.PROGRESS
         self.handles = [self.mpi and library.handle(comm) for comm in self.comms]
+        self.comparison_handle = self.comparisons and library.handle(self.comparisons)
 
     @property
     def comm(self):
@@ -107,13 +111,23 @@ class ProcessGroup:
         """
         self.check_open()
         self.called[stage.later] += 1
+        comparing = False
         if self.comparisons is not None and not stage.later:
-            same_everywhere(self, name, facts)
+            if self.debug:
+                same_everywhere(self, name, facts)
+            else:
+                while self.interrupted:
+                    self._finish_interrupted()
+                if facts and several and not async_op:       # whose later steps have a communicator of their own
+                    Work(self, name, compared(self, name, facts, iter(()), True), None, detail).wait()
+                elif facts:
+                    comparing = not async_op
+                    steps = compared(self, name, facts, steps, comparing)
         request = None
         if not (async_op or several):          # most are complete soon, before a handle would have been made
             try:
                 request = next(steps)
-                if self.progress.ask(request) and request.Test():
+                while self.progress.ask(request) and request.Test():
                     if request is steps:       # a `Reduction`, after which nothing comes
                         return None
                     request = next(steps)
@@ -122,13 +136,28 @@ class ProcessGroup:
             except Exception as error:
                 steps, request = failing(error), None
             except BaseException:              # an interrupt: MPI may still write to the memory, which the handle keeps
-                Work(self, name, steps, None, detail, several, request)
+                work = Work(self, name, steps, None, detail, several, request)
+                self.interrupted += [work] * comparing
                 raise
         work = Work(self, name, steps, None, detail, several, request)
         if async_op:
             return work
-        work.wait()
+        try:
+            work.wait()
+        except BaseException as error:
+            if comparing and not work._finished and not isinstance(error, DistError):
+                self.interrupted.append(work)
+            raise
         return None
+
+    def _finish_interrupted(self):
+        """Wait for a work that an interrupt has left; an error of its own is raised once."""
+        work = self.interrupted[0]
+        try:
+            work.wait()
+        finally:
+            if work._finished or isinstance(work.exception(), Exception):
+                self.interrupted.remove(work)
 
     def check_open(self):
         """Raise if the group has been destroyed."""

@@ -112,6 +112,34 @@ dist.all_gather_object([None] * n, "x" * 10 * rank)
     assert "do not call the same (got " in error and words in error
 
 
+def test_every_rank_names_dtypes_and_shapes_that_differ_without_a_switch(tmp_path):
+    code, out, error = run(2, program(tmp_path, """
+a, b = torch.ones(2), torch.ones(2 + rank)
+other = b.to(torch.float64 if rank else torch.float32)
+for call in (lambda: dist.all_reduce(b), lambda: dist.all_reduce(torch.ones(2, dtype=other.dtype)),
+             lambda: dist.broadcast(b, 0), lambda: dist.reduce(b, 0),
+             lambda: dist.all_gather([torch.empty_like(b)] * 2, b),
+             lambda: dist.all_gather_into_tensor(torch.empty(2, 2 + rank), b),
+             lambda: dist.reduce_scatter_tensor(torch.empty(2 + rank), torch.ones(4 + 2 * rank)),
+             lambda: dist.scatter(b, [a, a] if rank == 0 else None, 0),
+             lambda: dist.gather(b, [a, a] if rank == 0 else None, 0),
+             lambda: dist.all_to_all_single(torch.ones_like(torch.ones(4, dtype=other.dtype)),
+                                            torch.ones(4, dtype=other.dtype)),
+             lambda: dist.all_reduce(a) if rank else dist.broadcast(a, 0),
+             lambda: dist.all_reduce(a, dist.ReduceOp.MAX if rank else dist.ReduceOp.SUM)):
+    try:
+        call()
+    except RuntimeError as error:
+        assert "rank 0: " in str(error) and "rank 1: " in str(error), error
+    else:
+        raise AssertionError("nothing is raised")
+    dist.all_reduce(a)                     # the group can still be used
+assert a.tolist() == [2.0**12] * 2
+print("done")
+"""))
+    assert (code, out.count("done")) == (0, 2), error
+
+
 def test_debug_mode_while_training(tmp_path):
     code, out, error = run(2, program(tmp_path, """
 from cygrad import nn
