@@ -120,6 +120,8 @@ def tree_flatten(tree, is_leaf=None):
         spec = visit(tree)
     except RecursionError:
         raise ValueError("tree_flatten: containers are nested too deep; perhaps one contains itself.") from None
+    finally:
+        visit = None                 # ends a cycle with itself, which would keep the leaves
     return leaves, spec
 
 
@@ -147,7 +149,10 @@ def tree_unflatten(leaves, treespec):
         kind = SUPPORTED_NODES.get(spec.type, _NAMED_TUPLE)
         return kind[1]([build(child) for child in spec.children_specs], spec.context)
 
-    return build(treespec)
+    try:
+        return build(treespec)
+    finally:
+        build = None                 # ends a cycle with itself, which would keep the leaves
 
 
 def tree_leaves(tree, is_leaf=None):

@@ -186,3 +186,25 @@ def test_wrong_calls_are_refused_as_by_the_peer(call):
         call(torch)
     with pytest.raises(RuntimeError):
         call(cygrad)
+
+
+def test_transforms_free_their_tensors_without_the_garbage_collector():
+    import gc
+
+    x = cygrad.ones(5, requires_grad=True)
+
+    def use():
+        cygrad.func.jvp(lambda z: z.exp() * z, (x,), (cygrad.ones(5),))
+        cygrad.func.hessian(lambda z: z.exp().sum())(x)
+        cygrad.func.vmap(lambda z: z * 2)(x.detach())
+
+    use()
+    gc.collect()
+    gc.disable()
+    try:
+        before = cygrad.memory_stats()["small_in_use"]
+        for _ in range(20):
+            use()
+        assert cygrad.memory_stats()["small_in_use"] == before
+    finally:
+        gc.enable()
