@@ -30,7 +30,6 @@ TABLE_READERS = {f"table.{name}" for name in (
 # Pairs of modules, the first of which is only loaded by the second so that one import brings both.
 LOADED_WITH = {("kernels.linalg.products", "kernels.linalg.addmm")}
 WITH_GIL = {
-    "accumulate": "a sparse .grad becomes dense where a dense gradient is added, without any lock",
     "engine": "Python code of a graph that a team runs: on the calling thread, without any lock",
     "references": "called by the interpreter itself, which has the GIL; nothing of ours is held",
 }

@@ -28,7 +28,8 @@ from cygrad._core.graph.hook_calls cimport (
     call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, fit_gradients, retain_gradients)
 from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.modes cimport ANOMALY_NAN, grad_enabled, thread_state, thread_state_t
-from cygrad._core.graph.node cimport ALL_ARGUMENTS, HAS_HOOKS, HAS_PACKED_TENSORS, Hooks, Node, node_t
+from cygrad._core.graph.node cimport (
+    ALL_ARGUMENTS, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, node_t)
 from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.profiling cimport WATCHED, begin_event, end_event
 from cygrad._core.graph.recording cimport RECORDING, lost
@@ -207,6 +208,8 @@ cdef class GraphTask:
             return 0
         if hooks is not None and hooks.before:
             grads = call_prehooks(node, hooks, grads)
+        if c.python & HAS_SPARSE_GRADIENT or c.gradient != NULL and c.gradient.sparse:
+            _make_dense(<Tensor>node.payload, c, grads[0])
         if self.recorded and c.gradient != NULL:
             _accumulate(<Tensor>node.payload, grads[0])
             results = []
@@ -256,6 +259,15 @@ cdef class GraphTask:
         free(out)
         check(status)
         return results
+
+
+cdef int _make_dense(Tensor leaf, node_t *node, object arriving) except -1:
+    """Let a sparse .grad have memory for every element, to which an arriving gradient is added."""
+    node.python &= ~HAS_SPARSE_GRADIENT
+    if node.gradient.sparse and arriving is not None:
+        former = leaf.grad
+        set_gradient(leaf, former.to_dense().contiguous())
+    return 0
 
 
 cdef bint _hand_over(node_t *node, list grads):

@@ -137,7 +137,7 @@ cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
     item.executed = 1
     item.captured = 0
     item.fused = 0
-    item.python = node.backward == NULL or node.python
+    item.python = node.backward == NULL or node.python or (node.gradient != NULL and node.gradient.sparse)
     item.leaf = node.gradient != NULL
     item.before_leaf = 0
     item.buffers = <int32_t>plan.n_buffers

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcmp
 from cygrad._core.arrays.array cimport (
-    array_empty_like, array_meta, array_t, exclusive, overlaps_itself, release, retain, same_shape, shape_text)
+    array_empty_like, array_meta, array_t, exclusive, release, retain, same_shape, shape_text)
 from cygrad._core.arrays.value cimport ARRAY, NOTHING, clear, set_array, value_t
 from cygrad._core.elementwise.elementwise cimport accumulate, copy_into
 from cygrad._core.elementwise.memory_order cimport array_like, fills_its_memory
@@ -56,33 +56,11 @@ cdef array_t *_own(node_t *node, array_t *array, bint copy) noexcept nogil:
     return own
 
 
-cdef int _make_dense(node_t *node) noexcept with gil:
-    """Let a sparse .grad have memory for every element; an expanded one is refused."""
-    try:
-        leaf = (<Node>node.object).payload
-        if not leaf.grad.is_sparse:
-            raise RuntimeError("several of its elements share one memory location")
-        leaf.grad = leaf.grad.to_dense().contiguous()
-    except BaseException as error:
-        text = str(error).encode()
-        snprintf(message(), MESSAGE, b"backward: the gradient cannot be added to .grad (got %s). Set .grad to None "
-                 b"first.", <const char *>text)
-        return RUNTIME_ERROR
-    return OK
-
-
 cdef int add_gradient(node_t *node, array_t *array) noexcept nogil:
     cdef gradient_t *gradient = node.gradient
     cdef int status = OK
     cdef array_t *own
     lock_patiently(&gradient.lock)
-    if gradient.value != NULL and not gradient.value.contiguous and overlaps_itself(gradient.value):
-        unlock(&gradient.lock)
-        status = _make_dense(node)
-        if status == OK:
-            return add_gradient(node, array)
-        release(array)
-        return status
     if gradient.value != NULL:
         if gradient.value.dtype == array.dtype and same_shape(gradient.value, array):
             status = accumulate(gradient.value, array)

@@ -7,9 +7,9 @@ see of it is kept with the leaf, under the leaf's critical section: ``x.grad is 
 
 cimport cython
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.array cimport array_t, release, retain
+from cygrad._core.arrays.array cimport array_t, overlaps_itself, release, retain
 from cygrad._core.graph.meta cimport any_unusual
-from cygrad._core.graph.node cimport gradient_new, gradient_release, gradient_t, show_all
+from cygrad._core.graph.node cimport HAS_SPARSE_GRADIENT, gradient_new, gradient_release, gradient_t, show_all
 from cygrad._core.graph.standard_arrays cimport follow
 from cygrad._core.graph.tensor cimport NOT_A_VIEW, Tensor, is_bare
 from cygrad._core.graph.tensor_identity cimport held_array, tensor_of
@@ -73,15 +73,20 @@ cdef object set_gradient(Tensor leaf, Tensor value):
     cdef gradient_t *slot
     cdef array_t *array
     cdef array_t *replaced
+    cdef bint sparse
     if leaf.gradient == NULL and value is None:
         return None
     slot = slot_of(leaf, b"grad")
     # The array and the object for it change together: of two threads that set .grad, one is the last with both.
     with cython.critical_section(leaf):
         array = NULL if value is None else held_array(value)
+        sparse = array != NULL and not array.contiguous and type(value) is not Tensor and overlaps_itself(array)
         lock_patiently(&slot.lock)
         replaced = slot.value
         slot.value = array
+        slot.sparse = sparse
+        if sparse and slot.accumulator != NULL:        # a backward that runs may have planned it for a worker
+            slot.accumulator.python |= HAS_SPARSE_GRADIENT
         unlock(&slot.lock)
         leaf.grad_tensor = value
         if value is not None and not is_bare(leaf):

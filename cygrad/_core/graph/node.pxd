@@ -11,6 +11,7 @@ cdef enum:
     HAS_HOOKS = 1
     HAS_PYTHON_BACKWARD = 2
     HAS_PACKED_TENSORS = 4
+    HAS_SPARSE_GRADIENT = 8
 
 ctypedef struct edge_t:
     node_t *node          # strong: the edge holds a reference to node.object; NULL: no gradient needed
@@ -20,6 +21,7 @@ ctypedef struct edge_t:
 ctypedef struct gradient_t:
     int64_t count
     int32_t lock          # guards `value` and the memory of *value while it is added to
+    int32_t sparse        # .grad is a sparse tensor, to which only Python adds
     array_t *value        # NULL: .grad is None
     node_t *accumulator       # the AccumulateGrad node while there is one, borrowed
     node_t *parked            # one that nobody holds any more, kept for the next time, or NULL

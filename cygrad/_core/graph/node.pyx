@@ -63,7 +63,7 @@ cdef gradient_t *gradient_new() noexcept nogil:
     cdef gradient_t *gradient = <gradient_t *>allocate(sizeof(gradient_t))
     if gradient != NULL:
         gradient.count = 1
-        gradient.lock = 0
+        gradient.lock = gradient.sparse = 0
         gradient.value = NULL
         gradient.accumulator = gradient.parked = NULL
     return gradient
