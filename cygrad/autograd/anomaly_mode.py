@@ -2,7 +2,8 @@
 
 import functools
 
-from cygrad._core.engine.anomaly import AnomalyMode, anomaly_state, set_anomaly_state
+from cygrad._core.engine.anomaly import anomaly_state, set_anomaly_state
+from cygrad._core.graph.modes import Restoring
 from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
@@ -43,8 +44,15 @@ def is_anomaly_check_nan_enabled():
     return check_nan or not enabled
 
 
-class _Anomaly(AnomalyMode):
+class _Anomaly(Restoring):
     """A state of anomaly mode for the length of a block or of a decorated function."""
+
+    def __init__(self, mode, check_nan):
+        self.wanted = (bool(mode), bool(check_nan))
+
+    def __enter__(self):
+        self.push(set_anomaly_state, *anomaly_state())
+        set_anomaly_state(*self.wanted)
 
     def __call__(self, function):
         """Decorate a function."""
@@ -117,10 +125,9 @@ class set_detect_anomaly(_Anomaly):
         set_anomaly_state(*self.wanted)
 
     def __enter__(self):
-        if self.former is not None:
-            set_anomaly_state(*self.former)
-            self.former = None
-        super().__enter__()
+        self.push(set_anomaly_state, *(anomaly_state() if self.former is None else self.former))
+        self.former = None
+        set_anomaly_state(*self.wanted)
 
     def __call__(self, function):
         if self.former is not None:        # a decorator changes nothing outside the function

@@ -3,12 +3,13 @@
 import contextlib
 import weakref
 
+from cygrad._core.graph.modes import Restoring
 from cygrad._core.graph.saved import memory_of, pop_hooks, push_hooks, refuse_hooks, set_guard
 
 __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
 
-class saved_tensors_hooks:
+class saved_tensors_hooks(Restoring):
     """
     Let a pair of hooks decide how tensors are saved within the block, in this thread.
 
@@ -39,10 +40,8 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self):
+        self.push(pop_hooks)
         push_hooks(self.pack_hook, self.unpack_hook)
-
-    def __exit__(self, type=None, value=None, traceback=None):       # no *exception: a tuple might find no memory
-        pop_hooks()
 
 
 class save_on_cpu(saved_tensors_hooks):

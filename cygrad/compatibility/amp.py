@@ -13,6 +13,7 @@ import warnings
 
 import cygrad
 from cygrad._core.dispatch import autocast as blocks
+from cygrad._core.graph.modes import Restoring
 
 __all__ = [
     "GradScaler", "autocast", "clear_autocast_cache", "custom_bwd", "custom_fwd", "get_autocast_cpu_dtype",
@@ -26,7 +27,7 @@ _state = {"dtype": cygrad.bfloat16, "cache": True}
 _FAST = (cygrad.bfloat16, cygrad.float16)
 
 
-class autocast:
+class autocast(Restoring):
     """
     A block, or decorated function, in which products and convolutions compute in 16 bits, and losses in float32.
 
@@ -68,12 +69,9 @@ class autocast:
 
     def __enter__(self):
         wanted = self.fast_dtype if self.enabled else None if self.device == "cpu" else blocks.current()
-        self._before = blocks.exchange(wanted, self.cache_enabled)
+        self.push(blocks.leave, blocks.state())
+        blocks.exchange(wanted, self.cache_enabled)
         return self
-
-    def __exit__(self, type=None, value=None, traceback=None):       # no *error: a tuple might find no memory
-        blocks.leave(self._before)
-        return False
 
     def __call__(self, function):
         """The function, run in such a block."""

@@ -42,10 +42,15 @@ def current():
     return dtype_object(block - 1) if block else None
 
 
+def state():
+    """What `leave` needs to come back to the block of this thread."""
+    return block, keeps_casts
+
+
 def exchange(dtype wanted, bint keeps):
     """Enter a block of a dtype, or none; -> what `leave` needs to go back."""
     global keeps_casts
-    before = (block, keeps_casts)
+    before = state()
     _set_block(0 if wanted is None else wanted.code + 1)
     keeps_casts = keeps
     return before

@@ -1,6 +1,5 @@
 """Anomaly mode: which line of the forward a failing node comes from, and where nan begins."""
 
-cimport cython
 from cygrad._core.elementwise.nan_watch cimport holds_nan
 from cygrad._core.graph.modes cimport ANOMALY_NAN, ANOMALY_ON, thread_state
 from cygrad._core.graph.node cimport Node
@@ -70,26 +69,3 @@ def set_anomaly_state(mode, check_nan):
     """
     cdef int flags = thread_state().anomaly & ~(ANOMALY_ON | ANOMALY_NAN)
     thread_state().anomaly = flags | ((ANOMALY_ON | (ANOMALY_NAN if check_nan else 0)) if mode else 0)
-
-
-@cython.binding(False)      # methods check what they are called on
-cdef class AnomalyMode:
-    """A state of anomaly mode for the length of a ``with`` block. Compiled, so that leaving it allocates nothing."""
-
-    cdef readonly tuple wanted       # (mode, check_nan)
-    cdef tuple entered               # (flags, what was entered before), or None
-
-    def __init__(self, mode, check_nan):
-        self.wanted = bool(mode), bool(check_nan)
-
-    def __enter__(self):
-        if self.wanted is None:
-            raise RuntimeError("AnomalyMode: __enter__ was called without __init__.")
-        self.entered = thread_state().anomaly & (ANOMALY_ON | ANOMALY_NAN), self.entered
-        set_anomaly_state(self.wanted[0], self.wanted[1])
-
-    def __exit__(self, type=None, value=None, traceback=None):
-        if self.entered is None:
-            raise RuntimeError("AnomalyMode: __exit__ was called without __enter__.")
-        flags, self.entered = self.entered
-        thread_state().anomaly = thread_state().anomaly & ~(ANOMALY_ON | ANOMALY_NAN) | <int>flags

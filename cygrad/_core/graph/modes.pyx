@@ -108,6 +108,30 @@ cdef class _Mode:
         return _decorate(self, function)
 
 
+@cython.binding(False)
+@cython.auto_pickle(False)
+cdef class Restoring:
+    """
+    Base of context managers in Python that change a state of the thread.
+
+    Interpreted code may find no memory at any line. This exit is compiled and allocates nothing, so that the state
+    found is restored all the same.
+    """
+
+    cdef tuple entered
+
+    def push(self, restore, *state):
+        """Let the next exit call the compiled function `restore` with `state`; called before the state changes."""
+        self.entered = restore, state, self.entered
+
+    def __exit__(self, type=None, value=None, traceback=None):
+        if self.entered is None:
+            raise RuntimeError(f"{self.__class__.__name__}: __exit__ was called without __enter__.")
+        restore, state, self.entered = self.entered
+        restore(*state)
+        return False
+
+
 def _decorate(manager, function):
     if inspect.isclass(function):
         warn_user(f"{type(manager).__name__}: decorating classes is deprecated (got {function!r}): the mode holds "

@@ -76,3 +76,20 @@ def test_names_are_the_packages():
     for mode in (cygrad.no_grad, cygrad.enable_grad, cygrad.set_grad_enabled, cygrad.inference_mode):
         assert mode.__module__ == "cygrad"
     assert modes.no_grad is cygrad.no_grad is cygrad.autograd.no_grad is cygrad.autograd.grad_mode.no_grad
+
+
+@pytest.mark.parametrize("make", [cygrad.no_grad, lambda: cygrad.autocast("cpu"),
+                                  lambda: cygrad.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)])
+def test_an_exit_without_an_entry_names_the_manager(make):
+    manager = make()
+    with pytest.raises(RuntimeError, match=f"{type(manager).__name__}: __exit__ was called without __enter__"):
+        manager.__exit__(None, None, None)
+
+
+def test_one_autocast_object_can_be_entered_inside_itself():
+    block = cygrad.autocast("cpu")
+    with block:
+        with block:
+            assert cygrad.is_autocast_enabled("cpu")
+        assert cygrad.is_autocast_enabled("cpu")
+    assert not cygrad.is_autocast_enabled("cpu")
