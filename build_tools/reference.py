@@ -69,7 +69,7 @@ def public_names(module: str) -> dict[str, object]:
         return {name: inspect.getattr_static(where, name) for name in dir(where) if not name.startswith("_")}
     listed = getattr(where, "__all__", None)
     late = getattr(where, "_LATE", ()) if listed is None else ()
-    names = {*(listed if listed is not None else vars(where)), *late, *sections()[module].get("more", "").split()}
+    names = {*(listed if listed is not None else dir(where)), *late, *sections()[module].get("more", "").split()}
     found = {name: getattr(where, name) for name in sorted(names, key=lambda name: (name.lower(), name))}
     own = {name for name, value in found.items() if is_public(name, value)}
     if listed is None:                       # what a module imports for itself is not listed anywhere

@@ -348,9 +348,10 @@ def test_programs_end(ending, code, persistent, interrupts_ignored):
 def test_interrupts_of_the_constructor_leave_no_worker(context):
     """At whatever point Ctrl-C comes: while workers are started, before the iterator is there, while it is closed."""
     done = subprocess.run([sys.executable, "-c", f"""
-import _thread, gc, multiprocessing, os, random, threading, time
+import _thread, gc, multiprocessing, os, random, signal, threading, time
 import cygrad
 from cygrad.utils.data import DataLoader, TensorDataset
+signal.signal(signal.SIGINT, signal.default_int_handler)      # it is ignored in what a script starts in the background
 data, stop = TensorDataset(cygrad.arange(300)), time.monotonic() + 4
 def interrupt():
     while time.monotonic() < stop - 0.2:
