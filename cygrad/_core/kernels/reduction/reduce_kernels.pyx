@@ -22,6 +22,7 @@ from cygrad._core.kernels.reduction.reduce_engine cimport (
 from cygrad._core.memory.errors cimport (
     MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, TYPE_ERROR, message, sizes_text,
 )
+from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.cast cimport cast_loops
 from cygrad._core.primitives.primitive_table cimport loop_t
 
@@ -188,7 +189,8 @@ cdef int _guarded_result(const char *name, int operation, double parameter, int 
     cdef value_t wide
     cdef int64_t i, n
     cdef int status = reduced_result(name, operation, parameter, dtype, made, reduction, result)
-    if status != OK or real_of(dtype) != FLOAT32:
+    if status != OK or real_of(dtype) != FLOAT32 or (
+            reduction.self.storage != NULL and reduction.self.storage.size_class == NO_ELEMENTS):     # not computed
         return status
     out = result.of.array
     n = out.size * itemsize(made) // sizeof(float)
