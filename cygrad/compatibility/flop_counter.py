@@ -3,7 +3,7 @@
 import math
 
 from cygrad import Tensor
-from cygrad._core.graph.profiling import set_recorder
+from cygrad._core.dispatch.operator_modes import set_recorder
 
 __all__ = ["FlopCounterMode"]
 

@@ -5,7 +5,7 @@ import functools
 import os
 import time
 
-from cygrad._core.graph.profiling import recorder, set_recorder
+from cygrad._core.dispatch.operator_modes import recorder, set_recorder
 from cygrad.profiler.events import EventList, Recorder
 
 __all__ = ["ProfilerAction", "ProfilerActivity", "ProfilerState", "profile", "record_function", "schedule",

@@ -1,15 +1,15 @@
 """
-Blocks that take operators over: to watch, note or replace what a program computes, whoever wrote it.
+Modes written in Python: they see, count or replace the operators that a program calls.
 
-An `OperatorMode` is told of every operator that is called in its block. Those of composed functions are told one by
-one; what an operator does inside, natively, is not.
+An `OperatorMode` sees every operator that is called in its block, in-place ones included, and those of a backward: it
+runs its formulas as operators there.
 """
 
 import importlib
 from contextlib import contextmanager
 
 from cygrad import Tensor
-from cygrad._core.graph.profiling import call_given, recorder, set_recorder
+from cygrad._core.dispatch.operator_modes import call_precomputed, push_user_mode, set_user_mode
 from cygrad._core.table.operator import operators
 
 __all__ = ["OperatorMode", "Overload", "ops"]
@@ -97,11 +97,7 @@ class Call(Overload):
 
     def given(self, results, args, kwargs):
         """Record the call as it is, with these results (a tuple of tensors) instead of computing them."""
-        former = set_recorder(None)
-        try:
-            return call_given(self._row, results, getattr(operators, self._row), args, kwargs)
-        finally:
-            set_recorder(former)
+        return call_precomputed(self._row, results, getattr(operators, self._row), args, kwargs)
 
 
 class Packet:
@@ -154,40 +150,12 @@ class _Operators:
 ops = _Operators()
 
 
-class _Taker:
-    """What the core tells of operators on behalf of a mode; within it, the modes and profilers around it are told."""
-
-    def __init__(self, mode, outer):
-        self.mode, self.outer = mode, outer
-
-    def begin(self, name, kind, arguments):
-        """A node of backward begins."""
-        return None if self.outer is None else self.outer.begin(name, kind, arguments)
-
-    def end(self, event):
-        """It ends."""
-        if self.outer is not None:
-            self.outer.end(event)
-
-    def intercept(self, name, arguments, options, out, inplace):
-        """An operator is called."""
-        while arguments and arguments[-1] is None:
-            arguments.pop()
-        options = {key: value for key, value in options.items() if value is not None}
-        types = tuple(dict.fromkeys(type(value) for value in arguments if isinstance(value, Tensor)))
-        former = set_recorder(self.outer)
-        try:
-            return self.mode.__torch_dispatch__(Call(name, arguments, out, inplace), types, tuple(arguments), options)
-        finally:
-            set_recorder(former)
-
-
 class OperatorMode:
     """
     A block whose operators are handed to a method ``__torch_dispatch__(func, types, args, kwargs)``.
 
-    What it returns is the result. Called in it, ``func(*args, **kwargs)`` computes, and records for backward as usual;
-    the blocks around this one are told of it. Only operators of this thread are taken over.
+    What it returns is the result. In the method, ``func(*args, **kwargs)`` executes the operator, which the blocks
+    around this one see, and records for backward as usual. Only operators of this thread are handed over.
 
     Examples
     --------
@@ -206,20 +174,25 @@ class OperatorMode:
         """What becomes of a call."""
         raise NotImplementedError(f"__torch_dispatch__: {type(self).__name__} does not define it.")
 
+    def _handle(self, name, arguments, options, out, inplace):
+        while arguments and arguments[-1] is None:
+            arguments.pop()
+        options = {key: value for key, value in options.items() if value is not None}
+        types = tuple(dict.fromkeys(type(value) for value in arguments if isinstance(value, Tensor)))
+        return self.__torch_dispatch__(Call(name, arguments, out, inplace), types, tuple(arguments), options)
+
     @contextmanager
     def _suspended(self):
-        """A block within which only the modes around this one are told."""
-        former = recorder()
-        set_recorder(self._outer[-1])
+        """Let only the modes around this one see calls."""
+        former = set_user_mode(self._outer[-1])
         try:
             yield
         finally:
-            set_recorder(former)
+            set_user_mode(former)
 
     def __enter__(self):
-        self.__dict__.setdefault("_outer", []).append(recorder())
-        set_recorder(_Taker(self, self._outer[-1]))
+        self.__dict__.setdefault("_outer", []).append(push_user_mode(self._handle))
         return self
 
     def __exit__(self, *error):
-        set_recorder(self._outer.pop())
+        set_user_mode(self._outer.pop())

@@ -100,9 +100,9 @@ def test_modes_are_told_of_public_functions_and_questions_ask_nothing(tmp_path):
             def __torch_function__(self, func, types, args=(), kwargs=None):
                 told.append(func.__name__)
                 return func(*args, **(kwargs or {}))
-        image = torch.ones(1, 1, 4, 4)
+        image, layer = torch.ones(1, 1, 4, 4), torch.nn.Conv2d(1, 1, 3)
         with Noted():
-            torch.nn.Conv2d(1, 1, 3)(image)
+            layer(image)
             torch.nn.functional.max_pool2d(image, 2)
             torch.einsum("bchw->bc", image)
             torch.relu(image)

@@ -41,8 +41,8 @@ class Selective(Program):
         self.watch = Computed
 
     def count(self, backward=0):
-        """How often sines were computed; and products, but for those of gradients, which the mode of PyTorch sees."""
-        products = self.computed.count("aten.mm.default") - (4 * backward if self.lib is torch else 0)
+        """How often sines were computed; and products, but for those of gradients."""
+        products = self.computed.count("aten.mm.default") - 4 * backward
         return self.computed.count("aten.sin.default"), products
 
     def run_under(self, policy, function, *leaves, backward=1, mutation=False, **options):

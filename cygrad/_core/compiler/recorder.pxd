@@ -5,7 +5,7 @@ from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport value_t
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.storage cimport version_t
-from cygrad._core.optimizers.update_batch cimport rule_t
+from cygrad._core.optimizers.update_batch cimport UpdateMode, rule_t
 from cygrad._core.table.operator cimport Operator
 
 cdef class Constant:
@@ -47,8 +47,8 @@ cdef class Step:
     cdef readonly object optimizer
     cdef rule_t rule
 
-cdef class Capture:
-    """What an optimizer would do to a group now."""
+cdef class RuleCapture(UpdateMode):
+    """Takes the rule of a step, and lets the optimizer update nothing."""
     cdef rule_t rule
     cdef bint is_set
 

@@ -1,8 +1,8 @@
 """
 Noting what a function does: each operation, and where what it reads came from.
 
-A thread that records is in level `RECORDING` of forward mode, so operations find out at a branch that they have
-anyway. In a level, backward runs on Tensors; so what its formulas do arrives here as operations like any other.
+A thread that records has a tracing mode, the last one of its stack of modes. Backward runs on Tensors then, so what its
+formulas do arrives here as operations like any other.
 
 Arrays are told apart by their address. The recording holds each array that it has met, so no address is used twice and
 nothing is computed in the memory of anything else: each buffer is written once, but for changes in place.
@@ -19,15 +19,14 @@ from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object
 from cygrad._core.arrays.interop cimport set_door
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
 from cygrad._core.compiler.layouts cimport copy_with_layout
-from cygrad._core.dispatch.tangents cimport InplaceStep, set_listener
 from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
-from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.mode_stack cimport InplaceStep, Mode, abort_trace, exchange_mode, mode_at
+from cygrad._core.graph.modes cimport TRACING_MODE, thread_state
 from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node
-from cygrad._core.graph.recording cimport RECORDING, set_lost
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.graph.traced_gradients cimport has_memory
-from cygrad._core.optimizers.update_batch cimport ADAM_RULE, SGD_RULE, rule_t, set_step_listener
+from cygrad._core.optimizers.update_batch cimport ADAM_RULE, SGD_RULE, UpdateMode, rule_t
 from cygrad._core.table.operator cimport Operator
 
 from cygrad._core.creation.creation import from_numpy
@@ -35,12 +34,9 @@ from cygrad._core.graph.saved import set_guard
 from cygrad._core.memory.storage import begin_generation, end_generation
 from sys import _getframe
 from numpy import asarray
-from threading import get_ident
 
 # Operators whose results have shapes that depend on elements.
 DATA_DEPENDENT = frozenset(("masked_select", "nonzero", "unique", "unique_dim"))
-
-cdef dict _recorders = {}         # number of a thread -> what records there
 
 
 @cython.binding(False)
@@ -171,15 +167,14 @@ cdef class Recorder:
         if self.by_storage is None:
             raise RuntimeError("Recorder.begin: it was made without __init__. Make it by Recorder(tensors).")
         self.generation = begin_generation()
-        _recorders[get_ident()] = self
-        thread_state().dual_level = RECORDING
+        exchange_mode(TRACING_MODE, _mode_of(self))
         set_guard(self.about_to_change)
 
     def end(self):
         """No more."""
         cdef Buffer buffer
-        _recorders.pop(get_ident(), None)
-        thread_state().dual_level = 0
+        if _active() is self:
+            exchange_mode(TRACING_MODE, None)
         set_guard(None)
         end_generation()
         if self.pending:
@@ -193,8 +188,8 @@ cdef class Recorder:
         if self.reason is None:
             self.reason = reason
             self.transient = transient
-            if _recorders.get(get_ident()) is self:
-                thread_state().dual_level = 0
+            if _active() is self:
+                exchange_mode(TRACING_MODE, None)
 
     def about_to_change(self, size_t storage):
         """Before each change in place: one that is not noted next is not recorded."""
@@ -341,9 +336,9 @@ cdef class Recorder:
         """The tensor over random numbers, those of draw `number`."""
         cdef Step step = Step()
         cdef Tensor tensor
-        thread_state().dual_level = 0
+        cdef Mode mode = exchange_mode(TRACING_MODE, None)
         tensor = from_numpy(asarray(array))
-        thread_state().dual_level = RECORDING
+        exchange_mode(TRACING_MODE, mode)
         step.kind, step.target, step.draw = "draw", -1, number
         step.arguments, step.results = (), (self.meet(tensor.array, "result", None, len(self.steps)),)
         self.note(step)
@@ -491,9 +486,10 @@ cdef int number_of_array(object recorder, array_t *array) except -2:
     return (<Recorder?>recorder).ref(array)
 
 
-cdef Recorder _here():
-    cdef object found = _recorders.get(get_ident())
-    return <Recorder>found if isinstance(found, Recorder) and (<Recorder>found).reason is None else None
+cdef Recorder _active():
+    """The recorder of this thread, or None."""
+    cdef Mode mode = mode_at(TRACING_MODE)
+    return (<TracingMode>mode).recorder if isinstance(mode, TracingMode) else None
 
 
 cdef class NotedChange(InplaceStep):
@@ -501,7 +497,7 @@ cdef class NotedChange(InplaceStep):
     cdef Recorder recorder
     cdef Step step
 
-    cdef int kept(self, array_t *original) except -1:
+    cdef int saved_copy(self, array_t *original) except -1:
         cdef Step step = Step()
         if self.recorder.reason is None:
             step.kind, step.target, step.arguments = "keep", -1, (self.step.target,)
@@ -515,16 +511,8 @@ cdef class NotedChange(InplaceStep):
         return 0
 
 
-cdef int _called(Operator operator, frame_t *frame, object results) except -1:
-    cdef Recorder recorder = _here()
-    return 0 if recorder is None else recorder.called(operator, frame, results)
-
-
-cdef InplaceStep _changing(Operator operator, frame_t *frame):
-    cdef Recorder recorder = _here()
+cdef InplaceStep _changing(Recorder recorder, Operator operator, frame_t *frame):
     cdef NotedChange change
-    if recorder is None:
-        return None
     change = NotedChange()
     change.recorder, change.step = recorder, Step()
     change.step.kind, change.step.operator, change.step.results = "change", operator, ()
@@ -542,57 +530,59 @@ cdef InplaceStep _changing(Operator operator, frame_t *frame):
     return change
 
 
-cdef int _lost(str reason) except -1:
-    cdef Recorder recorder = _here()
-    if recorder is not None:
-        recorder.lose(reason)
-    return 0
+cdef class TracingMode(UpdateMode):
+    """Add what the thread does to the trace of a recorder."""
+
+    cdef Recorder recorder
+
+    cdef int executed(self, Operator operator, frame_t *frame, object results, NativeNode node) except -1:
+        return self.recorder.called(operator, frame, results)
+
+    cdef InplaceStep begin_inplace(self, Operator operator, frame_t *frame):
+        return _changing(self.recorder, operator, frame)
+
+    cdef int unsupported(self, str reason) except -1:
+        self.recorder.lose(reason)
+        return 0
+
+    cdef int begin_step(self, list parameters, object state, const rule_t *rule, str operation) except -1:
+        if rule == NULL:
+            self.recorder.forget(parameters)
+        else:
+            self.recorder.optimized(parameters, state, rule, operation)
+        return 0
+
+
+cdef TracingMode _mode_of(Recorder recorder):
+    cdef TracingMode mode = TracingMode()
+    mode.recorder = recorder
+    return mode
 
 
 cdef void _elements_seen() noexcept:
-    if thread_state().dual_level == RECORDING:
-        _lost("elements went to Python or NumPy, or came from there")
+    abort_trace("elements went to Python or NumPy, or came from there")
 
 
-cdef int _stepping(list parameters, object state, const rule_t *rule, str operation) except -1:
-    cdef object found = _recorders.get(get_ident())
-    if isinstance(found, Capture):
+cdef class RuleCapture(UpdateMode):
+    """Takes the rule of a step, and lets the optimizer update nothing."""
+
+    cdef int begin_step(self, list parameters, object state, const rule_t *rule, str operation) except -1:
         if rule != NULL:
-            (<Capture>found).rule, (<Capture>found).is_set = rule[0], True
+            self.rule, self.is_set = rule[0], True
         return 1
-    if found is not None and (<Recorder>found).reason is None:
-        if rule == NULL:
-            (<Recorder>found).forget(parameters)
-        else:
-            (<Recorder>found).optimized(parameters, state, rule, operation)
-    return 0
-
-
-cdef class Capture:
-    pass
 
 
 cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1:
-    cdef Capture capture = Capture()
-    cdef object outer = _recorders.get(get_ident())
-    cdef int level = thread_state().dual_level
-    _recorders[get_ident()] = capture
-    thread_state().dual_level = RECORDING
+    cdef RuleCapture capture = RuleCapture()
+    cdef Mode outer = exchange_mode(TRACING_MODE, capture)
     try:
         optimizer.update(group)
     except Exception:
         return False
     finally:
-        thread_state().dual_level = level
-        if outer is None:
-            _recorders.pop(get_ident())
-        else:
-            _recorders[get_ident()] = outer
+        exchange_mode(TRACING_MODE, outer)
     rule[0] = capture.rule
     return capture.is_set
 
 
-set_listener(_called, _changing)
-set_lost(_lost)
-set_step_listener(_stepping)
 set_door(_elements_seen)

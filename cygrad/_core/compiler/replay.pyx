@@ -206,7 +206,7 @@ cdef class Variant:
         cdef thread_state_t *state = thread_state()
         cdef int i
         if (state.grad_disabled != self.grad_disabled or state.inference != self.inference or state.saved_hooks != NULL
-                or state.anomaly or state.dual_level or state.guarded or state.depth or self.dtype != default_float()):
+                or state.anomaly or state.modes or state.guarded or state.depth or self.dtype != default_float()):
             return False
         for i in range(self.n_own, self.n_tensors):
             frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
@@ -446,7 +446,7 @@ cdef bint _lies_alike(const array_t *array, const array_t *other) noexcept:
 def recordable():
     """Is this thread in a state in which its operations can be noted?"""
     cdef thread_state_t *state = thread_state()
-    return not (state.saved_hooks != NULL or state.anomaly or state.dual_level or state.guarded or state.depth)
+    return not (state.saved_hooks != NULL or state.anomaly or state.modes or state.guarded or state.depth)
 
 
 @cython.binding(False)

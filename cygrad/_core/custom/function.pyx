@@ -14,7 +14,7 @@ from cygrad._core.custom.function_node cimport CONSTANT, OBJECT, OUTPUT, Functio
 from cygrad._core.custom.function_tangents cimport push_custom
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
 from cygrad._core.graph.meta cimport any_meta
-from cygrad._core.graph.modes cimport thread_state, thread_state_t
+from cygrad._core.graph.modes cimport set_dual_level, thread_state, thread_state_t
 from cygrad._core.graph.native cimport set_meta
 from cygrad._core.graph.node cimport HAS_PYTHON_BACKWARD, Node, kept_t, node_new, node_t, set_edge
 from cygrad._core.graph.override cimport is_entry
@@ -68,7 +68,7 @@ def apply(cls, arguments):
     if recorded:
         _connect(node, <tuple>arguments)
     state.grad_disabled = 1
-    state.dual_level = min(dual_level, 0)        # what is RECORDING goes on to be
+    set_dual_level(0)
     try:
         if cls.setup_context is _default_setup_context:
             results = cls.forward(node, *arguments)
@@ -77,10 +77,10 @@ def apply(cls, arguments):
             cls.setup_context(node, arguments, results)
     finally:
         state.grad_disabled = disabled
-        state.dual_level = dual_level
+        set_dual_level(dual_level)
     saved = node.to_save
     outputs = _finish(node, <tuple>arguments, results, recorded)
-    if dual_level > 0:
+    if dual_level:
         push_custom(node, cls, <tuple>arguments, results, outputs, saved)
     node.saved_for_forward = None
     return outputs

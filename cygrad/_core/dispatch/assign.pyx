@@ -13,7 +13,7 @@ from cygrad._core.graph.accumulate cimport forget_accumulator
 from cygrad._core.graph.boxing cimport box_number
 from cygrad._core.graph.inplace cimport bump_version, check_inplace
 from cygrad._core.graph.meta cimport any_meta, check_elements, is_meta
-from cygrad._core.graph.modes cimport grad_enabled, thread_state
+from cygrad._core.graph.modes cimport EXCEPT_AUTOCAST, grad_enabled, thread_state
 from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.tensor cimport Tensor, as_tensor
 from cygrad._core.graph.tensor_identity cimport adopt
@@ -90,7 +90,7 @@ def copy_(Tensor input not None, src, non_blocking=False):
         if is_meta(array):
             return input
         check_elements(source.array, "copy_")
-    if thread_state().dual_level or (grad_enabled() and (takes_part(input) or takes_part(source))):
+    if thread_state().modes & EXCEPT_AUTOCAST or (grad_enabled() and (takes_part(input) or takes_part(source))):
         return _recorded_copy(input, source)
     check_inplace(input, "copy_", False)
     if array.size < LARGE:
@@ -146,7 +146,7 @@ def fill_(Tensor input not None, value):
         return call_override(fill_, (input,), (input, value), {}) if is_entry(input) else input
     if grad_enabled() and input.requires_grad:
         return _recorded_copy(input, tensor_from(value, array.dtype, "fill_"))
-    if thread_state().dual_level:
+    if thread_state().modes & EXCEPT_AUTOCAST:
         _recorded_copy(_each_element_once(input), tensor_from(value, array.dtype, "fill_"))
         return input
     check_inplace(input, "fill_", False)

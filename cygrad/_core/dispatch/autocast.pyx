@@ -9,9 +9,11 @@ import threading
 
 from cpython.object cimport PyObject
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, dtype, dtype_object, is_floating
-from cygrad._core.graph.modes cimport grad_enabled, thread_state
+from cygrad._core.dispatch.dispatch cimport call, call_inplace
+from cygrad._core.graph.mode_stack cimport Mode, exchange_mode
+from cygrad._core.graph.modes cimport AUTOCAST_MODE, grad_enabled
 from cygrad._core.graph.tensor cimport Tensor
-from cygrad._core.table.operator cimport Operator, operator_t
+from cygrad._core.table.operator cimport MAX_ARGUMENTS, Operator, operator_t
 
 from cygrad._core.table.operator import operators
 
@@ -27,14 +29,11 @@ cdef extern from * nogil:
 cdef object _kept = threading.local()
 
 
-cdef inline void _set_block(int code) noexcept nogil:
-    """Note the block, and in a flag of the thread whether there is one: that is what operations look at."""
+cdef int _set_block(int code) except -1:
     global block
     block = code
-    if code:
-        thread_state().anomaly |= AUTOCASTING
-    else:
-        thread_state().anomaly &= ~AUTOCASTING
+    exchange_mode(AUTOCAST_MODE, _mode if code else None)
+    return 0
 
 
 def current():
@@ -104,28 +103,29 @@ def cast(value, dtype target not None):
     return known[2]
 
 
-cdef object call_autocast(Operator operator, PyObject **arguments):
-    cdef operator_t *op = operator.descriptor
-    cdef int before = block, i
-    cdef dtype target = dtype_object(before - 1)
-    cdef list args = []
-    cdef dict kwargs = {}
-    _set_block(0)
-    try:
-        if op.flags & WIDENS:
-            target = dtype_object(FLOAT32)
-        elif op.flags & MEETS:
+cdef class AutocastMode(Mode):
+    """Bring the operands of a call to the dtype that the row asks for."""
+
+    cdef object handle(self, Operator operator, PyObject **arguments, object out, bint inplace):
+        cdef operator_t *op = operator.descriptor
+        cdef PyObject *cast_arguments[MAX_ARGUMENTS]
+        cdef dtype target = dtype_object(FLOAT32 if op.flags & WIDENS else block - 1)
+        cdef list values = []
+        cdef int i
+        if inplace:
+            return call_inplace(operator, arguments)
+        if out is not None or not op.flags & AUTOCASTS:
+            return call(operator, arguments, out)
+        if op.flags & MEETS:
             for i in range(op.n_arguments):
                 value = <object>arguments[i]
-                for part in value if isinstance(value, (list, tuple)) else (value,):
-                    if _eligible(part) and (<Tensor>part).array.dtype == FLOAT32:
+                for item in value if isinstance(value, (list, tuple)) else (value,):
+                    if _eligible(item) and (<Tensor>item).array.dtype == FLOAT32:
                         target = dtype_object(FLOAT32)
         for i in range(op.n_arguments):
-            value = cast(<object>arguments[i], target)
-            if i < op.n_positional:
-                args.append(value)
-            else:
-                kwargs[op.arguments[i].name.decode()] = value
-        return getattr(operators, operator.name)(*args, **kwargs)
-    finally:
-        _set_block(before)
+            values.append(cast(<object>arguments[i], target))
+            cast_arguments[i] = <PyObject *>values[i]
+        return call(operator, cast_arguments, None)
+
+
+cdef Mode _mode = AutocastMode()

@@ -7,29 +7,26 @@ what eager code does most: small contiguous tensors of one dtype and shape.
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text
 from cygrad._core.arrays.dtype cimport DTYPES, category, dtype_name, is_complex, is_differentiable
 from cygrad._core.arrays.value cimport ARRAY, NOTHING, clear, set_array, value_t
-from cygrad._core.dispatch.autocast cimport AUTOCASTING, AUTOCASTS, call_autocast
 from cygrad._core.dispatch.execution cimport (
     LARGE, call_boxed, keep, keep_results, needed_by, program_of, record, run_kernel, wants_gradient)
 from cygrad._core.dispatch.operation_errors cimport check_operation
 from cygrad._core.dispatch.standard_operands cimport (
     is_standard_operand, of_two_dtypes, promoted, standard_operator)
-from cygrad._core.dispatch.tangents cimport InplaceStep, inplace_step
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
 from cygrad._core.graph.boxing cimport box, frame_t, unbox
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
 from cygrad._core.graph.meta cimport any_is_meta, any_meta, any_unusual, is_meta
-from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
+from cygrad._core.graph.mode_stack cimport InplaceStep, begin_inplace, handle_call
+from cygrad._core.graph.modes cimport (
+    CALL_MODES, EXCEPT_AUTOCAST, RESULT_MODES, grad_enabled, thread_state, thread_state_t)
 from cygrad._core.graph.native cimport NativeNode, native_node, set_meta
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.graph.override cimport override
-from cygrad._core.graph.profiling cimport (
-    GIVEN, PROFILED, begin_event, end_event, intercept, profiled, take_given,
-)
 from cygrad._core.graph.standard_arrays cimport follow
 from cygrad._core.graph.tensor cimport DIFFERENTIABLE_VIEW, Tensor, gradient_edge, is_plain, wrap
 from cygrad._core.memory.atomic cimport atomic_load
@@ -40,44 +37,23 @@ cdef enum:
     SMALL = 2048                # elements up to which an element-wise call keeps the GIL
 
 
-cdef object _watched(Operator operator, PyObject **arguments, object out, bint inplace):
-    """An operation of a thread that is profiled."""
-    values = [<object>arguments[i] for i in range(operator.descriptor.n_arguments)]
-    taken = intercept(operator, values, out, inplace)
-    if taken is not None:
-        return taken[0]
-    event = begin_event(operator.name + "_" if inplace else operator.name, "operator", values)
-    thread_state().anomaly &= ~PROFILED
-    try:
-        return call_inplace(operator, arguments) if inplace else call(operator, arguments, out)
-    finally:
-        thread_state().anomaly |= PROFILED
-        end_event(event)
-
-
 cdef object call(Operator operator, PyObject **arguments, object out):
     cdef frame_t frame
-    cdef int32_t anomaly = thread_state().anomaly
-    cdef tuple given = None
-    if unlikely(anomaly & (PROFILED | AUTOCASTING | GIVEN)):
-        if anomaly & PROFILED:
-            return _watched(operator, arguments, out, False)
-        if anomaly & AUTOCASTING and operator.descriptor.flags & AUTOCASTS and out is None:
-            return call_autocast(operator, arguments)
-        given = take_given(operator.name)
+    if unlikely(thread_state().modes & CALL_MODES):
+        return handle_call(operator, arguments, out, False)
     _keep_alive = box(operator, arguments, &frame)
     if unlikely(frame.overridden):
         unbox(&frame)
         return override(operator, arguments, out, False)
-    return call_boxed(operator, &frame, out, given, NULL)
+    return call_boxed(operator, &frame, out, NULL)
 
 
 # ----------------------------------------------------------------------------------------------------------- in place
 
 cdef object call_inplace(Operator operator, PyObject **arguments):
     cdef Tensor tensor
-    if profiled():
-        return _watched(operator, arguments, None, True)
+    if unlikely(thread_state().modes & CALL_MODES):
+        return handle_call(operator, arguments, None, True)
     if not isinstance(<object>arguments[0], Tensor):
         raise TypeError(f"{operator.name}_: can only change a Tensor in place (got "
                         f"{type(<object>arguments[0]).__name__}).")
@@ -116,8 +92,8 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
         if grad_enabled() and is_differentiable(own.dtype):
             needed = needed_by(op, &frame)
         check_inplace(tensor, name, needed != 0)
-        if thread_state().dual_level:
-            step = inplace_step(operator, &frame)
+        if unlikely(thread_state().modes & RESULT_MODES):
+            step = begin_inplace(operator, &frame)
         size = size_of(&frame)
         if needed:
             if not op.compiled:
@@ -129,7 +105,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
                     check(MEMORY_ERROR if original == NULL else copy_into(original, own))
                     frame.values[0].of.array = original
                     if step is not None:
-                        step.kept(original)
+                        step.saved_copy(original)
             node = record(operator, &frame, needed, 1)
             frame.values[0].of.array = own
             node.c.work = size
@@ -312,7 +288,7 @@ cdef object unary(Operator operator, object input, object out):
     cdef thread_state_t *state = thread_state()
     cdef array_t *result
     if (operator.descriptor.primitive >= 0 and out is None and is_plain(input)
-            and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
+            and not state.modes & EXCEPT_AUTOCAST
             and not (any_meta and is_meta((<Tensor>input).array))):
         result = _small_unary(operator.descriptor.primitive, (<Tensor>input).array)
         if result != NULL:
@@ -331,7 +307,7 @@ cdef object binary(Operator operator, object input, object other, object out):
         if of_two_dtypes(input, other):
             input, other = promoted(<Tensor>input, <Tensor>other, False)
     if (operator.descriptor.primitive >= 0 and out is None and is_plain(input) and is_plain(other)
-            and not (state.dual_level | state.anomaly & (PROFILED | GIVEN))
+            and not state.modes & EXCEPT_AUTOCAST
             and not (any_meta and (is_meta((<Tensor>input).array) or is_meta((<Tensor>other).array)))):
         result = _small_binary(operator.descriptor.primitive, (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:

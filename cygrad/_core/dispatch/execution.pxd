@@ -32,8 +32,7 @@ cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) 
 cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1
 # Tensors for results, which are taken over.
 cdef object wrap_results(Operator operator, frame_t *frame, value_t *results, NativeNode node)
-# All of it; unboxes the frame. `given`: None, or results that were computed before (cygrad._core.graph.profiling).
-# `made`: what the kernel would make, which is taken over; NULL: it does that.
-cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given, array_t *made)
+# All of it; unboxes the frame. `computed`: NULL, or results that the kernel would compute, which are taken over.
+cdef object call_boxed(Operator operator, frame_t *frame, object out, value_t *computed)
 # The same for a tensor, whose class has been asked, and integers.
 cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers, array_t *made)

@@ -2,6 +2,7 @@
 What an operation does once its arguments are boxed: the kernel or the element-wise program, the node, the results.
 """
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_meta, array_t, release
 from cygrad._core.arrays.dtype cimport is_differentiable
@@ -10,17 +11,14 @@ from cygrad._core.arrays.value cimport (
 )
 from cygrad._core.dispatch.operation_errors cimport check_operation
 from cygrad._core.dispatch.out_argument cimport check_out, result_type, write_out
-from cygrad._core.dispatch.tangents cimport push_forward
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport evaluate, program_t
 from cygrad._core.graph.boxing cimport begin_frame, frame_t, plain_object, unbox
 from cygrad._core.graph.meta cimport any_unusual
-from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
+from cygrad._core.graph.mode_stack cimport handle_call, tell_executed
+from cygrad._core.graph.modes cimport CALL_MODES, RESULT_MODES, grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
-from cygrad._core.graph.profiling cimport (
-    GIVEN, PROFILED, begin_event, end_event, fill_given, intercept, take_given,
-)
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.standard_arrays cimport WITHOUT_ELEMENTS, adapt, unusual_among
 from cygrad._core.graph.tensor cimport MULTI_OUTPUT_VIEW, Tensor, gradient_edge, requires_grad, wrap, wrap_view
@@ -224,7 +222,7 @@ cdef int _gradients_of(const operator_t *op) noexcept:
     return n
 
 
-cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple given, array_t *made):
+cdef object call_boxed(Operator operator, frame_t *frame, object out, value_t *computed):
     cdef value_t[MAX_RESULTS] results
     cdef operator_t *op = operator.descriptor
     cdef thread_state_t *state = thread_state()
@@ -234,8 +232,8 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
     cdef int i, status, unusual, n_results = op.n_results
     for i in range(n_results):
         results[i].kind = NOTHING
-    if made != NULL:
-        set_array(&results[0], made)
+        if computed != NULL:
+            results[i] = computed[i]
     try:
         unusual = unusual_among(frame.n, frame.values) if unlikely(any_unusual) else 0
         if not state.grad_disabled and not op.flags & NO_GRADIENT and not unusual & WITHOUT_ELEMENTS:
@@ -245,12 +243,9 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
         size = size_of(frame)
         if needed:
             node = record(operator, frame, needed, 1)
-        if unlikely(given is not None):
-            clear(&results[0])
-            fill_given(given, op, results)
-        elif made == NULL and (op.flags & ELEMENTWISE or frame.stored or size >= LARGE):
+        if computed == NULL and (op.flags & ELEMENTWISE or frame.stored or size >= LARGE):
             run(operator, frame, results, size)
-        elif made == NULL:
+        elif computed == NULL:
             status = op.kernel(frame.values, results)
             if unlikely(status != OK):
                 check_operation(status, operator.name, False)
@@ -269,8 +264,8 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
             wrapped = _wrap_result(operator, frame, results[0].of.array, node, 0, False)
         else:
             wrapped = wrap_results(operator, frame, results, node)
-        if unlikely(state.dual_level):
-            push_forward(operator, frame, wrapped, node)
+        if unlikely(state.modes & RESULT_MODES):
+            tell_executed(operator, frame, wrapped, node)
         return wrapped
     finally:
         for i in range(n_results):
@@ -279,36 +274,26 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, tuple give
         unbox(frame)
 
 
-cdef object _watched_with_integers(Operator operator, Tensor self, int n, const int64_t *integers):
-    """A call of a thread that is profiled."""
-    values = [self, *[integers[i] for i in range(n)]]
-    taken = intercept(operator, values, None, False)
-    if taken is not None:
-        return taken[0]
-    event = begin_event(operator.name, "operator", values)
-    thread_state().anomaly &= ~PROFILED
-    try:
-        return call_with_integers(operator, self, n, integers, NULL)
-    finally:
-        thread_state().anomaly |= PROFILED
-        end_event(event)
-
-
 cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers, array_t *made):
     cdef frame_t frame
-    cdef tuple given = None
+    cdef value_t result
+    cdef PyObject *arguments[MAX_ARGUMENTS]
+    cdef list objects
     cdef int i
-    if unlikely(thread_state().anomaly & (PROFILED | GIVEN)):
+    if unlikely(thread_state().modes & CALL_MODES):
         release(made)
-        made = NULL
-        if thread_state().anomaly & PROFILED:
-            return _watched_with_integers(operator, self, n, integers)
-        given = take_given(operator.name)
+        objects = [self, *[integers[i] for i in range(n)]]
+        for i in range(n + 1):
+            arguments[i] = <PyObject *>objects[i]
+        return handle_call(operator, arguments, None, False)
     begin_frame(&frame, self, n)
     for i in range(n):
         frame.values[i + 1].kind = INTEGER
         frame.values[i + 1].of.integer = integers[i]
-    return call_boxed(operator, &frame, None, given, made)
+    if made == NULL:
+        return call_boxed(operator, &frame, None, NULL)
+    set_array(&result, made)
+    return call_boxed(operator, &frame, None, &result)
 
 
 cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, NativeNode node, int output_nr,

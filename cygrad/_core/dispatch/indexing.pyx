@@ -27,7 +27,7 @@ from cygrad._core.creation.sequences cimport numpy_view
 from cygrad._core.dispatch.dispatch cimport call, call_inplace
 from cygrad._core.dispatch.execution cimport call_with_integers
 from cygrad._core.graph.meta cimport any_meta, is_meta
-from cygrad._core.graph.modes cimport thread_state, thread_state_t
+from cygrad._core.graph.modes cimport EXCEPT_AUTOCAST, thread_state, thread_state_t
 from cygrad._core.graph.override cimport is_entry, overrides
 from cygrad._core.graph.standard_arrays cimport is_standard
 from cygrad._core.graph.tensor cimport Tensor, describe, protocol, wrap, wrap_view
@@ -392,10 +392,10 @@ cdef tuple _forward(Tensor self, tuple entries, list dims):
 
 
 cdef inline bint _is_recorded(Tensor self) except -1:
-    """Are its views made by operators: recorded, or with tangents?"""
+    """Return whether its views are made by operators: recorded, or seen by modes."""
     cdef thread_state_t *state = thread_state()
     # A view of a base that was changed in place learns only now that it requires grad.
-    return state.dual_level or (not state.grad_disabled and takes_part(self))
+    return state.modes & EXCEPT_AUTOCAST or (not state.grad_disabled and takes_part(self))
 
 
 cdef array_t *_sliced(array_t *array, int dim, int64_t start, int64_t length, int64_t step):

@@ -12,6 +12,7 @@ from cygrad._core.elementwise.iteration cimport same_place
 from cygrad._core.elementwise.memory_order cimport fills_its_memory
 from cygrad._core.graph.boxing cimport frame_t
 from cygrad._core.graph.inplace cimport bump_version, check_inplace
+from cygrad._core.graph.mode_stack cimport abort_trace
 from cygrad._core.graph.modes cimport grad_enabled, thread_state
 from cygrad._core.graph.tensor cimport Tensor, requires_grad
 from cygrad._core.graph.tensor_identity cimport replace_array
@@ -61,6 +62,7 @@ cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t neede
         if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
             raise NotImplementedError(f"{operator.name}: out= does not keep tangents, but out has one. Use the form "
                                       "without out=.")
+    abort_trace("out= has no native form here")
     if thread_state().dual_level and has_tangents(operator, frame):
         raise RuntimeError(f"{operator.name}: out= does not keep tangents, but an argument has one. Use the form "
                            "without out=.")

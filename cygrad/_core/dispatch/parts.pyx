@@ -50,7 +50,7 @@ def equal_parts(input, number, dim, bint parts):
     frame.values[1].of.integers = frame.room
     frame.values[2].kind = INTEGER
     frame.values[2].of.integer = place
-    return call_boxed(_split, &frame, None, None, NULL)
+    return call_boxed(_split, &frame, None, NULL)
 
 
 def transposing(otherwise):
@@ -64,5 +64,5 @@ def transposing(otherwise):
         if _transpose_all is None:
             _transpose_all = table["transpose_all"]
         begin_frame(&frame, <Tensor>self, 0)
-        return call_boxed(_transpose_all, &frame, None, None, NULL)
+        return call_boxed(_transpose_all, &frame, None, NULL)
     return transposed

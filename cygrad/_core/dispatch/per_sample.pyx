@@ -14,10 +14,9 @@ from cygrad._core.elementwise.elementwise cimport fill
 from cygrad._core.engine.node_run cimport add_part
 from cygrad._core.engine.plan cimport item_t, plan_build, plan_capturing, plan_find, plan_free, plan_restrict, plan_t
 from cygrad._core.engine.serial_run cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, advance
-from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.modes cimport is_watched, thread_state
 from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node, node_t
-from cygrad._core.graph.profiling cimport WATCHED
 from cygrad._core.graph.tensor cimport Tensor, gradient_edge, wrap
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
 from cygrad._core.graph.untracked_reason cimport GRADIENT
@@ -59,7 +58,7 @@ def product_gradients(Tensor losses not None, list parameters not None, products
     cdef use_t *uses
     cdef node_t **targets
     cdef int status
-    if type(losses) is not Tensor or thread_state().dual_level != 0 or thread_state().anomaly & WATCHED:
+    if type(losses) is not Tensor or thread_state().modes or is_watched():
         return None
     uses = <use_t *>calloc(n + 1, sizeof(use_t))
     targets = <node_t **>calloc(n + 1, sizeof(node_t *))

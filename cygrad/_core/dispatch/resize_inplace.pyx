@@ -43,7 +43,7 @@ def change_geometry(Tensor tensor not None, str operation, *arguments):
         check(MEMORY_ERROR)
     replace_array(tensor, fresh)
     bump_version(tensor)
-    if thread_state().dual_level > 0:
+    if thread_state().dual_level:
         set_tangent(tensor, tangent_of(seen))
     # A view of another tensor finds that the version has moved on, and takes its history from there.
     if recorded and tensor.base is None:

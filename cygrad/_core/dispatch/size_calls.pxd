@@ -2,16 +2,14 @@
 
 from cpython.object cimport PyObject
 from cygrad._core.arrays.dtype cimport FLOAT16
-from cygrad._core.dispatch.autocast cimport AUTOCASTING
-from cygrad._core.graph.modes cimport thread_state
-from cygrad._core.graph.profiling cimport GIVEN, PROFILED
+from cygrad._core.graph.modes cimport CALL_MODES, thread_state
 from cygrad._core.graph.tensor cimport Tensor, is_plain_object
 from cygrad._core.table.operator cimport Operator, vectorcall_t
 
 cdef inline bint is_usual(PyObject *value) noexcept:
-    """A Tensor of whose operations nobody wants to know, and whose elements kernels take as they are."""
+    """Return whether no mode handles calls, and the value is a plain Tensor of a dtype that kernels compute in."""
     return (is_plain_object(value) and (<Tensor>value).array.dtype < FLOAT16
-            and not thread_state().anomaly & (PROFILED | AUTOCASTING | GIVEN))
+            and not thread_state().modes & CALL_MODES)
 
 # The operator of a tensor and a list of integers, if that is what was given, and nothing is unusual; else `otherwise`.
 cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject *function, PyObject **given,

@@ -39,4 +39,4 @@ cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject 
     frame.values[1].kind = INTEGERS
     frame.values[1].count = n
     frame.values[1].of.integers = frame.room
-    return call_boxed(operator, &frame, None, None, NULL)
+    return call_boxed(operator, &frame, None, NULL)

@@ -9,15 +9,16 @@ Which tangent a result has is said by the rules of `tangent_rules`, from the ope
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcmp
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.dtype cimport is_complex, is_differentiable, itemsize
 from cygrad._core.graph.boxing cimport frame_t, plain_object
-from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
+from cygrad._core.graph.mode_stack cimport InplaceStep, Mode, abort_trace, exchange_mode
+from cygrad._core.graph.modes cimport (
+    FORWARD_MODE, TRACING_MODE, grad_enabled, set_dual_level, thread_state, thread_state_t)
 from cygrad._core.graph.native cimport NativeNode, fit_recorded
 from cygrad._core.graph.node cimport show
-from cygrad._core.graph.recording cimport RECORDING, lost
 from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.graph.view_requirement cimport takes_part
@@ -33,14 +34,6 @@ from cygrad._core.creation.factories import zeros, zeros_like
 cdef dict _levels = {}              # number of a level -> {address of a dual tensor: its tangent}
 cdef dict _nodes = {}               # number of a level -> nodes that know tangents of what they saved
 cdef int64_t _last = 0
-cdef called_t _called
-cdef changing_t _changing
-
-
-cdef int set_listener(called_t called, changing_t changing) except -1:
-    global _called, _changing
-    _called, _changing = called, changing
-    return 0
 
 
 # -------------------------------------------------------------------------------------------------------------- levels
@@ -61,14 +54,15 @@ def enter_level():
     """
     cdef int32_t level
     cdef thread_state_t *state = thread_state()
-    lost("forward mode has no native form here")
+    abort_trace("forward mode has no native form here")
     if state.dual_level:
         raise RuntimeError("enter_dual_level: nested forward mode is not supported (this thread is in a level "
                            "already). Leave the outer level first, or take second derivatives by backward through "
                            "forward mode.")
     level = <int32_t>(atomic_add(&_last, 1) + 1)         # in one step: no two threads are in one level
     _levels[level] = {}
-    state.dual_level = level
+    exchange_mode(FORWARD_MODE, _forward_mode)
+    set_dual_level(level)
     return 0                             # how deep it lies in others: levels are not nested
 
 
@@ -93,7 +87,7 @@ def exit_level(level=None):
         raise RuntimeError(f"exit_dual_level: another level is the current one (got level {level}, expected 0). Leave "
                            "the levels in the opposite order of entering.")
     ended = state.dual_level
-    state.dual_level = 0                 # first: to free the tangents may run code of the user's
+    set_dual_level(0)                    # first: to free the tangents may run code of the user's
     _levels.pop(ended)
     for node in _nodes.pop(ended, ()):
         (<NativeNode>node).payload = None
@@ -116,7 +110,7 @@ cdef class Level:
 
 def current_level():
     """The number of the level that this thread is in, or None."""
-    return 0 if thread_state().dual_level > 0 else None
+    return 0 if thread_state().dual_level else None
 
 
 class _Disabled(threading.local):
@@ -135,12 +129,12 @@ def enabled():
 
 def set_enabled(mode):
     """Let this thread compute tangents, or not; those that tensors have stay."""
-    cdef thread_state_t *state = thread_state()
     if mode and _disabled.level is not None:
-        state.dual_level, _disabled.level = _disabled.level, None
+        set_dual_level(_disabled.level)
+        _disabled.level = None
     elif not mode and _disabled.level is None:
-        _disabled.level = state.dual_level
-        state.dual_level = min(state.dual_level, 0)          # a trace goes on
+        _disabled.level = thread_state().dual_level
+        set_dual_level(0)
 
 
 @cython.binding(False)      # methods check what they are called on
@@ -151,25 +145,31 @@ cdef class paused:
 
     def __enter__(self):
         self.level = thread_state().dual_level
-        thread_state().dual_level = min(self.level, 0)       # what is RECORDING goes on to be
+        set_dual_level(0)
         return self
 
     def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
-        thread_state().dual_level = self.level
+        set_dual_level(self.level)
         return False
 
 
 @cython.binding(False)
-cdef class unnoted(paused):
-    """For the length of a ``with`` block nobody notes what the thread does: it works on numbers that do not change."""
+cdef class suspend_tracing(paused):
+    """For the length of a ``with`` block no tangents are computed and no trace grows: the numbers are constants."""
+
+    cdef uint32_t traced
 
     def __enter__(self):
-        self.level = thread_state().dual_level
-        thread_state().dual_level = 0
-        return self
+        self.traced = thread_state().modes & 1 << TRACING_MODE
+        thread_state().modes ^= self.traced
+        return paused.__enter__(self)
+
+    def __exit__(self, type=None, value=None, traceback=None):
+        thread_state().modes |= self.traced
+        return paused.__exit__(self)
 
 
-operators.unnoted = unnoted
+operators.suspend_tracing = suspend_tracing
 
 
 # ------------------------------------------------------------------------------------------------------------ tangents
@@ -326,13 +326,12 @@ cdef bint any_tangent(list tangents):
     return False
 
 
-cdef int push_forward(Operator operator, frame_t *frame, object results, NativeNode node) except -1:
+cdef int _push_forward(Operator operator, frame_t *frame, object results, NativeNode node) except -1:
+    """Give the results of an operator their tangents, and tell its node those of what it has saved."""
     cdef list tangents = []
     cdef list arguments
     cdef tuple outcomes, pushed
     cdef int i
-    if thread_state().dual_level == RECORDING:
-        return _called(operator, frame, results)
     if operator.descriptor.flags & NO_GRADIENT:
         return 0
     arguments = _arguments(operator, frame, tangents)
@@ -360,7 +359,6 @@ cdef bint _holds(list arguments, object wanted):
 
 cdef bint has_tangents(Operator operator, frame_t *frame) except -1:
     cdef list tangents = []
-    lost("out= has no native form here")
     _arguments(operator, frame, tangents)
     return any_tangent(tangents)
 
@@ -383,11 +381,10 @@ cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
 
 # ------------------------------------------------------------------------------------------------------------- in place
 
-cdef class InplaceStep:
-    """The tangents of an operation in place, known before it changes anything."""
-
-    cdef int kept(self, array_t *original) except -1:
-        return 0
+cdef class TangentStep(InplaceStep):
+    """The tangents of an in-place operation, computed before it modifies anything."""
+    cdef list tangents
+    cdef Tensor tangent
 
     cdef int finish(self, Tensor tensor, NativeNode node) except -1:
         cdef Tensor own = tangent_of(tensor)
@@ -423,22 +420,32 @@ cdef int _move_to_copy(Tensor own) except -1:
     return 0
 
 
-cdef InplaceStep inplace_step(Operator operator, frame_t *frame):
-    cdef InplaceStep step
+cdef TangentStep _begin_inplace(Operator operator, frame_t *frame):
+    cdef TangentStep step
     cdef list tangents = []
-    if thread_state().dual_level == RECORDING:
-        return _changing(operator, frame)
     cdef list arguments = _arguments(operator, frame, tangents)
     cdef Tensor tensor = <Tensor>arguments[0]
     if not any_tangent(tangents) or not is_differentiable(tensor.array.dtype):
         return None
-    step = InplaceStep()
+    step = TangentStep()
     step.tangents = tangents
     with paused():
         step.tangent = _push_copy(operator, arguments, tangents)
         step.tangent = (_zeros_over(tensor) if step.tangent is None else _fit(step.tangent, tensor))
     return step
 
+
+cdef class ForwardMode(Mode):
+    """Compute the tangents of results."""
+
+    cdef int executed(self, Operator operator, frame_t *frame, object results, NativeNode node) except -1:
+        return _push_forward(operator, frame, results, node)
+
+    cdef InplaceStep begin_inplace(self, Operator operator, frame_t *frame):
+        return _begin_inplace(operator, frame)
+
+
+cdef Mode _forward_mode = ForwardMode()
 
 # Last, because it imports from this module.
 from cygrad._core.dispatch.tangent_rules import fit as _fit, push as _push, push_copy as _push_copy

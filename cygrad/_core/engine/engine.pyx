@@ -27,12 +27,13 @@ from cygrad._core.graph.gradients cimport set_gradient
 from cygrad._core.graph.hook_calls cimport (
     call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, fit_gradients, retain_gradients)
 from cygrad._core.graph.meta cimport any_unusual
-from cygrad._core.graph.modes cimport ANOMALY_NAN, grad_enabled, thread_state, thread_state_t
+from cygrad._core.graph.mode_stack cimport Mode, abort_trace, active_modes, mode_at, set_modes
+from cygrad._core.graph.modes cimport (
+    ANOMALY_NAN, BACKWARD_MODES, PROFILER_MODE, RESULT_MODES, grad_enabled, is_tracing, is_watched, thread_state,
+    thread_state_t)
 from cygrad._core.graph.node cimport (
     ALL_ARGUMENTS, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, node_t)
 from cygrad._core.graph.override cimport is_entry
-from cygrad._core.graph.profiling cimport WATCHED, begin_event, end_event
-from cygrad._core.graph.recording cimport RECORDING, lost
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.standard_arrays cimport follow
 from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
@@ -74,7 +75,7 @@ cdef class GraphTask:
     cdef int run(self) except -1:
         cdef int64_t place = 0
         cdef int status
-        if thread_state().anomaly & WATCHED:
+        if is_watched():
             return self.run_watched()
         if self.recorded:
             for place in range(self.plan.n_items):
@@ -102,6 +103,7 @@ cdef class GraphTask:
 
     cdef int run_watched(self) except -1:
         """Anomaly mode, or a profiler: every node on the calling thread, with a word about the one that fails."""
+        cdef Mode profiler = mode_at(PROFILER_MODE)
         cdef int64_t place
         cdef int status, nan_in
         cdef bint look = thread_state().anomaly & ANOMALY_NAN != 0
@@ -112,7 +114,7 @@ cdef class GraphTask:
                 continue
             PyErr_CheckSignals()
             outer = set_evaluating(<Node>item.node.object)
-            event = begin_event((<Node>item.node.object).name(), "node", [])
+            event = None if profiler is None else profiler.begin_node((<Node>item.node.object).name())
             try:
                 if self.recorded or item.python or item.node.python:
                     clean = False                # Python code may have done anything
@@ -128,7 +130,8 @@ cdef class GraphTask:
                 raise
             finally:
                 set_evaluating(outer)
-                end_event(event)
+                if profiler is not None:
+                    profiler.end_node(event)
         return 0
 
     cdef bint is_clean(self) noexcept:
@@ -173,7 +176,7 @@ cdef class GraphTask:
                 self.gradients[buffer] = gradient
             else:
                 self.gradients[buffer] = protocol.binary(SLOT_ADD, self.gradients[buffer], gradient)
-                if thread_state().dual_level < 0 and thread_state().grad_disabled:      # traced: as add_part() does it
+                if thread_state().modes & BACKWARD_MODES and not grad_enabled():        # as add_part() does it
                     self.gradients[buffer] = self.gradients[buffer].contiguous()
         return 0
 
@@ -287,7 +290,8 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
     cdef array_t *seen
     while gradient is not None and leaf.leaf_requires_grad:
         former = leaf.grad
-        if former is not None and thread_state().dual_level < 0:        # somebody notes it: as add_gradient() does it
+        if former is not None and (is_tracing() or thread_state().modes & BACKWARD_MODES and not grad_enabled()):
+            # As add_gradient() does it.
             protocol.inplace(SLOT_ADD, former, gradient)
             break
         # A copy, as nobody else's memory may become .grad; nor may an expanded one.
@@ -318,7 +322,7 @@ cdef int _python_item(void *task, item_t *item) noexcept with gil:
 
 def _call_node(Node node not None, tuple gradients not None):
     """``node(*gradients)``: its formulas, once, as an operation of the thread; no hooks."""
-    cdef bint recorded = grad_enabled() or thread_state().dual_level != 0
+    cdef bint recorded = grad_enabled() or thread_state().modes & (BACKWARD_MODES | RESULT_MODES)
     cdef list grads = list(gradients)
     if len(grads) != node.c.n_outputs:
         raise TypeError(f"{node.name()}: takes a gradient for each of its outputs (got {len(grads)}, expected "
@@ -410,15 +414,15 @@ cdef object _enter(str operation, object outputs, object grads, bint keep, bint 
             release_pending()
 
 
-cdef int _look_for_what_cannot_be_noted(plan_t *plan) except -1:
-    """Noted is what happens on Tensors: where that differs from what arrays alone go through, it is not."""
+cdef int _abort_trace_if_unsupported(plan_t *plan) except -1:
+    """A trace contains what happens to Tensors; abort it where a backward on arrays does something else."""
     cdef int64_t i
     if thread_state().inference:
-        return lost("a backward was called in inference mode")
+        return abort_trace("a backward was called in inference mode")
     if plan.any_python:
         for i in range(plan.n_items):
             if plan.items[i].node.python & HAS_HOOKS:
-                return lost("a backward called hooks")
+                return abort_trace("a backward called hooks")
     return 0
 
 
@@ -444,10 +448,10 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
     remember_call(task.plan.id, keep)
     work_for(task.plan.id)
     task.keep = keep
-    if thread_state().dual_level == RECORDING:
-        _look_for_what_cannot_be_noted(&task.plan)
+    if is_tracing():
+        _abort_trace_if_unsupported(&task.plan)
     # In a level of forward mode the gradients have tangents, which only the execution on Tensors computes; entries too.
-    create = create or thread_state().dual_level != 0
+    create = create or thread_state().modes & (BACKWARD_MODES | RESULT_MODES)
     for grad in grads:
         create = create or is_entry(grad)
     task.recorded = create
@@ -521,8 +525,8 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
         if item != NULL:
             if task.recorded:
                 result = task.captured[item.buffers + edge.output_nr]
-                if thread_state().dual_level < 0 and not grad_enabled() and result is not None:
-                    result = result.detach()           # as natively: no view of what has been computed on the way
+                if thread_state().modes & BACKWARD_MODES and not grad_enabled() and result is not None:
+                    result = result.detach()           # as natively: no view of an intermediate result
             else:
                 array = task.plan.captured[item.buffers + edge.output_nr]
                 if array != NULL:
@@ -545,8 +549,8 @@ _nesting = threading.local()      # .level: how many threads of nested backward 
 
 def _in_new_thread(*arguments):
     """Go on with a fresh stack: backward inside backward may be nested to any depth."""
-    cdef int inference = thread_state().inference, anomaly = thread_state().anomaly & WATCHED
-    cdef int dual_level = thread_state().dual_level
+    cdef thread_state_t outer = thread_state()[0]
+    cdef list modes = active_modes()
     cdef SavedHooks hooks = None if thread_state().saved_hooks == NULL else saved_hooks()
     cdef int level = getattr(_nesting, "level", 0) + 1
     outcome = []
@@ -556,9 +560,10 @@ def _in_new_thread(*arguments):
 
     def body():
         _nesting.level = level
-        thread_state().inference = inference
-        thread_state().anomaly = anomaly
-        thread_state().dual_level = dual_level
+        thread_state().inference, thread_state().reports_grad = outer.inference, outer.reports_grad
+        thread_state().anomaly = outer.anomaly
+        set_modes(modes)
+        thread_state().dual_level = outer.dual_level
         work_for(-1)
         if hooks is not None:
             push_hooks(hooks.pack, hooks.unpack)
@@ -568,6 +573,7 @@ def _in_new_thread(*arguments):
             outcome.append((None, error))
         finally:
             pop_hooks()
+            set_modes(None)
 
     thread = threading.Thread(target=body, name="cygrad nested backward")
     thread.start()

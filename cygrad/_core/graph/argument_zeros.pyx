@@ -17,7 +17,7 @@ cdef list count_arguments(node_t *node, list gradients):
     cdef int i
     cdef Tensor place
     cdef list places = []
-    if not grad_enabled() or thread_state().dual_level > 0:        # below zero: somebody notes what is done here
+    if not grad_enabled() or thread_state().dual_level:
         return gradients
     for i in range(node.n_edges):
         if node.edges[i].node == NULL:

@@ -8,28 +8,21 @@ from cygrad._core.graph.user_warnings import warn_user
 
 cdef extern from * nogil:
     """
+    #include "graph/thread_state.h"
     #include "memory/thread_variable.h"
-    THREAD_VARIABLE struct {
-        int grad_disabled, inference, depth, draining;
-        void *saved_hooks;
-        int anomaly, dual_level, guarded;
-    } this_thread;
+    THREAD_VARIABLE thread_state_t this_thread;
     """
     thread_state_t this_thread
 
 
-cdef enum:
-    ENABLED = 2               # inference mode in which grad mode is on, for those who ask
-
-
-cdef void _note_enabled(bint enabled) noexcept nogil:
-    """In inference mode nothing is recorded, not even under enable_grad, which is only remembered."""
-    this_thread.grad_disabled = 1
-    this_thread.inference = ENABLED if enabled else 1
+cdef void _disable_recording(bint reports_grad) noexcept nogil:
+    """In inference mode nothing is recorded, not even under enable_grad, which only is_grad_enabled() reports."""
+    this_thread.grad_disabled = this_thread.inference = 1
+    this_thread.reports_grad = reports_grad
 
 
 cdef thread_state_t *thread_state() noexcept nogil:
-    return <thread_state_t *>&this_thread
+    return &this_thread
 
 
 def is_grad_enabled():
@@ -47,7 +40,7 @@ def is_grad_enabled():
     ...     cygrad.is_grad_enabled()
     False
     """
-    return not this_thread.grad_disabled or this_thread.inference == ENABLED
+    return bool(this_thread.reports_grad if this_thread.inference else not this_thread.grad_disabled)
 
 
 def is_inference_mode_enabled():
@@ -79,21 +72,21 @@ cdef class _Mode:
 
     cdef int grad_disabled
     cdef int inference         # -1: leave as it is
-    cdef tuple entered         # (grad_disabled, inference, what was entered before), or None
+    cdef tuple entered         # (grad_disabled, inference, reports_grad, what was entered before), or None
 
     def __enter__(self):
-        self.entered = (this_thread.grad_disabled, this_thread.inference, self.entered)
+        self.entered = (this_thread.grad_disabled, this_thread.inference, this_thread.reports_grad, self.entered)
         this_thread.grad_disabled = self.grad_disabled
         if self.inference >= 0:
             this_thread.inference = self.inference
         if this_thread.inference:
-            _note_enabled(not self.grad_disabled and self.inference != 1)
+            _disable_recording(not self.grad_disabled and self.inference != 1)
         return self
 
     def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
         if self.entered is None:
             raise RuntimeError(f"{self.__class__.__name__}: __exit__ was called without __enter__.")
-        this_thread.grad_disabled, this_thread.inference, self.entered = self.entered
+        this_thread.grad_disabled, this_thread.inference, this_thread.reports_grad, self.entered = self.entered
         return False
 
     def clone(self):
@@ -271,10 +264,10 @@ class set_grad_enabled(_Mode):
             raise TypeError(f"set_grad_enabled: the mode must be a bool (got {type(mode).__name__}).")
         cdef _Mode manager = _make(cls, 0 if mode else 1, -1)
         # The state to go back to is the one before the call, which takes effect at once.
-        manager.entered = (this_thread.grad_disabled, this_thread.inference, None)
+        manager.entered = (this_thread.grad_disabled, this_thread.inference, this_thread.reports_grad, None)
         this_thread.grad_disabled = manager.grad_disabled
         if this_thread.inference:
-            _note_enabled(not manager.grad_disabled)
+            _disable_recording(not manager.grad_disabled)
         return manager
 
     def __init__(self, mode):
@@ -343,7 +336,7 @@ cdef _Mode _make(type cls, int grad_disabled, int inference):
 
 
 def _enter_set(_Mode manager not None):
-    if (manager.entered is not None and manager.entered[2] is None
+    if (manager.entered is not None and manager.entered[3] is None
             and this_thread.grad_disabled == manager.grad_disabled):
         return                     # the call itself has already switched
     _Mode.__enter__(manager)

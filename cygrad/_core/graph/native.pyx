@@ -20,10 +20,9 @@ from cygrad._core.elementwise.nan_watch cimport nan_watchers, watch
 from cygrad._core.graph.argument_zeros cimport COUNTS_ARGUMENTS, count_arguments
 from cygrad._core.graph.backward_calls cimport freed_error, note_release
 from cygrad._core.graph.boxing cimport plain_object
-from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.modes cimport BACKWARD_MODES, thread_state
 from cygrad._core.graph.node cimport (
     HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved, show_all)
-from cygrad._core.graph.recording cimport RECORDING
 from cygrad._core.graph.saved cimport PackedTensor, alias, attach_edge, pack_tensor
 from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
@@ -453,7 +452,7 @@ cdef class NativeNode(Node):
         if not recorded and self.packed is not None:
             return self.apply_natively(grads, keep, wanted)
         # Eager runs the formulas on arrays, unless it is asked for a graph: a traced backward gives the same.
-        cdef bint traced = (recorded and thread_state().dual_level == RECORDING and thread_state().grad_disabled
+        cdef bint traced = (recorded and thread_state().modes & BACKWARD_MODES and thread_state().grad_disabled
                             and self.packed is None)
         cdef list native = native_gradients(self, grads, wanted) if traced else []
         cdef tuple saved = tuple([self.unpack(i) if c.saved[i].value.kind != NOTHING or self.packed is not None

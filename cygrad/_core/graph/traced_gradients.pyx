@@ -14,7 +14,7 @@ from cygrad._core.arrays.value cimport set_array, value_t
 from cygrad._core.elementwise.elementwise cimport as_contiguous
 from cygrad._core.graph.native cimport native_backward
 from cygrad._core.graph.node cimport Node, node_t
-from cygrad._core.graph.recording cimport lost
+from cygrad._core.graph.mode_stack cimport abort_trace
 from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 
@@ -46,7 +46,7 @@ cdef object laid_out_as(Tensor gradient, Tensor native, str name):
     cdef int i
     if not (gradient.array.dtype == model.dtype and same_shape(gradient.array, model)
             and _same_bits(gradient.array, model)):
-        lost(f"the backward of {name} rounds differently where it is traced")
+        abort_trace(f"the backward of {name} rounds differently where it is traced")
         return gradient
     if _same_strides(gradient.array, model):
         return gradient
@@ -59,7 +59,7 @@ cdef object laid_out_as(Tensor gradient, Tensor native, str name):
     with_layout = with_layout.expand(gradient.shape)
     if _same_strides((<Tensor>with_layout).array, model):
         return with_layout
-    lost(f"the gradient by {name} has strides that no copy has")
+    abort_trace(f"the gradient by {name} has strides that no copy has")
     return gradient
 
 

@@ -8,10 +8,10 @@ from libc.math cimport pow, sqrt
 from libc.stdint cimport int32_t
 from cygrad._core.arrays.dtype cimport FLOAT32
 from cygrad._core.graph.gradients cimport set_gradient
-from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.modes cimport is_tracing, thread_state
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.optimizers.update_batch cimport (ADAM_RULE, ADAMAX_RULE, NADAM_RULE, RADAM_RULE, SGD_RULE, count_step,
-    note_step, prepare_t, read_number, rule_of, rule_t, run_step, state_array, state_number, update_t, write_number)
+    trace_step, prepare_t, read_number, rule_of, rule_t, run_step, state_array, state_number, update_t, write_number)
 
 
 # ---- gradient descent
@@ -204,9 +204,9 @@ def forget_gradients(parameters):
     parameters : iterable of Tensor
     """
     cdef Tensor parameter
-    if thread_state().dual_level:
+    if is_tracing():
         parameters = list(parameters)
-        note_step(parameters, None, NULL, "")
+        trace_step(parameters, None, NULL, "")
     for parameter in parameters:
         if parameter is None:
             raise TypeError("zero_grad: the parameters must be tensors (got None).")

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
+from cygrad._core.graph.mode_stack cimport Mode
 from cygrad._core.graph.tensor cimport Tensor
 
 cdef extern from "optimizers/optimize_options.h" nogil:
@@ -51,10 +52,13 @@ cdef struct update_t:
 # Puts the state of a parameter and the factors of its step into the update.
 ctypedef int (*prepare_t)(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1
 
-# Who notes the steps of threads in level RECORDING; without a rule: that gradients are forgotten. 1: not to be done.
-ctypedef int (*stepping_t)(list parameters, object state, const rule_t *rule, str operation) except -1
-cdef int set_step_listener(stepping_t stepping) except -1
-cdef int note_step(list parameters, object state, const rule_t *rule, str operation) except -1
+cdef class UpdateMode(Mode):
+    """A mode that sees the steps of optimizers, too."""
+    # Before a step; without a rule, before gradients are set to None. 1: the step is not to be done.
+    cdef int begin_step(self, list parameters, object state, const rule_t *rule, str operation) except -1
+
+# Let the trace of this thread, if there is one, contain a step.
+cdef int trace_step(list parameters, object state, const rule_t *rule, str operation) except -1
 
 # The arithmetic of a step, without the GIL; then what it has made contiguous is given back.
 cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogil

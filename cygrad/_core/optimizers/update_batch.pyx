@@ -10,6 +10,7 @@ at the same time. They race on values then, as Hogwild training intends: an upda
 """
 
 from cpython.object cimport PyObject
+cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
@@ -20,9 +21,9 @@ from cygrad._core.arrays.dtype cimport (
 from cygrad._core.arrays.value cimport REAL, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
 from cygrad._core.graph.inplace cimport check_inplace
-from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.mode_stack cimport Mode, mode_at
+from cygrad._core.graph.modes cimport TRACING_MODE, is_tracing, thread_state
 from cygrad._core.graph.source_location cimport running_code
-from cygrad._core.graph.recording cimport RECORDING
 from cygrad._core.graph.tensor cimport Tensor, describe, wrap
 from cygrad._core.graph.version_errors cimport remember_code
 from cygrad._core.memory.atomic cimport atomic_increment, lock_patiently, unlock
@@ -211,17 +212,15 @@ cdef rule_t rule_of(int kind, double lr, double weight_decay, bint maximize) noe
     return rule
 
 
-cdef stepping_t _stepping
+@cython.binding(False)      # methods check what they are called on
+cdef class UpdateMode(Mode):
+
+    cdef int begin_step(self, list parameters, object state, const rule_t *rule, str operation) except -1:
+        return 0
 
 
-cdef int set_step_listener(stepping_t stepping) except -1:
-    global _stepping
-    _stepping = stepping
-    return 0
-
-
-cdef int note_step(list parameters, object state, const rule_t *rule, str operation) except -1:
-    return _stepping(parameters, state, rule, operation) if thread_state().dual_level == RECORDING else 0
+cdef int trace_step(list parameters, object state, const rule_t *rule, str operation) except -1:
+    return (<UpdateMode>mode_at(TRACING_MODE)).begin_step(parameters, state, rule, operation) if is_tracing() else 0
 
 
 cdef int run_step(list parameters, object state, const rule_t *rule, prepare_t prepare, str operation) except -1:
@@ -230,7 +229,7 @@ cdef int run_step(list parameters, object state, const rule_t *rule, prepare_t p
     cdef update_t *update
     cdef Tensor parameter
     cdef int32_t grad_disabled = thread_state().grad_disabled
-    if note_step(parameters, state, rule, operation):
+    if trace_step(parameters, state, rule, operation):
         return 0
     batch.rule = rule[0]
     thread_state().grad_disabled = 1

@@ -30,7 +30,7 @@ cdef extern from "Python.h":
 table = {}
 # The operators as attributes, in-place forms with an underscore, for code that composes them: operators.add(x, y).
 operators = SimpleNamespace()
-# The same as a dict; formulas also find `tensor`, `written` and `unnoted` here, put in by the modules that define them.
+# The same as a dict; modules add `tensor`, `written` and `suspend_tracing` for formulas.
 functions = vars(operators)
 cdef dict _rows = {}          # name -> the row, as `signature.parse_row` gives it
 cdef object _docstrings = None       # name -> docstring, or a function that reads them

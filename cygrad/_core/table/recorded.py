@@ -41,7 +41,7 @@ def on_operands(functions, function, *values):
     if not all(isinstance(value, (bool, int, float, complex)) for value in values):
         return function(*values)
     widest = complex if any(isinstance(value, complex) for value in values) else float
-    with functions["unnoted"]():
+    with functions["suspend_tracing"]():
         return function(*[functions["tensor"](np.asarray(value, widest)) for value in values]).item()
 
 
@@ -59,7 +59,7 @@ NAMES |= {PREFIX + "sizes": sizes, "attribute of": attribute}
 
 
 def namespace(names, functions: dict) -> dict:
-    """What the names in a formula's code mean; `functions` are those of operators, `tensor` and `unnoted`."""
+    """What the names in a formula's code mean; `functions` are those of operators, `tensor` and `suspend_tracing`."""
     found = {name: functions[name.removeprefix(PREFIX)] for name in names
              if name.startswith(PREFIX) and name not in NAMES}
     if PREFIX + "conj" in found:

@@ -1,0 +1,156 @@
+"""
+Modes that Python code sets: profilers, modes written in Python, and results that are known before a call.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from cygrad._core.arrays.array cimport retain
+from cygrad._core.arrays.value cimport NOTHING, clear, set_array, set_arrays, value_t
+from cygrad._core.dispatch.dispatch cimport call, call_inplace
+from cygrad._core.dispatch.execution cimport call_boxed
+from cygrad._core.graph.boxing cimport box, frame_t
+from cygrad._core.graph.mode_stack cimport Mode, active_modes, exchange_mode, mode_at, set_modes
+from cygrad._core.graph.modes cimport PRECOMPUTED_MODE, PROFILER_MODE, USER_MODE
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.memory.errors cimport check
+from cygrad._core.table.operator cimport LIST_RESULT, MAX_RESULTS, Operator, operator_t
+
+
+cdef inline object _proceed(Operator operator, PyObject **arguments, object out, bint inplace):
+    return call_inplace(operator, arguments) if inplace else call(operator, arguments, out)
+
+
+cdef list _values(Operator operator, PyObject **arguments):
+    return [<object>arguments[i] for i in range(operator.descriptor.n_arguments)]
+
+
+# ---- profilers
+
+@cython.binding(False)
+cdef class ProfilerMode(Mode):
+    """Tell a recorder of calls and nodes, not of calls within calls."""
+
+    cdef object recorder
+
+    cdef object handle(self, Operator operator, PyObject **arguments, object out, bint inplace):
+        event = self.recorder.begin(operator.name + "_" if inplace else operator.name, "operator",
+                                    _values(operator, arguments))
+        try:
+            return _proceed(operator, arguments, out, inplace)
+        finally:
+            self.end_node(event)
+
+    cdef object begin_node(self, str name):
+        return self.recorder.begin(name, "node", [])
+
+    cdef int end_node(self, object event) except -1:
+        if event is not None:
+            self.recorder.end(event)
+        return 0
+
+
+def recorder():
+    """Return the recorder of this thread, or None."""
+    cdef Mode mode = mode_at(PROFILER_MODE)
+    return None if mode is None else (<ProfilerMode>mode).recorder
+
+
+def set_recorder(recorder):
+    """
+    Tell `recorder` of every operator and node of this thread, or stop that with None; return the former one.
+
+    It has the methods ``begin(name, kind, arguments)``, which returns an event or None, and ``end(event)``.
+    """
+    cdef ProfilerMode mode = None
+    if recorder is not None:
+        mode = ProfilerMode()
+        mode.recorder = recorder
+    former = exchange_mode(PROFILER_MODE, mode)
+    return None if former is None else (<ProfilerMode>former).recorder
+
+
+# ---- modes written in Python
+
+@cython.binding(False)
+cdef class UserMode(Mode):
+    """Hand calls to ``handler(name, arguments, options, out, inplace)``, which returns what the caller gets."""
+
+    cdef object handler
+
+    cdef object handle(self, Operator operator, PyObject **arguments, object out, bint inplace):
+        cdef operator_t *op = operator.descriptor
+        cdef list values = _values(operator, arguments)
+        cdef int i
+        options = {}
+        for i in range(op.n_positional, op.n_arguments):
+            options[op.arguments[i].name.decode()] = values[i]
+        return self.handler(operator.name, values[:op.n_positional], options, out, inplace)
+
+
+def push_user_mode(handler):
+    """Let `handler` see the calls of this thread, before the modes written in Python that do so already."""
+    cdef UserMode mode = UserMode()
+    mode.handler, mode.outer = handler, mode_at(USER_MODE)
+    exchange_mode(USER_MODE, mode)
+    return mode.outer
+
+
+def set_user_mode(Mode mode):
+    """Let `mode`, which push_user_mode() returned, or None be the innermost one; return the former one."""
+    return exchange_mode(USER_MODE, mode)
+
+
+# ---- results that are known
+
+@cython.binding(False)
+cdef class PrecomputedMode(Mode):
+    """Give one operator its results: its call records the node, and computes nothing."""
+
+    cdef str name
+    cdef tuple results
+
+    cdef object handle(self, Operator operator, PyObject **arguments, object out, bint inplace):
+        cdef frame_t frame
+        cdef value_t[MAX_RESULTS] values
+        cdef int i
+        if self.name != operator.name or inplace:
+            return _proceed(operator, arguments, out, inplace)
+        self.name = None
+        for i in range(MAX_RESULTS):
+            values[i].kind = NOTHING
+        try:
+            _fill(self.results, operator.descriptor, values)
+            _keep_alive = box(operator, arguments, &frame)
+        except BaseException:
+            for i in range(MAX_RESULTS):
+                clear(&values[i])
+            raise
+        return call_boxed(operator, &frame, None, values)
+
+
+def call_precomputed(str name, tuple results, function, arguments, options):
+    """Call an operator's function so that it records its node, and returns `results` instead of computing them."""
+    cdef PrecomputedMode mode = PrecomputedMode()
+    mode.name, mode.results = name, results
+    cdef list outer = active_modes()
+    exchange_mode(USER_MODE, None)           # they count what is computed
+    exchange_mode(PROFILER_MODE, None)
+    exchange_mode(PRECOMPUTED_MODE, mode)
+    try:
+        return function(*arguments, **options)
+    finally:
+        set_modes(outer)
+
+
+cdef int _fill(tuple given, const operator_t *op, value_t *results) except -1:
+    """Put the results where a kernel puts them, in arrays that no Tensor has yet."""
+    cdef int i
+    if op.flags & LIST_RESULT:
+        check(set_arrays(&results[0], len(given)))
+    for i in range(len(given)):
+        tensor = <Tensor>(<Tensor?>given[i]).detach()
+        if op.flags & LIST_RESULT:
+            results[0].of.arrays[i] = retain((<Tensor>tensor).array)
+        else:
+            set_array(&results[i], retain((<Tensor>tensor).array))
+    return 0
