@@ -278,7 +278,7 @@ def isreal(input):
     """
     if as_tensor_argument("isreal", "input", input).is_complex():
         return operators.eq(operators.imag_view(input.detach()), 0)
-    return operators.logical_or(ones_like(input.detach()), True)
+    return ones_like(input.detach(), dtype=bool_)
 
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
