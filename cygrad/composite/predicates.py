@@ -145,7 +145,7 @@ def conj_physical(input, *, out=None):
     Returns
     -------
     Tensor
-        Of a real tensor a copy.
+        A real tensor itself.
 
     Examples
     --------
