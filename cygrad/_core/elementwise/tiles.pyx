@@ -240,8 +240,9 @@ cdef void _run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n
         n -= count
 
 
-cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n, char *to) noexcept nogil:
-    """The tile of n elements from `start` on; into the result, or, where given, to `to`."""
+cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n, char *to,
+                    bint first) noexcept nogil:
+    """The tile of n elements from `start` on; into the result, or, where given, to `to`. `first`: none came before."""
     cdef const specialized_t *program = task.program
     cdef const nest_t *nest = &task.nest
     cdef char *space = workspace + program.n_buffers * task.capacity * program.width
@@ -256,7 +257,8 @@ cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start
                                  else nest_pointer(nest, k, start))
             slots.steps[k - 1] = nest.strides[k][0]
         else:
-            _move_rows(task, k, space, start, n)
+            if first or not task.same[k]:
+                _move_rows(task, k, space, start, n)
             slots.data[k - 1] = space
             slots.steps[k - 1] = task.itemsize[k]
             space += task.capacity * task.itemsize[k]
@@ -309,7 +311,7 @@ cdef void produce(void *context, int64_t start, int64_t n, char *to) noexcept no
         # Some operands lie evenly in a tile of whole blocks only.
         count = min(count, task.piece - start % task.piece if task.rows
                     else task.nest.shape[0] - start % task.nest.shape[0])
-        _run_tile(task, &slots, workspace, start, count, to)
+        _run_tile(task, &slots, workspace, start, count, to, True)
         start += count
         n -= count
         to += count * itemsize(task.program.dtype)
@@ -321,7 +323,7 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef char[WORKSPACE + 64] memory
     cdef char *workspace = <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63)
     cdef slots_t slots
-    cdef int64_t tile, start, n, length = task.nest.shape[0]
+    cdef int64_t tile, start, n, n_run = 0, length = task.nest.shape[0]
     cdef bint far = task.nest.size >= FAR and task.program.steps[0].links < task.program.n_steps
     if task.watched == LISTEN:
         clear_invalid()
@@ -338,7 +340,8 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
             start += (tile // task.pieces) * length
         if far and tile + 1 < end:
             _fetch_tile(task, start + n, n)
-        _run_tile(task, &slots, workspace, start, n, NULL)
+        _run_tile(task, &slots, workspace, start, n, NULL, n_run == 0 or n > n_run)
+        n_run = max(n_run, n)
     if task.watched == LISTEN and was_invalid():
         atomic_store(&task.nan, 1)
     if task.program.partial and loop_status() != OK:
@@ -386,7 +389,7 @@ cdef void prepare_task(task_t *task) noexcept nogil:
     cdef const specialized_t *program = task.program
     cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
     cdef int64_t bytes, size, length = nest.shape[0]
-    cdef int k, dims = 0
+    cdef int k, d, dims = 0
     cdef bint chained = _is_one_chain(task)
     task.error = OK
     task.watched = how_to_watch() if nan_watchers else 0
@@ -417,6 +420,9 @@ cdef void prepare_task(task_t *task) noexcept nogil:
     for k in range(1, nest.n):
         # A number is in a cell.
         task.ready[k] = nest.data[k] != NULL and _lies_ready(task, k, task.itemsize[k], dims)
+        task.same[k] = task.rows > 0
+        for d in range(1, nest.ndim):
+            task.same[k] = task.same[k] and nest.strides[k][d] == 0
     task.ready[0] = task.move[0] == NULL and _lies_ready(task, 0, out_size, dims)
     if not task.ready[0] and task.move[0] == NULL:       # same dtype, but unevenly strided: moved as it is
         task.move[0] = cast_loops[program.dtype][program.dtype]

@@ -25,6 +25,7 @@ EACH(sign, ONE, (REAL)(x[i] > 0) - (REAL)(x[i] < 0))         /* of nan, as PyTor
 EACH(frac, ONE, x[i] - NAME(truncated)(x[i]))
 EACH(nextafter, TWO, NAME(next_after)(x[i], y[i]))
 EACH(replace_non_finite, FOUR, NAME(replaced)(x[i], y[i], z[i], w[i]))
+EACH(without_nan, ONE, x[i] != x[i] ? 0 : x[i])
 EACH(finite_backward, TWO, ABSOLUTE(y[i]) < INFINITY ? x[i] : 0)
 EACH(hardtanh_backward, FOUR, (y[i] <= z[i]) | (y[i] >= w[i]) ? 0 : x[i])
 TRUTH(logical_not, ONE, x[i] == 0)

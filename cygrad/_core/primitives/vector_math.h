@@ -24,7 +24,7 @@ static const vector_entry_t vector_entries[] = {
     VECTOR(maximum, 2, 1), VECTOR(minimum, 2, 1), VECTOR(clamp_between, 3, 2),
     VECTOR(sign, 1, 1), {"sgn", 1, 1, 0, VARIANTS(sign_loop)}, VECTOR(frac, 1, 1), VECTOR(nextafter, 2, 2),
     VECTOR(replace_non_finite, 4, 2), VECTOR(finite_backward, 2, 1), VECTOR(hardtanh_backward, 4, 1),
-    TRUTH(logical_not, 1), TRUTH(logical_and, 2), TRUTH(logical_or, 2), TRUTH(logical_xor, 2),
+    VECTOR(without_nan, 1, 1), TRUTH(logical_not, 1), TRUTH(logical_and, 2), TRUTH(logical_or, 2), TRUTH(logical_xor, 2),
     SINGLE_VECTOR(exp, 1, 8),                              /* NumPy's exponential of doubles is as fast as ours */
     VECTOR(log1p, 1, 10), VECTOR(log1p_exp, 1, 10), VECTOR(erf, 1, 20), VECTOR(erfc, 1, 20), VECTOR(ndtr, 1, 20),
     VECTOR(erfinv, 1, 25), VECTOR(sigmoid, 1, 10), VECTOR(sigmoid_backward, 2, 2),
