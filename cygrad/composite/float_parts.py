@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._core.arrays.dtype import bool as boolean
 from cygrad._core.arrays.dtype import complex128, float64, get_default_dtype, int16, int32
 from cygrad._core.creation.creation import as_tensor
 from cygrad._core.creation.factories import ones_like
@@ -278,7 +279,7 @@ def isreal(input):
     """
     if as_tensor_argument("isreal", "input", input).is_complex():
         return operators.eq(operators.imag_view(input.detach()), 0)
-    return operators.logical_or(ones_like(input.detach()), True)
+    return ones_like(input.detach(), dtype=boolean)
 
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False):

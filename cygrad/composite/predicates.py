@@ -145,7 +145,7 @@ def conj_physical(input, *, out=None):
     Returns
     -------
     Tensor
-        Of a real tensor a copy.
+        A real tensor itself.
 
     Examples
     --------
@@ -154,7 +154,9 @@ def conj_physical(input, *, out=None):
     tensor([1.-2.j])
     """
     as_tensor_argument("conj_physical", "input", input)
-    return into("conj_physical", operators.conj(input) if input.is_complex() else operators.clone(input), out)
+    if not input.is_complex():
+        return input if out is None else into("conj_physical", operators.clone(input), out)
+    return into("conj_physical", operators.conj(input), out)
 
 
 @documented()

@@ -26,7 +26,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
 from cygrad._core.primitives.chains cimport CHAIN_CODE, ELEMENTS, HELD, NUMBER, chain_step_t, run_chain
 from cygrad._core.primitives.primitive_table cimport (
-    MAX_PRIMITIVES, loop_status, loop_t, primitive_t, primitives, set_loop_status)
+    MAX_ARITY, MAX_PRIMITIVES, loop_status, loop_t, primitive_t, primitives, set_loop_status)
 from cygrad._core.primitives.short_loops cimport short_operation
 from cygrad._core.table.operator cimport Operator
 from cygrad._core.threads.parallel cimport parallel_for
@@ -56,7 +56,7 @@ def forward_program(Operator operator not None):
         return None
     constants = tuple([plain_object(&program.constants[i]) for i in range(program.n_constants)])
     code = tuple([(program.code[i].primitive, program.code[i].out,
-                   tuple([program.code[i].inputs[k] for k in range(3) if program.code[i].inputs[k] >= 0]))
+                   tuple([program.code[i].inputs[k] for k in range(MAX_ARITY) if program.code[i].inputs[k] >= 0]))
                   for i in range(program.n_instructions)])
     return program.n_inputs, constants, code, program.result
 
@@ -130,7 +130,7 @@ cdef class Region:
             self.program.constants[i] = constant.value
         for i, (primitive, out, inputs) in enumerate(code):
             self.program.code[i].primitive, self.program.code[i].out = primitive, out
-            for k in range(3):
+            for k in range(MAX_ARITY):
                 self.program.code[i].inputs[k] = inputs[k] if k < len(inputs) else -1
 
     def __dealloc__(self):
@@ -177,9 +177,9 @@ cdef struct sweep_call_t:
     loop_t loop
     void *data
     int32_t n_inputs
-    int32_t operands[4]       # inputs, then the result
-    char *numbers[4]          # where the operand is a number, that
-    int64_t steps[4]          # bytes from one element to the next; 0: the same for all
+    int32_t operands[MAX_ARITY + 1]       # inputs, then the result
+    char *numbers[MAX_ARITY + 1]          # where the operand is a number, that
+    int64_t steps[MAX_ARITY + 1]          # bytes from one element to the next; 0: the same for all
     int32_t operation         # of chains, with its precision; -1: it has to be called
     int32_t chained           # of the first one of a chain: how many calls that is
     int64_t code              # of chains
@@ -388,7 +388,7 @@ cdef int _place_chains(const region_run_t *work, char **data, chain_step_t *step
 
 cdef inline void _call(const sweep_call_t *call, char **data, int64_t start, int64_t n) noexcept nogil:
     """n elements of a piece from `start` on."""
-    cdef char *pointers[4]
+    cdef char *pointers[MAX_ARITY + 1]
     cdef int k
     for k in range(call.n_inputs + 1):
         pointers[k] = data[call.operands[k]] + start * call.steps[k] if call.numbers[k] == NULL else call.numbers[k]

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int16_t, int32_t
 from cygrad._core.arrays.value cimport value_t
+from cygrad._core.primitives.primitive_table cimport MAX_ARITY
 
 cdef enum:
     MAX_REGISTERS = 48
@@ -10,7 +11,7 @@ cdef enum:
 ctypedef struct instruction_t:
     int16_t primitive         # index in the table of primitives
     int16_t out               # register
-    int16_t inputs[3]         # registers; -1 where unused
+    int16_t inputs[MAX_ARITY]  # registers; -1 where unused
 
 # Registers: first the inputs (an array or a number at each call), then the constants, then temporaries.
 ctypedef struct program_t:

@@ -3,7 +3,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 from cygrad._core.arrays.value cimport value_t
 from cygrad._core.elementwise.program cimport MAX_INPUTS, program_t
-from cygrad._core.primitives.primitive_table cimport loop_t
+from cygrad._core.primitives.primitive_table cimport MAX_ARITY, loop_t
 
 cdef enum:
     MAX_CELLS = 64
@@ -22,8 +22,11 @@ ctypedef struct step_t:
     void *data
     int16_t n_inputs
     int16_t out               # slot, or OUT_SLOT in the last step
-    int16_t inputs[3]         # slots
+    int16_t inputs[MAX_ARITY]  # slots
     int16_t out_size          # bytes per element of what it makes
+    int16_t operation         # of a chain (short_loops.chain_operation), or -1
+    int16_t links             # steps from this one on that may be one chain; 0: none
+    int16_t kept              # a step after the next one reads it
 
 # Immutable once it is published.
 ctypedef struct specialized_t:

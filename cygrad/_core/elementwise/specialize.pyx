@@ -20,8 +20,9 @@ from cygrad._core.elementwise.program cimport MAX_REGISTERS, instruction_t
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.primitives.cast cimport cast_loops, number_to_cell
-from cygrad._core.primitives.primitive_table cimport FLOAT, SELECT, entries, entry_t, primitives
+from cygrad._core.primitives.primitive_table cimport FLOAT, MAX_ARITY, SELECT, entries, entry_t, primitives
 from cygrad._core.primitives.primitive_table cimport primitive as primitive_of
+from cygrad._core.primitives.short_loops cimport chain_operation
 
 cdef int _remainder = primitive_of("remainder"), _fmod = primitive_of("fmod")
 
@@ -164,7 +165,7 @@ cdef int _add_instruction(builder_t *builder, program_t *program,
     cdef int[3] by_rank
     cdef int i, code, computed, rank = WEAK, slot, operands_from = 0
     cdef int primitive = instruction.primitive, n = primitives[primitive].arity
-    cdef int[3] slots
+    cdef int[MAX_ARITY] slots
     cdef register_t *register
     cdef const entry_t *entry
     by_rank[0] = by_rank[1] = by_rank[2] = -1
@@ -361,6 +362,15 @@ cdef int _assign_buffers(builder_t *builder, program_t *program) noexcept nogil:
         for b in range(made.n_buffers):
             if in_use[b] >= 0 and last_use[in_use[b]] <= i:
                 in_use[b] = -1
+    for i in range(builder.n_steps - 1, -1, -1):
+        step = &made.steps[i]
+        step.operation = chain_operation(step.loop, step.data)
+        step.links = step.operation >= 0
+        step.kept = last_use[i] > i + 1
+        if step.links and i + 1 < builder.n_steps and (step.operation ^ made.steps[i + 1].operation) & 1 == 0:
+            for k in range(step[1].n_inputs):
+                if step[1].inputs[k] == step.out and step.links == 1:
+                    step.links += step[1].links
     made.direct = made.n_steps == 1
     for k in range(made.steps[0].n_inputs):
         if made.steps[0].inputs[k] != k:

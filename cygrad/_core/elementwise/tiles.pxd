@@ -30,6 +30,7 @@ ctypedef struct task_t:
     # Set by run_task():
     int32_t even[MAX_OPERANDS]    # one step leads from each element to the next, throughout
     int32_t ready[MAX_OPERANDS]   # read or written where it lies, without a buffer
+    int32_t same[MAX_OPERANDS]    # gathered once, as all tiles have the same elements of it
     int64_t piece                 # elements of a tile
     int64_t pieces                # tiles in a row
     int64_t rows                  # rows in a tile that holds several, else 0

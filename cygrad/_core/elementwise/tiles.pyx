@@ -17,7 +17,8 @@ from cygrad._core.elementwise.specialize cimport OUT_SLOT, step_t
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_store
 from cygrad._core.memory.errors cimport MESSAGE, OK, message
 from cygrad._core.primitives.cast cimport cast_loops, number_to_cell
-from cygrad._core.primitives.primitive_table cimport loop_status, set_loop_status
+from cygrad._core.primitives.chains cimport CHAIN_CODE, ELEMENTS, HELD, NUMBER, chain_step_t, run_chain
+from cygrad._core.primitives.primitive_table cimport MAX_ARITY, loop_status, set_loop_status
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "simd/fetch.h" nogil:
@@ -31,6 +32,9 @@ cdef enum:
     FAR = 1 << 18         # elements from which operands are not in the caches anyway
     LONG_ROW = 256        # elements from which a row is worth a tile of its own
     LARGEST = 4096
+    MAX_LINKS = 16        # steps of a chain
+    SHORTEST_CHAIN = 256  # elements: a block of one
+    NO_SLOT = -2
     PORTION = 8192        # elements that are looked at for nan at a time
 
 
@@ -54,34 +58,97 @@ cdef void place_cells(const specialized_t *program, const value_t *inputs, slots
             number_to_cell(&inputs[program.cells[i].input], program.cells[i].dtype, &numbers[i])
 
 
-cdef void run_steps(const specialized_t *program, slots_t *slots, char *workspace, int64_t capacity,
-                    int64_t n) noexcept nogil:
-    cdef char *pointers[4]
-    cdef int64_t steps[4]
+cdef inline void _run_step(const specialized_t *program, const step_t *step, slots_t *slots, char *workspace,
+                           int64_t capacity, int64_t done, int64_t n) noexcept nogil:
+    """One step on n elements from number `done` on."""
+    cdef char *pointers[MAX_ARITY + 1]
+    cdef int64_t steps[MAX_ARITY + 1]
+    cdef int k, slot
+    cdef int64_t count = n, varies = 0
+    for k in range(step.n_inputs):
+        slot = step.inputs[k]
+        pointers[k] = slots.data[slot] + done * slots.steps[slot]
+        steps[k] = slots.steps[slot]
+        varies |= steps[k]
+    slot = step.out
+    if slot == OUT_SLOT:
+        pointers[step.n_inputs] = slots.out + done * slots.out_step
+        steps[step.n_inputs] = slots.out_step
+    else:
+        # What is the same for all elements is computed once.
+        if varies == 0:
+            count = 1
+        slots.data[slot] = _buffer(program, slot, workspace, capacity)
+        slots.steps[slot] = step.out_size if varies else 0
+        if done + n > capacity:                        # what a chain has left over
+            slots.data[slot] -= done * slots.steps[slot]
+        pointers[step.n_inputs] = slots.data[slot] + done * slots.steps[slot]
+        steps[step.n_inputs] = step.out_size
+    step.loop(pointers, &count, steps, step.data)
+
+
+cdef inline char *_buffer(const specialized_t *program, int slot, char *workspace, int64_t capacity) noexcept nogil:
+    return workspace + (slot - program.n_inputs - program.n_cells) * capacity * program.width
+
+
+cdef int _find_links(const specialized_t *program, const step_t *first, slots_t *slots, char *workspace,
+                     int64_t capacity, chain_step_t *links) noexcept nogil:
+    """As many of the steps that may be one chain as are one, by how their operands lie; -> how many, or 0."""
+    cdef const char *pointers[2]
+    cdef int[2] kinds
     cdef const step_t *step
-    cdef int i, k, slot, first_buffer = program.n_inputs + program.n_cells
-    cdef int64_t count, varies
-    for i in range(program.n_steps):
-        step = &program.steps[i]
-        varies = 0
+    cdef int64_t size = first.out_size
+    cdef int i, k, slot, count = 0, held = NO_SLOT
+    for i in range(min(<int>first.links, <int>MAX_LINKS)):
+        step = first + i
+        kinds[0] = kinds[1] = HELD
+        pointers[0] = pointers[1] = NULL
         for k in range(step.n_inputs):
             slot = step.inputs[k]
+            if slot == held:
+                continue
             pointers[k] = slots.data[slot]
-            steps[k] = slots.steps[slot]
-            varies |= steps[k]
-        slot = step.out
-        if slot == OUT_SLOT:
-            count = n
-            pointers[step.n_inputs] = slots.out
-            steps[step.n_inputs] = slots.out_step
+            kinds[k] = ELEMENTS if slots.steps[slot] == size else NUMBER
+            if kinds[k] == NUMBER and (slots.steps[slot] or slot >= program.n_inputs + program.n_cells):
+                break
         else:
-            # What is the same for all elements is computed once.
-            count = n if varies else 1
-            slots.data[slot] = workspace + (slot - first_buffer) * capacity * program.width
-            slots.steps[slot] = step.out_size if varies else 0
-            pointers[step.n_inputs] = slots.data[slot]
-            steps[step.n_inputs] = step.out_size
-        step.loop(pointers, &count, steps, step.data)
+            if kinds[0] == NUMBER and (step.n_inputs == 1 or kinds[1] == NUMBER) or (
+                    step.out == OUT_SLOT and slots.out_step != size):
+                break
+            links[i].code = CHAIN_CODE(step.operation >> 1, kinds[0], kinds[1], step.kept or step.out == OUT_SLOT)
+            links[i].left, links[i].right, links[i].out = pointers[0], pointers[1], slots.out
+            if step.out != OUT_SLOT:
+                links[i].out = slots.data[step.out] = _buffer(program, step.out, workspace, capacity)
+                slots.steps[step.out] = size
+            held = step.out
+            count += 1
+            continue
+        break
+    if count < 2:
+        return 0
+    step = first + count - 1
+    if not step.kept and step.out != OUT_SLOT:
+        links[count - 1].code += CHAIN_CODE(0, 0, 0, 1)
+    return count
+
+
+cdef void run_steps(const specialized_t *program, slots_t *slots, char *workspace, int64_t capacity,
+                    int64_t n) noexcept nogil:
+    cdef chain_step_t links[MAX_LINKS]
+    cdef int64_t done
+    cdef int i = 0, k, chained
+    while i < program.n_steps:
+        chained, done = 1, 0
+        if program.steps[i].links > 1 and n >= SHORTEST_CHAIN:
+            chained = _find_links(program, &program.steps[i], slots, workspace, capacity, links)
+            if chained:
+                done = run_chain(program.steps[i].operation & 1, links, chained, n)
+            else:
+                chained = 1
+        if done < n:
+            for k in range(i, i + chained):
+                _run_step(program, &program.steps[k], slots, workspace, capacity, done, n - done)
+        i += chained
 
 
 cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64_t n) noexcept nogil:
@@ -173,8 +240,9 @@ cdef void _run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n
         n -= count
 
 
-cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n, char *to) noexcept nogil:
-    """The tile of n elements from `start` on; into the result, or, where given, to `to`."""
+cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n, char *to,
+                    bint first) noexcept nogil:
+    """The tile of n elements from `start` on; into the result, or, where given, to `to`. `first`: none came before."""
     cdef const specialized_t *program = task.program
     cdef const nest_t *nest = &task.nest
     cdef char *space = workspace + program.n_buffers * task.capacity * program.width
@@ -189,7 +257,8 @@ cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start
                                  else nest_pointer(nest, k, start))
             slots.steps[k - 1] = nest.strides[k][0]
         else:
-            _move_rows(task, k, space, start, n)
+            if first or not task.same[k]:
+                _move_rows(task, k, space, start, n)
             slots.data[k - 1] = space
             slots.steps[k - 1] = task.itemsize[k]
             space += task.capacity * task.itemsize[k]
@@ -242,7 +311,7 @@ cdef void produce(void *context, int64_t start, int64_t n, char *to) noexcept no
         # Some operands lie evenly in a tile of whole blocks only.
         count = min(count, task.piece - start % task.piece if task.rows
                     else task.nest.shape[0] - start % task.nest.shape[0])
-        _run_tile(task, &slots, workspace, start, count, to)
+        _run_tile(task, &slots, workspace, start, count, to, True)
         start += count
         n -= count
         to += count * itemsize(task.program.dtype)
@@ -254,8 +323,8 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef char[WORKSPACE + 64] memory
     cdef char *workspace = <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63)
     cdef slots_t slots
-    cdef int64_t tile, start, n, length = task.nest.shape[0]
-    cdef bint far = task.nest.size >= FAR and task.program.n_steps > 1
+    cdef int64_t tile, start, n, n_run = 0, length = task.nest.shape[0]
+    cdef bint far = task.nest.size >= FAR and task.program.steps[0].links < task.program.n_steps
     if task.watched == LISTEN:
         clear_invalid()
     _copy_cells(task, &slots)
@@ -271,7 +340,8 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
             start += (tile // task.pieces) * length
         if far and tile + 1 < end:
             _fetch_tile(task, start + n, n)
-        _run_tile(task, &slots, workspace, start, n, NULL)
+        _run_tile(task, &slots, workspace, start, n, NULL, n_run == 0 or n > n_run)
+        n_run = max(n_run, n)
     if task.watched == LISTEN and was_invalid():
         atomic_store(&task.nan, 1)
     if task.program.partial and loop_status() != OK:
@@ -294,19 +364,39 @@ cdef int _whole_dims(const task_t *task, int64_t size) noexcept nogil:
     return 0
 
 
+cdef bint _is_one_chain(task_t *task) noexcept nogil:
+    """Are all steps one chain on operands that are even? Then temporaries are left over elements only."""
+    cdef const specialized_t *program = task.program
+    cdef chain_step_t links[MAX_LINKS]
+    cdef slots_t slots
+    cdef int k
+    if program.n_steps == 1 or program.steps[0].links < program.n_steps or task.nest.ndim > 1 or task.move[0] != NULL:
+        return False
+    slots.out, slots.out_step = NULL, task.nest.strides[0][0]
+    for k in range(program.n_inputs + program.n_cells):
+        slots.data[k], slots.steps[k] = NULL, 0
+        if k < program.n_inputs and task.nest.data[k + 1] != NULL:
+            slots.steps[k] = task.nest.strides[k + 1][0]
+    for k in range(program.n_steps):
+        if program.steps[k].kept:
+            return False
+    return _find_links(program, program.steps, &slots, NULL, 0, links) == program.n_steps
+
+
 cdef void prepare_task(task_t *task) noexcept nogil:
     """How the operands lie, and how large tiles are."""
     cdef nest_t *nest = &task.nest
     cdef const specialized_t *program = task.program
     cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
     cdef int64_t bytes, size, length = nest.shape[0]
-    cdef int k, dims = 0
+    cdef int k, d, dims = 0
+    cdef bint chained = _is_one_chain(task)
     task.error = OK
     task.watched = how_to_watch() if nan_watchers else 0
     task.nan = 0
     # Room for every operand that may have to be gathered or scattered.
     task.rows = 0
-    bytes = program.n_buffers * program.width
+    bytes = 0 if chained else program.n_buffers * program.width
     for k in range(nest.n):
         task.even[k] = _is_even(nest, k, nest.ndim)
         size = task.itemsize[k] if k else out_size
@@ -326,10 +416,13 @@ cdef void prepare_task(task_t *task) noexcept nogil:
             for k in range(1, dims):
                 task.rows *= nest.shape[k]
         task.piece = task.rows * length
-    task.capacity = task.piece
+    task.capacity = SHORTEST_CHAIN if chained else task.piece
     for k in range(1, nest.n):
         # A number is in a cell.
         task.ready[k] = nest.data[k] != NULL and _lies_ready(task, k, task.itemsize[k], dims)
+        task.same[k] = task.rows > 0
+        for d in range(1, nest.ndim):
+            task.same[k] = task.same[k] and nest.strides[k][d] == 0
     task.ready[0] = task.move[0] == NULL and _lies_ready(task, 0, out_size, dims)
     if not task.ready[0] and task.move[0] == NULL:       # same dtype, but unevenly strided: moved as it is
         task.move[0] = cast_loops[program.dtype][program.dtype]

@@ -19,7 +19,7 @@ from cygrad._core.elementwise.specialize cimport OUT_SLOT, step_t
 from cygrad._core.elementwise.tiles cimport WORK
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
-from cygrad._core.primitives.primitive_table cimport entries, loop_t, primitive
+from cygrad._core.primitives.primitive_table cimport MAX_ARITY, entries, loop_t, primitive
 from cygrad._core.primitives.short_loops cimport short_loop, short_loop_t
 from cygrad._core.threads.parallel cimport parallel_for
 
@@ -40,12 +40,12 @@ ctypedef struct loop_call_t:
     void *data
     short_loop_t quick        # ours for the same, or NULL
     int64_t n_inputs
-    char *pointers[4]         # into the tile: inputs, then the result
-    int64_t steps[4]
-    int64_t moves[4]          # bytes from one tile to the next
+    char *pointers[MAX_ARITY + 1]         # into the tile: inputs, then the result
+    int64_t steps[MAX_ARITY + 1]
+    int64_t moves[MAX_ARITY + 1]          # bytes from one tile to the next
     int64_t n_moving
-    int64_t moving[4]         # the operands that move
-    int64_t ahead[4]          # ... and bytes of the next tile to be fetched: those that no call before this one touches
+    int64_t moving[MAX_ARITY + 1]         # the operands that move
+    int64_t ahead[MAX_ARITY + 1]          # ... and bytes of the next tile to fetch, unless an earlier call does
 
 # An operand that is broadcast, spread over each tile before its calls.
 ctypedef struct broadcast_t:
@@ -115,7 +115,7 @@ cdef bint _is_first(const calls_t *calls, int i, int k) noexcept nogil:
     """Does no call before this one touch the operand's memory?"""
     cdef int j, m
     for j in range(i + 1):
-        for m in range(4 if j < i else k):
+        for m in range(MAX_ARITY + 1 if j < i else k):
             if calls.calls[j].pointers[m] == calls.calls[i].pointers[k]:
                 return False
     return True
@@ -139,7 +139,7 @@ cdef loop_call_t *_new_call(calls_t *calls, loop_t loop, void *data, int n_input
     cdef int k
     calls.n_calls += 1
     call.loop, call.data, call.n_inputs, call.n_moving = loop, data, n_inputs, 0
-    for k in range(4):
+    for k in range(MAX_ARITY + 1):
         _operand(call, k, NULL, 0, False)
     return call
 
@@ -191,7 +191,7 @@ cdef void _flatten(calls_t *calls, int n_places, int64_t start) noexcept nogil:
     for i in range(calls.n_calls):
         call = &calls.calls[i]
         call.quick = short_loop(call.loop, call.data, call.steps)
-        for k in range(4):
+        for k in range(MAX_ARITY + 1):
             if call.moves[k]:
                 call.moving[call.n_moving] = k
                 call.ahead[call.n_moving] = call.moves[k] if _is_first(calls, i, k) else 0
@@ -211,7 +211,7 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef fusion_run_t *run = <fusion_run_t *>context
     cdef calls_t calls
     cdef loop_call_t *call
-    cdef char *pointers[4]
+    cdef char *pointers[MAX_ARITY + 1]
     cdef int64_t n, end_of = min(end * TILE, run.fusion.size), rest = end_of - begin * TILE
     cdef const flow_t *flow
     cdef int i

@@ -38,6 +38,9 @@ cdef extern from "primitives/short_floats.h" nogil:
     void halves_of_floats(const float *source, half_t *out, int64_t n)
     void floats_of_bfloats(const bfloat_t *source, float *out, int64_t n)
     void bfloats_of_floats(const float *source, bfloat_t *out, int64_t n)
+    void bools_of_floats(const float *source, uint8_t *out, int64_t n)
+    void bools_of_doubles(const double *source, uint8_t *out, int64_t n)
+    bint convert_neighbors(...)
 
 ctypedef fused source_t:
     uint8_t
@@ -146,7 +149,7 @@ cdef void cast_loop(char **arguments, const int64_t *n, const int64_t *steps, ta
             floats_of_bfloats(<const bfloat_t *>source, <float *>out, count)
         elif source_t is float and target_t is bfloat_t:
             bfloats_of_floats(<const float *>source, <bfloat_t *>out, count)
-        else:
+        elif not convert_neighbors(<const source_t *>source, <target_t *>out, count):
             for i in range(count):
                 _convert(<const source_t *>source + i, <target_t *>out + i)
     else:
@@ -160,8 +163,13 @@ cdef void to_bool_loop(char **arguments, const int64_t *n, const int64_t *steps,
     cdef char *out = arguments[1]
     cdef int64_t i, count = n[0], step_in = steps[0], step_out = steps[1]
     if step_in == sizeof(source_t) and step_out == 1:
-        for i in range(count):
-            out[i] = _is_set(<const source_t *>source + i)
+        if source_t is float:
+            bools_of_floats(<const float *>source, <uint8_t *>out, count)
+        elif source_t is double:
+            bools_of_doubles(<const double *>source, <uint8_t *>out, count)
+        else:
+            for i in range(count):
+                out[i] = _is_set(<const source_t *>source + i)
     else:
         for i in range(count):
             out[i * step_out] = _is_set(<const source_t *>(source + i * step_in))

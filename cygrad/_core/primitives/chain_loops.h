@@ -47,6 +47,7 @@ static int64_t NAME(chain)(const chain_step_t *steps, int64_t count, int64_t n) 
                 UNARY_STEPS(4, neg)
                 UNARY_STEPS(5, square)
                 UNARY_STEPS(6, sqrt)
+                UNARY_STEPS(7, reciprocal)
                 default: __builtin_unreachable();
             }
     return end / (int64_t)sizeof(REAL);

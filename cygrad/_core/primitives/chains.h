@@ -58,6 +58,7 @@ typedef struct {
 #define CHAINED_div(x, y) ((x) / (y))
 #define CHAINED_neg(x) (-(x))
 #define CHAINED_square(x) ((x) * (x))
+#define CHAINED_reciprocal(x) (1 / (x))
 #define CHAINED_sqrt(x) (NAME(chained_sqrt)(x))
 #define KEEP(k, ...) VECTOR(out, k) = held_##k;
 

@@ -60,6 +60,14 @@ static void NAME(inverse_roots)(const REAL *x, REAL *out, int64_t n) {
 }
 #endif
 
+#if !DOUBLE
+static void NAME(cubes)(const float *x, float *out, int64_t n) {
+    INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)((double)x[i] * x[i] * x[i]);
+}
+#endif
+
 /* -> whether the exponent is one that is computed so here. `out` may be x, but overlap it no otherwise. */
 static int NAME(power_loop)(const REAL *x, double exponent, REAL *out, int64_t n) {
     const double twice = 2 * fabs(exponent);
@@ -79,6 +87,12 @@ static int NAME(power_loop)(const REAL *x, double exponent, REAL *out, int64_t n
         NAME(roots)(x, out, n);
         return 1;
     }
+#if !DOUBLE
+    if (exponent == 3) {
+        NAME(cubes)(x, out, n);
+        return 1;
+    }
+#endif
 #if DOUBLE && !FUSED
     if (exponent == -0.5)
         NAME(inverse_roots)(x, out, n);

@@ -4,7 +4,8 @@ from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.dtype cimport DTYPES
 
 cdef enum:
-    MAX_PRIMITIVES = 160
+    MAX_PRIMITIVES = 192
+    MAX_ARITY = 4         # operands of a primitive
 
 # One inner loop, as NumPy's: args = pointers (inputs, then output), steps in bytes.
 ctypedef void (*loop_t)(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil

@@ -54,18 +54,54 @@ static inline bfloat_t bfloat_of_float(float value) {
     return bfloat;
 }
 
-/* out[i] = convert(source[i]) for neighbors in memory */
+/* out[i] = convert(source[i]) for neighbors in memory; -> 1 */
 #define CONVERSION(name, source_t, target_t, convert)                                      \
-    FOR_EACH_CPU static void name(const source_t *source, target_t *out, int64_t n) {      \
+    FOR_EACH_CPU static int name(const source_t *source, target_t *out, int64_t n) {       \
         INDEPENDENT                                                                        \
         for (int64_t i = 0; i < n; i++)                                                    \
             out[i] = convert(source[i]);                                                   \
+        return 1;                                                                          \
     }
 
 CONVERSION(rest_of_halves, half_t, float, float_of_half)
 CONVERSION(rest_of_floats, float, half_t, half_of_float)
 CONVERSION(floats_of_bfloats, bfloat_t, float, float_of_bfloat)
 CONVERSION(bfloats_of_floats, float, bfloat_t, bfloat_of_float)
+
+/* The usual ones of other types; of floats by way of int64, so that they wrap around. */
+#define AS_IT_IS(x) (x)
+#define AS_LONG(x) ((int64_t)(x))
+#define IS_SET(x) ((x) != 0)
+CONVERSION(doubles_of_floats, float, double, AS_IT_IS)
+CONVERSION(floats_of_doubles, double, float, (float))
+CONVERSION(longs_of_floats, float, int64_t, AS_LONG)
+CONVERSION(longs_of_doubles, double, int64_t, AS_LONG)
+CONVERSION(words_of_floats, float, int32_t, (int32_t)AS_LONG)
+CONVERSION(words_of_longs, int64_t, int32_t, (int32_t))
+CONVERSION(longs_of_words, int32_t, int64_t, AS_IT_IS)
+CONVERSION(floats_of_longs, int64_t, float, (float))
+CONVERSION(floats_of_words, int32_t, float, (float))
+CONVERSION(floats_of_bytes, uint8_t, float, AS_IT_IS)
+CONVERSION(longs_of_bytes, uint8_t, int64_t, AS_IT_IS)
+CONVERSION(bools_of_floats, float, uint8_t, IS_SET)
+CONVERSION(bools_of_doubles, double, uint8_t, IS_SET)
+
+static int convert_none(const void *source, void *out, int64_t n) {
+    (void)source, (void)out, (void)n;
+    return 0;
+}
+
+/* n neighbors, by the types of the pointers; -> whether there is a loop for them. */
+#define TO(out, float_to, double_to, word_to, long_to) \
+    _Generic((out), default: convert_none, float *: float_to, double *: double_to, int32_t *: word_to, \
+             int64_t *: long_to)
+#define convert_neighbors(source, out, n) CONVERTER(source, out)(source, out, n)
+#define CONVERTER(source, out) _Generic((source), default: convert_none, \
+    float const *: TO(out, convert_none, doubles_of_floats, words_of_floats, longs_of_floats), \
+    double const *: TO(out, floats_of_doubles, convert_none, convert_none, longs_of_doubles), \
+    int32_t const *: TO(out, floats_of_words, convert_none, convert_none, longs_of_words), \
+    int64_t const *: TO(out, floats_of_longs, convert_none, words_of_longs, convert_none), \
+    uint8_t const *: TO(out, floats_of_bytes, convert_none, convert_none, longs_of_bytes))
 
 /* Processors with AVX2 convert eight halves by one instruction. */
 #if defined(__x86_64__) && defined(__GNUC__)

@@ -1,6 +1,6 @@
-/* The four operations, the sign, squares and roots of neighboring elements.
+/* The four operations, the sign, squares, roots and reciprocals of neighboring elements.
  *
- * NumPy's loops take as long to begin as these for some hundred elements, and its squares and roots know no instructions
+ * NumPy's loops take as long to begin as these for some hundred elements, and its squares, roots and reciprocals know no instructions
  * that came after SSE. Each result is rounded by itself, so it is the same in both.
  */
 #ifndef CYGRAD_SHORT_LOOPS_H
@@ -29,6 +29,7 @@ typedef void (*short_loop_t)(const void *a, const void *b, void *out, int64_t n)
 #define DIV(x, y) ((x) / (y))
 #define NEG(x, y) (-(x))
 #define SQUARE(x, y) ((x) * (x))
+#define RECIPROCAL(x, y) (1 / (x))
 #define ROOT_float(x, y) (__builtin_sqrtf(x))
 #define ROOT_double(x, y) (__builtin_sqrt(x))
 
@@ -45,7 +46,8 @@ typedef void (*short_loop_t)(const void *a, const void *b, void *out, int64_t n)
     SHORT_LOOPS(div, type, DIV)                                                                   \
     SHORT_LOOP(neg_##type, type, left[i], 0, NEG)                                                 \
     SHORT_LOOP(square_##type, type, left[i], 0, SQUARE)                                           \
-    SHORT_LOOP(sqrt_##type, type, left[i], 0, ROOT_##type)
+    SHORT_LOOP(sqrt_##type, type, left[i], 0, ROOT_##type)                                        \
+    SHORT_LOOP(reciprocal_##type, type, left[i], 0, RECIPROCAL)
 
 ALL_SHORT_LOOPS(float)
 ALL_SHORT_LOOPS(double)
@@ -60,7 +62,7 @@ typedef struct {
 #define TWO(name) {#name, 2, {BINARY(name, float), BINARY(name, double)}}
 #define ONE(name) {#name, 1, {{name##_float, 0, 0}, {name##_double, 0, 0}}}
 static const short_entry_t short_entries[] = {
-    TWO(add), TWO(sub), TWO(mul), TWO(div), ONE(neg), ONE(square), ONE(sqrt)};
+    TWO(add), TWO(sub), TWO(mul), TWO(div), ONE(neg), ONE(square), ONE(sqrt), ONE(reciprocal)};
 static const int SHORT_ENTRIES = sizeof(short_entries) / sizeof(short_entries[0]);
 #undef BINARY
 #undef TWO

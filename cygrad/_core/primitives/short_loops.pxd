@@ -13,5 +13,8 @@ cdef enum:
 # What an entry of the table does with elements that follow each other, where a step of 0 is a number; or NULL.
 cdef short_loop_t short_loop(loop_t loop, const void *data, const int64_t *steps) noexcept nogil
 
+# Which operation of chains an entry of the table is, of operands that lie anyhow, counted the same way; or -1.
+cdef int chain_operation(loop_t loop, const void *data) noexcept nogil
+
 # Which of the operations that is, if there is such a loop: twice its place in the header, one more for float64; or -1.
 cdef int short_operation(loop_t loop, const void *data, const int64_t *steps) noexcept nogil

@@ -75,8 +75,12 @@ cdef short_loop_t short_loop(loop_t loop, const void *data, const int64_t *steps
     return _ours(<const known_t *>data, steps) if loop == <loop_t>_either else NULL
 
 
+cdef int chain_operation(loop_t loop, const void *data) noexcept nogil:
+    return <int>(<const known_t *>data - _known) if loop == <loop_t>_either else -1
+
+
 cdef int short_operation(loop_t loop, const void *data, const int64_t *steps) noexcept nogil:
-    return -1 if short_loop(loop, data, steps) == NULL else <int>(<const known_t *>data - _known)
+    return -1 if short_loop(loop, data, steps) == NULL else chain_operation(loop, data)
 
 
 def _initialize():

@@ -236,7 +236,6 @@ def _initialize():
     index = define("frexp_exponent", 1, SAME, 4, True, -1)
     set_entry(index, FLOAT32, <loop_t>exponent_loop[float], NULL, INT32)
     set_entry(index, FLOAT64, <loop_t>exponent_loop[double], NULL, INT32)
-    _enter_from_numpy("nextafter", numpy.nextafter, FLOAT, FLOAT32, FLOAT64)
     _enter_from_numpy("gcd", numpy.gcd, SAME, UINT8, INT64)
     _enter_from_numpy("lcm", numpy.lcm, SAME, UINT8, INT64)
 

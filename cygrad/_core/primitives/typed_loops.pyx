@@ -7,12 +7,12 @@ of loop_t; where a loop has no use for it, its pointer type tells the compiler w
 
 from libc.math cimport trunc
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove, memset
 from cygrad._core.arrays.dtype cimport BOOL, DTYPES, FLOAT32, FLOAT64, INT64, itemsize
 from cygrad._core.primitives.cast cimport cast_loops
 from cygrad._core.primitives.integer_loops cimport enter_integers
 from cygrad._core.primitives.primitive_table cimport (
-    FLOAT, SAME, SELECT, define, entries, loop_t, set_entry, type_rule_t)
+    FLOAT, MAX_ARITY, SAME, SELECT, define, entries, loop_t, set_entry, type_rule_t)
 
 cdef extern from "<math.h>" nogil:
     float truncf(float)
@@ -27,6 +27,7 @@ cdef extern from "primitives/vector_math.h" nogil:
         const char *name
         int arity
         int cost
+        int truth
     const vector_entry_t vector_entries[1]
     int VECTOR_ENTRIES
     vector_function_t vector_function(int entry, bint double_precision)
@@ -125,20 +126,6 @@ cdef void clamp_loop(char **arguments, const int64_t *n, const int64_t *steps, o
         (<ordered_t *>(arguments[3] + i * steps[3]))[0] = high if x > high else x
 
 
-cdef void sign_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """1, -1 or 0; of nan, as PyTorch has it, 0."""
-    cdef int64_t i, size = sizeof(real_t)
-    cdef real_t x
-    if steps[0] == size and steps[1] == size:
-        for i in range(n[0]):
-            x = (<real_t *>arguments[0])[i]
-            (<real_t *>arguments[1])[i] = <real_t>(x > 0) - <real_t>(x < 0)
-    else:
-        for i in range(n[0]):
-            x = (<real_t *>(arguments[0] + i * steps[0]))[0]
-            (<real_t *>(arguments[1] + i * steps[1]))[0] = <real_t>(x > 0) - <real_t>(x < 0)
-
-
 cdef void copy_bool_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
     """Bool -> the same: sign(), sgn() of bool."""
     cdef int64_t i
@@ -159,18 +146,20 @@ cdef void trunc_divide_real_loop(char **arguments, const int64_t *n, const int64
             truncf(quotient) if real_t is float else trunc(quotient))
 
 
-cdef inline void _run_vector(int arity, char **arguments, int64_t n, const int64_t *steps, real_t *data) noexcept nogil:
-    """A vector_function_t, given as `data`: where elements are no neighbors, they are made so first."""
+cdef inline void _run_vector(int arity, int64_t made, char **arguments, int64_t n, const int64_t *steps,
+                             real_t *data) noexcept nogil:
+    """Run the vector_function_t `data`, whose results have `made` bytes, on neighbors; copy other elements first."""
     cdef vector_function_t function = <vector_function_t><void *>data
-    cdef real_t[4][BLOCK] block
-    cdef const void *operands[3]
+    cdef real_t[MAX_ARITY + 1][BLOCK] block
+    cdef const void *operands[MAX_ARITY]
     cdef real_t number
     cdef int64_t done = 0, count = n, i, size = sizeof(real_t)
     cdef char *x
     cdef char *out = arguments[arity]
+    cdef char *results = <char *>block[MAX_ARITY]
     cdef int k
     for k in range(arity + 1):
-        if steps[k] != size and count > BLOCK:
+        if steps[k] != (size if k < arity else made) and count > BLOCK:
             count = BLOCK
     while done < n:
         if n - done < count:
@@ -188,25 +177,47 @@ cdef inline void _run_vector(int arity, char **arguments, int64_t n, const int64
                     number = (<real_t *>x)[0]
                     for i in range(count):
                         block[k][i] = number
-        if steps[arity] == size:
-            function(operands, out + done * size, count)
+        if steps[arity] == made:
+            function(operands, out + done * made, count)
         else:
-            function(operands, block[3], count)
+            function(operands, results, count)
             for i in range(count):
-                (<real_t *>(out + (done + i) * steps[arity]))[0] = block[3][i]
+                memcpy(out + (done + i) * steps[arity], results + i * made, made)
         done += count
 
 
 cdef void _vector_loop_of_one(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
-    _run_vector[real_t](1, arguments, n[0], steps, data)
+    _run_vector[real_t](1, sizeof(real_t), arguments, n[0], steps, data)
 
 
 cdef void _vector_loop_of_two(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
-    _run_vector[real_t](2, arguments, n[0], steps, data)
+    _run_vector[real_t](2, sizeof(real_t), arguments, n[0], steps, data)
 
 
 cdef void _vector_loop_of_three(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
-    _run_vector[real_t](3, arguments, n[0], steps, data)
+    _run_vector[real_t](3, sizeof(real_t), arguments, n[0], steps, data)
+
+
+cdef void _vector_loop_of_four(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    _run_vector[real_t](4, sizeof(real_t), arguments, n[0], steps, data)
+
+
+cdef void _truth_loop_of_one(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    _run_vector[real_t](1, 1, arguments, n[0], steps, data)
+
+
+cdef void _truth_loop_of_two(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    _run_vector[real_t](2, 1, arguments, n[0], steps, data)
+
+
+cdef void zeros_like_loop(char **arguments, const int64_t *n, const int64_t *steps, word_t *tag) noexcept nogil:
+    """Zeros, whatever the elements are: they are not read."""
+    cdef int64_t i
+    if steps[1] == sizeof(word_t):
+        memset(arguments[1], 0, n[0] * sizeof(word_t))
+    else:
+        for i in range(n[0]):
+            memset(arguments[1] + i * steps[1], 0, sizeof(word_t))
 
 
 cdef void sine_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
@@ -243,31 +254,44 @@ cdef int _enter_reals(str name, int arity, type_rule_t rule, int cost, bint exac
 
 cdef int _enter_vectors() except -1:
     """The functions of vector_math.h, for the real dtypes that they are there for."""
-    cdef int entry, index, arity
-    cdef loop_t[4] single, double
+    cdef int entry, index, kind
+    cdef loop_t[7] single, double                 # by arity; then those of bool
     single[1], double[1] = <loop_t>_vector_loop_of_one[float], <loop_t>_vector_loop_of_one[double]
     single[2], double[2] = <loop_t>_vector_loop_of_two[float], <loop_t>_vector_loop_of_two[double]
     single[3], double[3] = <loop_t>_vector_loop_of_three[float], <loop_t>_vector_loop_of_three[double]
+    single[4], double[4] = <loop_t>_vector_loop_of_four[float], <loop_t>_vector_loop_of_four[double]
+    single[5], double[5] = <loop_t>_truth_loop_of_one[float], <loop_t>_truth_loop_of_one[double]
+    single[6], double[6] = <loop_t>_truth_loop_of_two[float], <loop_t>_truth_loop_of_two[double]
     for entry in range(VECTOR_ENTRIES):
-        arity = vector_entries[entry].arity
-        index = define(vector_entries[entry].name.decode(), arity, FLOAT, vector_entries[entry].cost, True, -1)
-        set_entry(index, FLOAT32, single[arity], <void *>vector_function(entry, False), FLOAT32)
+        kind = vector_entries[entry].arity + (MAX_ARITY if vector_entries[entry].truth else 0)
+        index = define(vector_entries[entry].name.decode(), vector_entries[entry].arity, FLOAT,
+                       vector_entries[entry].cost, True, -1)
+        set_entry(index, FLOAT32, single[kind], <void *>vector_function(entry, False),
+                  BOOL if kind > MAX_ARITY else FLOAT32)
         if vector_function(entry, True) != NULL:
-            set_entry(index, FLOAT64, double[arity], <void *>vector_function(entry, True), FLOAT64)
+            set_entry(index, FLOAT64, double[kind], <void *>vector_function(entry, True),
+                      BOOL if kind > MAX_ARITY else FLOAT64)
     return 0
 
 
 def _initialize():
-    cdef int index, code
-    cdef loop_t[17] moves
+    cdef int index, zero, code
+    cdef loop_t[17] moves, zeros
     moves[1] = <loop_t>where_loop[uint8_t]
     moves[2] = <loop_t>where_loop[int16_t]
     moves[4] = <loop_t>where_loop[int32_t]
     moves[8] = <loop_t>where_loop[int64_t]
     moves[16] = <loop_t>where_loop[doublecomplex]
+    zeros[1] = <loop_t>zeros_like_loop[uint8_t]
+    zeros[2] = <loop_t>zeros_like_loop[int16_t]
+    zeros[4] = <loop_t>zeros_like_loop[int32_t]
+    zeros[8] = <loop_t>zeros_like_loop[int64_t]
+    zeros[16] = <loop_t>zeros_like_loop[doublecomplex]
     index = define("where", 3, SELECT, 1, True, -1)
+    zero = define("zeroed", 1, SAME, 1, True, -1)
     for code in range(DTYPES):
         set_entry(index, code, moves[itemsize(code)], NULL, code)
+        set_entry(zero, code, zeros[itemsize(code)], NULL, code)
 
     enter_integers("relu", 1, 1, <loop_t>relu_loop[uint8_t], <loop_t>relu_loop[int8_t],
                    <loop_t>relu_loop[int16_t], <loop_t>relu_loop[int32_t], <loop_t>relu_loop[int64_t], False)
@@ -280,7 +304,6 @@ def _initialize():
                  <loop_t>trunc_divide_real_loop[double])
     for name in ("sign", "sgn"):
         set_entry(define(name, 1, SAME, 1, True, -1), BOOL, copy_bool_loop, NULL, BOOL)
-        _enter_reals(name, 1, SAME, 1, True, <loop_t>sign_loop[float], <loop_t>sign_loop[double])
     # The square of bool counts: it is an integer.
     set_entry(define("square", 1, SAME, 1, True, -1), BOOL, cast_loops[<int>BOOL][<int>INT64], NULL, INT64)
 

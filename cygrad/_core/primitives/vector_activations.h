@@ -22,6 +22,23 @@ INLINE REAL NAME(clamped)(REAL x, REAL low, REAL high) {
     return x != x ? x : value;
 }
 
+INLINE REAL NAME(truncated)(REAL x) {
+    return DOUBLE ? (REAL)trunc(x) : (REAL)truncf((float)x);
+}
+
+/* The neighbor of x in the direction of y: bits of numbers of one sign are in order of their size. */
+INLINE REAL NAME(next_after)(REAL x, REAL y) {
+    const UNSIGNED sign = (UNSIGNED)1 << (8 * sizeof(REAL) - 1), bits = NAME(bits_of)(x);
+    const UNSIGNED moved = (x < y) == (x > 0) ? bits + 1 : bits - 1;
+    const REAL near = NAME(of_bits)(x == 0 ? (NAME(bits_of)(y) & sign) | 1 : moved), other = x == y ? y : near;
+    return (x != x) | (y != y) ? x + y : other;
+}
+
+INLINE REAL NAME(replaced)(REAL x, REAL nan, REAL above, REAL below) {
+    const REAL high = x == INFINITY ? above : x, low = x == -INFINITY ? below : high;
+    return x != x ? nan : low;
+}
+
 /* exp(x) - 1 = 2**k (exp(r) - 1) + 2**k - 1, of which half is computed: 2**k may be beyond the numbers */
 INLINE REAL NAME(exponential_less_one)(REAL x) {
     REAL shifted;

@@ -3,21 +3,35 @@
 #include "primitives/vector_error.h"
 #include "primitives/vector_activations.h"
 
-/* Of one, two and three operands x, y and z. `out` may be any of them, but overlap them no otherwise. */
-#define EACH(name, operands, value) \
-    static void NAME(name##_loop)(const REAL *const *operand, REAL *out, int64_t n) { \
+/* Of one to four operands x, y, z and w. `out` may be any of them, but overlap them no otherwise. TRUTH: of bool. */
+#define EACH_TO(type, name, operands, value) \
+    static void NAME(name##_loop)(const REAL *const *operand, type *out, int64_t n) { \
         operands \
         INDEPENDENT \
         for (int64_t i = 0; i < n; i++) \
             out[i] = value; \
     }
+#define EACH(...) EACH_TO(REAL, __VA_ARGS__)
+#define TRUTH(...) EACH_TO(uint8_t, __VA_ARGS__)
 #define ONE const REAL *x = operand[0];
 #define TWO ONE const REAL *y = operand[1];
 #define THREE TWO const REAL *z = operand[2];
+#define FOUR THREE const REAL *w = operand[3];
 
 EACH(maximum, TWO, NAME(larger)(x[i], y[i]))
 EACH(minimum, TWO, NAME(smaller)(x[i], y[i]))
 EACH(clamp_between, THREE, NAME(clamped)(x[i], y[i], z[i]))
+EACH(sign, ONE, (REAL)(x[i] > 0) - (REAL)(x[i] < 0))         /* of nan, as PyTorch has it, 0 */
+EACH(frac, ONE, x[i] - NAME(truncated)(x[i]))
+EACH(nextafter, TWO, NAME(next_after)(x[i], y[i]))
+EACH(replace_non_finite, FOUR, NAME(replaced)(x[i], y[i], z[i], w[i]))
+EACH(without_nan, ONE, x[i] != x[i] ? 0 : x[i])
+EACH(finite_backward, TWO, ABSOLUTE(y[i]) < INFINITY ? x[i] : 0)
+EACH(hardtanh_backward, FOUR, (y[i] <= z[i]) | (y[i] >= w[i]) ? 0 : x[i])
+TRUTH(logical_not, ONE, x[i] == 0)
+TRUTH(logical_and, TWO, (x[i] != 0) & (y[i] != 0))
+TRUTH(logical_or, TWO, (x[i] != 0) | (y[i] != 0))
+TRUTH(logical_xor, TWO, (x[i] != 0) ^ (y[i] != 0))
 EACH(exp, ONE, NAME(exponential)(x[i]))
 EACH(log1p, ONE, NAME(logarithm_of_sum)(x[i]))
 EACH(log1p_exp, ONE, NAME(softplus)(x[i]))
@@ -118,7 +132,10 @@ static void NAME(remainder_loop)(const REAL *const *operand, REAL *out, int64_t 
         memcpy(out + done, block, count * sizeof(REAL));
     }
 }
+#undef EACH_TO
 #undef EACH
+#undef TRUTH
 #undef ONE
 #undef TWO
 #undef THREE
+#undef FOUR

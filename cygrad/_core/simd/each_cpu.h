@@ -6,7 +6,11 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
     && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if __GNUC__ >= 12                      /* with the instructions for words and bytes that came after the first ones */
+#define FOR_EACH_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
 #define FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
 #else
 #define FOR_EACH_CPU
 #endif

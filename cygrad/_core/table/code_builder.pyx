@@ -8,6 +8,7 @@ from cygrad._core.arrays.dtype cimport dtype
 from cygrad._core.arrays.value cimport (
     BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, find_kernel, value_t)
 from cygrad._core.elementwise.elementwise cimport instruction_t, primitive, primitive_arity, program_t
+from cygrad._core.primitives.primitive_table cimport MAX_ARITY
 from cygrad._core.table.interpreter cimport CALL, FUSED, code_step_t, code_t
 
 
@@ -69,7 +70,7 @@ cdef program_t *primitive_program(str name, int n_inputs, list keep) except NULL
     program.n_registers = n_inputs + 1
     program.code.primitive = <int16_t>index
     program.code.out = <int16_t>n_inputs
-    for i in range(3):
+    for i in range(MAX_ARITY):
         program.code.inputs[i] = <int16_t>i if i < n_inputs else -1
     return program
 
@@ -95,7 +96,7 @@ cdef program_t *assemble_program(object program, list keep) except NULL:
         instruction = &result.code[k]
         instruction.primitive = <int16_t>index
         instruction.out = out
-        for i in range(3):
+        for i in range(MAX_ARITY):
             instruction.inputs[i] = inputs[i] if i < len(inputs) else -1
     return result
 

@@ -36,7 +36,7 @@ class Helper:
 
 
 BUILT_IN = {
-    "zeros_like": {"helper": "zeros_like(like)", "formula": "cast(logical_and(like, False), like.dtype)",
+    "zeros_like": {"helper": "zeros_like(like)", "formula": "zeroed(like)",
                    "doc": "Zeros, also where `like` is nan: of its shape and dtype."},
     # The sum of no elements, expanded: it depends on `like`, so that its derivatives are there, and zero.
     "zeros": {"helper": "zeros(shape, like)", "formula": "expand(sum(narrow(flatten(like), 0, 0, 0)), shape)",

@@ -10,6 +10,7 @@ from cygrad._core.elementwise.copying cimport as_copy, copy_into, fill
 from cygrad._core.elementwise.elementwise cimport accumulate, evaluate, forget, primitive, primitive_arity, result_dtype
 from cygrad._core.elementwise.program cimport MAX_INPUTS, MAX_REGISTERS, instruction_t, program_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
+from cygrad._core.primitives.primitive_table cimport MAX_ARITY
 from cygrad._core.primitives.chains cimport CHAIN_CODE, ELEMENTS, HELD, NUMBER, chain_step_t, run_chain
 
 import numpy
@@ -101,7 +102,7 @@ cdef class Program:
                 raise ValueError(f"Program: register out of range or not yet set (got {out} and {inputs})")
             known.add(out)
             self.program.code[i].out = out
-            for k in range(3):
+            for k in range(MAX_ARITY):
                 register = inputs[k] if k < len(inputs) else -1
                 self.program.code[i].inputs[k] = register
         if result not in known:
@@ -188,7 +189,7 @@ cdef char *_data(array) except? NULL:
     return <char *><size_t>(0 if array is None else array.ctypes.data)
 
 
-CHAINED = ("add", "sub", "mul", "div", "neg", "square", "sqrt")
+CHAINED = ("add", "sub", "mul", "div", "neg", "square", "sqrt", "reciprocal")
 
 
 def chain(steps, dtype, int64_t n):

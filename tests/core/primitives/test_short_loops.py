@@ -8,7 +8,7 @@ from cygrad._core.primitives.primitive_table import arity_of
 from cygrad._core.testing.elementwise_programs import apply
 
 UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "neg": np.negative,
-          "square": np.square, "sqrt": np.sqrt}
+          "square": np.square, "sqrt": np.sqrt, "reciprocal": np.reciprocal}
 SPECIAL = [0.0, -0.0, 1.0, -1.5, 3e-39, -1e-45, 3.4e38, np.inf, -np.inf, np.nan, -np.nan, 1 / 3]
 
 

@@ -80,6 +80,12 @@ template <class T> struct All : Any<T> {
 INLINE double magnitude(double x) { return fabs(x); }
 template <class T> INLINE double magnitude(complex_t<T> z) { return hypot(double(z.re), double(z.im)); }
 
+// |x| of each lane
+template <class V> INLINE V without_sign(V x) {
+    typedef decltype(x != x) bits_t;
+    return (V)((bits_t)x & ~(bits_t)(-V{}));
+}
+
 // Norms compute in double: squares of large float32 do not overflow.
 template <class T, class O> struct Norm0 : types<T, double, double, O> {
     enum { vector = 0 };
@@ -91,7 +97,7 @@ template <class T, class O> struct Norm0 : types<T, double, double, O> {
 
 template <class T, class O> struct Norm1 : types<T, double, double, O> {
     static double identity() { return 0; }
-    template <class V> INLINE V map(V x) { return x < V{} ? -x : x; }
+    template <class V> INLINE V map(V x) { return without_sign(x); }
     INLINE double load(T x, const parameter_t *) { return magnitude(x); }
     template <class V> INLINE void step(V &a, V x) { a += x; }
     static O finish(double a, const parameter_t *) { return O(a); }
@@ -125,7 +131,7 @@ template <class T, class O> struct NormP : types<T, double, double, O> {
 
 template <class T, class O> struct NormMax : types<T, double, double, O> {
     static double identity() { return 0; }
-    template <class V> INLINE V map(V x) { return x < V{} ? -x : x; }
+    template <class V> INLINE V map(V x) { return without_sign(x); }
     INLINE double load(T x, const parameter_t *) { return magnitude(x); }
     template <class V> INLINE void step(V &a, V x) { a = ((x > a) | (x != x)) ? x : a; }
     static O finish(double a, const parameter_t *) { return O(a); }
@@ -144,6 +150,18 @@ template <class T, int K> struct vector_of {
 
 // What comes a page later: leaves are too short for the processor to run ahead of them by itself.
 INLINE void fetch_ahead(const void *p) { __builtin_prefetch((const char *)p + 4096); }
+
+// The lanes of a vector, halves joined until one is left; `how(a, x)` takes x into a.
+template <class P, int K, class F> INLINE P folded(const typename vector_of<P, K>::type &lanes, F how) {
+    if constexpr (K == 1) {
+        return lanes[0];
+    } else {
+        typename vector_of<P, K / 2>::type halves[2];
+        memcpy(halves, &lanes, sizeof halves);
+        how(halves[0], halves[1]);
+        return folded<P, K / 2>(halves[0], how);
+    }
+}
 
 // Vectors of elements, converted to the type of partial results.
 template <class Op, class V, int K> INLINE V load_vector(const typename Op::T *p) {
@@ -173,13 +191,10 @@ template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, in
     Op::step(a, b);
     Op::step(c, d);
     Op::step(a, c);
-    P lanes[K], rest = Op::identity();
-    memcpy(lanes, &a, sizeof a);
+    P total = folded<P, K>(a, [](auto &x, const auto &y) { Op::step(x, y); }), rest = Op::identity();
     for (; i < n; i++) Op::step(rest, Op::load(p[i], q));
-    for (int w = K / 2; w >= 1; w /= 2)
-        for (int k = 0; k < w; k++) Op::step(lanes[k], lanes[k + w]);
-    Op::step(lanes[0], rest);
-    return lanes[0];
+    Op::step(total, rest);
+    return total;
 }
 
 // The same for extrema: whether there is a nan is found beside, so that a step is one instruction.
@@ -188,7 +203,7 @@ template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, 
     enum { K = VECTOR / sizeof(T) };
     typedef typename vector_of<T, K>::type V;
     typedef decltype(V{} != V{}) mask_t;
-    T lanes[K], last = Op::identity();
+    T last = Op::identity();
     V best[4], x;
     best[0] = V{} + last;
     best[1] = best[2] = best[3] = best[0];
@@ -207,18 +222,12 @@ template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, 
         unordered |= x != x;
     }
     for (int j = 1; j < 4; j++) best[0] = Op::farther(best[0], best[j]);
-    memcpy(lanes, &best[0], sizeof lanes);
     for (; i < n; i++) Op::step(last, p[i]);
-    for (int w = K / 2; w >= 1; w /= 2)
-        for (int k = 0; k < w; k++) lanes[k] = Op::farther(lanes[k], lanes[k + w]);
-    Op::step(last, lanes[0]);
-    memcpy(lanes, &unordered, sizeof lanes);
-    decltype(mask_t{}[0] | 0) any = 0, lane;
-    for (int k = 0; k < K; k++) {
-        memcpy(&lane, &lanes[k], sizeof lane);
-        any |= lane;
-    }
-    return any ? std::numeric_limits<T>::quiet_NaN() : last;
+    Op::step(last, folded<T, K>(best[0], [](auto &a, const auto &b) { a = Op::farther(a, b); }));
+    typename vector_of<int64_t, VECTOR / 8>::type any;
+    memcpy(&any, &unordered, sizeof any);
+    return folded<int64_t, VECTOR / 8>(any, [](auto &a, const auto &b) { a |= b; })
+           ? std::numeric_limits<T>::quiet_NaN() : last;
 }
 
 template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n, int64_t stride,
