@@ -49,7 +49,7 @@ def test_derivatives_near_zero_are_those_of_the_series(name, dtype, rtol):
 
 @pytest.mark.parametrize(("name", "border"), [("special.i1", 0.2), ("special.i1e", 0.2), ("special.bessel_j1", 0.2),
                                               ("sinc", 0.5 / PI), ("special.spherical_bessel_j0", 0.5),
-                                              ("special.log_ndtr", -8.0)])
+                                              ("special.log_ndtr", -8.0), ("special.erfcx", 5.7)])
 def test_the_formulas_on_both_sides_of_a_border_agree(name, border):
     below, above = (derivatives(named(name), border * (1 + step)) for step in (-1e-9, 1e-9))
     np.testing.assert_allclose(below, above, rtol=1e-6)
@@ -67,6 +67,21 @@ def test_derivatives_of_log_ndtr_in_the_tails(value):
         right = -first * (value + first)
         np.testing.assert_allclose(second, right, rtol=1e-9, atol=1e-300)
         np.testing.assert_allclose(third, -right * (value + first) - first * (1 + right), rtol=1e-6, atol=1e-300)
+
+
+@pytest.mark.parametrize(("value", "rtol"), [(50.0, 1e-13), (100.0, 1e-13), (1e3, 1e-13), (1e6, 1e-13)])
+def test_derivatives_of_erfcx_in_the_upper_tail_are_those_of_the_asymptotic_series(value, rtol):
+    """erfcx(x) = (1 / x - 1 / (2 x**3) + 3 / (4 x**5) - 15 / (8 x**7) + ...) / sqrt(pi)."""
+    right = [0.0] * 3
+    term, power = 1 / PI ** 0.5, -1
+    for k in range(8):
+        factor = term
+        for order in range(3):
+            factor *= power - order
+            right[order] += factor * value ** (power - order - 1)
+        term, power = -term * (2 * k + 1) / 2, power - 2
+    np.testing.assert_allclose(derivatives(special.erfcx, value), right, rtol=rtol)
+    np.testing.assert_allclose(derivatives(special.erfcx, value, cygrad.float32)[0], right[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("value", [-700.0, -100.0, -30.0, -1.0, 0.0, 3.0])

@@ -2,6 +2,7 @@
 
 from cygrad._core.engine.final_callbacks import queue_callback
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["Variable"]
 
@@ -29,6 +30,8 @@ class Variable(metaclass=_VariableMeta):
     ----------
     data : Tensor
     requires_grad : bool, default False
+    volatile : object, optional
+        Warned of and ignored, as in PyTorch. Use ``no_grad()``.
 
     Returns
     -------
@@ -46,7 +49,9 @@ class Variable(metaclass=_VariableMeta):
 
     _execution_engine = _Engine()
 
-    def __new__(cls, data, requires_grad=False):
+    def __new__(cls, data, requires_grad=False, volatile=None):
+        if volatile is not None:
+            warn_user("Variable: volatile was removed and is ignored. Use no_grad().")
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable: data has to be a Tensor (got {type(data).__name__}). Make one with tensor().")
         return data.data.requires_grad_(requires_grad)

@@ -188,5 +188,7 @@ def test_R1_variable_is_a_tensor():
     assert x.is_leaf and x.requires_grad and x.data_ptr() == y.data_ptr()
     assert not cygrad.autograd.Variable(y).requires_grad
     assert isinstance(y, cygrad.autograd.Variable) and not isinstance(5, cygrad.autograd.Variable)
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        assert cygrad.autograd.Variable(y, volatile=True).tolist() == y.tolist()
     with pytest.raises(TypeError, match=r"Variable: .*got list"):
         cygrad.autograd.Variable([1.0])
