@@ -59,25 +59,18 @@ cdef extern from "primitives/float_tables.h" nogil:
     void table_loop(float_table_t *table, const char *x, int64_t x_step, char *out, int64_t out_step, int64_t n)
 
 cdef extern from "primitives/polynomial_functions.h" nogil:
-    double chebyshev_t(double, double)
-    double chebyshev_u(double, double)
-    double chebyshev_v(double, double)
-    double chebyshev_w(double, double)
-    double shifted_chebyshev_t(double, double)
-    double shifted_chebyshev_u(double, double)
-    double shifted_chebyshev_v(double, double)
-    double shifted_chebyshev_w(double, double)
-    double hermite_h(double, double)
-    double hermite_he(double, double)
-    double laguerre_l(double, double)
-    double legendre_p(double, double)
+    ctypedef struct polynomial_t:
+        pass
+    const polynomial_t chebyshev_polynomials[2][4]
+    const polynomial_t other_polynomials[4]
+    void polynomial_block(const polynomial_t *f, double n, double *x, int count)
 
 ctypedef fused real_t:
     float
     double
 
 cdef enum:
-    BLOCK = 64             # as PIECEWISE_BLOCK
+    BLOCK = 64             # as PIECEWISE_BLOCK, POLYNOMIAL_BLOCK
     MOST_TABLES = 24
 
 
@@ -147,6 +140,25 @@ cdef void polygamma_float_loop(char **arguments, const int64_t *n, const int64_t
         start += stop
 
 
+cdef void polynomial_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    """Neighbors of one degree together."""
+    cdef double[BLOCK] x
+    cdef int64_t done = 0
+    cdef int count, k
+    cdef real_t degree
+    while done < n[0]:
+        degree = (<real_t *>(arguments[1] + done * steps[1]))[0]
+        count = 0
+        while count < BLOCK and done + count < n[0] and (
+                (<real_t *>(arguments[1] + (done + count) * steps[1]))[0] == degree or count == 0):
+            x[count] = (<real_t *>(arguments[0] + (done + count) * steps[0]))[0]
+            count += 1
+        polynomial_block(<const polynomial_t *><void *>data, degree, x, count)
+        for k in range(count):
+            (<real_t *>(arguments[2] + (done + k) * steps[2]))[0] = <real_t>x[k]
+        done += count
+
+
 cdef void mantissa_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
     """The part of frexp() in [1/2, 1)."""
     cdef int64_t i
@@ -203,6 +215,13 @@ cdef int _enter_binary(str name, function_of_two_t function, int cost) except -1
     return 0
 
 
+cdef int _enter_polynomial(str name, const polynomial_t *polynomial) except -1:
+    cdef int index = define(name, 2, FLOAT, 60, True, -1)
+    set_entry(index, FLOAT32, <loop_t>polynomial_loop[float], <void *>polynomial, FLOAT32)
+    set_entry(index, FLOAT64, <loop_t>polynomial_loop[double], <void *>polynomial, FLOAT64)
+    return 0
+
+
 cdef int _enter_from_numpy(str name, np.ufunc ufunc, type_rule_t rule, int lowest, int highest) except -1:
     """The loops of a ufunc whose inputs have one dtype between two bounds."""
     cdef int i, k, code, index = define(name, ufunc.nin, rule, 20, True, -1)
@@ -220,7 +239,7 @@ cdef int _enter_from_numpy(str name, np.ufunc ufunc, type_rule_t rule, int lowes
 
 
 def _initialize():
-    cdef int index
+    cdef int index, kind
     _enter_piecewise("i0", &bessel_i0, 20)
     _enter_piecewise("i0e", &bessel_i0e, 10)
     _enter_piecewise("i1", &bessel_i1, 20)
@@ -249,18 +268,11 @@ def _initialize():
         polygamma_tables[index].bits = 6
     _enter_binary("igamma", gamma_lower, 400)
     _enter_binary("igammac", gamma_upper, 400)
-    _enter_binary("chebyshev_polynomial_t", chebyshev_t, 60)
-    _enter_binary("chebyshev_polynomial_u", chebyshev_u, 60)
-    _enter_binary("chebyshev_polynomial_v", chebyshev_v, 60)
-    _enter_binary("chebyshev_polynomial_w", chebyshev_w, 60)
-    _enter_binary("shifted_chebyshev_polynomial_t", shifted_chebyshev_t, 60)
-    _enter_binary("shifted_chebyshev_polynomial_u", shifted_chebyshev_u, 60)
-    _enter_binary("shifted_chebyshev_polynomial_v", shifted_chebyshev_v, 60)
-    _enter_binary("shifted_chebyshev_polynomial_w", shifted_chebyshev_w, 60)
-    _enter_binary("hermite_polynomial_h", hermite_h, 60)
-    _enter_binary("hermite_polynomial_he", hermite_he, 60)
-    _enter_binary("laguerre_polynomial_l", laguerre_l, 60)
-    _enter_binary("legendre_polynomial_p", legendre_p, 60)
+    for kind in range(4):
+        _enter_polynomial("chebyshev_polynomial_" + "tuvw"[kind], &chebyshev_polynomials[0][kind])
+        _enter_polynomial("shifted_chebyshev_polynomial_" + "tuvw"[kind], &chebyshev_polynomials[1][kind])
+        _enter_polynomial(("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l",
+                           "legendre_polynomial_p")[kind], &other_polynomials[kind])
     index = define("frexp_mantissa", 1, SAME, 4, True, -1)
     set_entry(index, FLOAT32, <loop_t>mantissa_loop[float], NULL, FLOAT32)
     set_entry(index, FLOAT64, <loop_t>mantissa_loop[double], NULL, FLOAT64)

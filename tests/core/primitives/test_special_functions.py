@@ -400,3 +400,38 @@ def test_bits_depend_neither_on_neighbors_nor_on_threads_nor_on_strides(name):
         np.testing.assert_array_equal(single(name, cygrad.tensor(x)).numpy(), whole)
     finally:
         cygrad.set_num_threads(threads)
+
+
+POLYNOMIALS = [name for name in cygrad.special.__all__ if "_polynomial_" in name]
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64])
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials_of_neighbors_are_those_of_elements_alone(name, dtype):
+    rng = np.random.default_rng(0)
+    x = cygrad.tensor(np.concatenate([rng.uniform(-1.5, 1.5, 150), [0.0, -0.0, 1, -1, 1e30, np.inf, -np.inf, np.nan]]))
+    x = x.to(dtype)
+    degrees = cygrad.tensor(rng.choice([-2, -0.5, 0, 1, 2.5, 3, 7, 8, 12], len(x)), dtype=dtype)
+    for n in (degrees, degrees.sort()[0], cygrad.full_like(x, 3), cygrad.full_like(x, 9)):
+        together = function(name)(x, n).numpy()
+        alone = [function(name)(a, b).item() for a, b in zip(x, n, strict=True)]
+        np.testing.assert_array_equal(together, np.array(alone, dtype=together.dtype))
+
+
+@pytest.mark.parametrize(("kind", "first"), [("t", (1, 0)), ("u", (2, 0)), ("v", (2, -1)), ("w", (2, 1))])
+def test_chebyshev_polynomials_satisfy_their_recurrence_across_formulas(kind, first):
+    x = cygrad.linspace(-1.2, 1.2, 241, dtype=cygrad.float64)
+    call = function("chebyshev_polynomial_" + kind)
+    before, last = np.ones(241), first[0] * x.numpy() + first[1]
+    for n in range(2, 12):
+        before, last = last, 2 * x.numpy() * last - before
+        np.testing.assert_allclose(call(x, float(n)).numpy(), last, rtol=1e-13, atol=1e-12)
+
+
+def test_polynomials_of_infinite_and_undefined_arguments():
+    x = cygrad.tensor([-INF, INF, NAN])
+    np.testing.assert_equal(function("chebyshev_polynomial_t")(x, 2.0).tolist(), [INF, INF, NAN])
+    np.testing.assert_equal(function("chebyshev_polynomial_t")(x, 3.0).tolist(), [-INF, INF, NAN])
+    np.testing.assert_equal(function("hermite_polynomial_h")(x, 0.0).tolist(), [1.0, 1.0, NAN])
+    np.testing.assert_equal(function("legendre_polynomial_p")(x, -1.0).tolist(), [0.0, 0.0, 0.0])
+    np.testing.assert_equal(function("laguerre_polynomial_l")(x, NAN).tolist(), [NAN, NAN, NAN])
