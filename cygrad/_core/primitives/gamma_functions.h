@@ -95,14 +95,29 @@ static double zeta_function(double s, double q) {
     return (hurwitz_zeta(s, 1 - first) + sign * hurwitz_zeta(s, first)) - sign * hurwitz_zeta(s, 1 - q);
 }
 
-/* (-1)^(n+1) n! zeta(n + 1, x) (Abramowitz and Stegun 6.4.10) */
+/* (-1)^(n+1) n! zeta(n + 1, x) (Abramowitz and Stegun 6.4.10); the first derivative by reflection (6.4.7) */
 static double polygamma_function(double n, double x) {
     double sign = fmod(n, 2) == 0 ? -1 : 1, sum;
     int unused;
     if (n == 0) return piecewise_value(&digamma_function, x);
+    if (n == 1 && x < 0 && x != floor(x)) {
+        sum = M_PI / sin(M_PI * (x - nearbyint(x)));
+        return sum * sum - hurwitz_zeta(2, 1 - x);
+    }
     sum = zeta_function(n + 1, x);
     if (n <= 170) return sign * tgamma(n + 1) * sum;
     return sum > 0 ? sign * exp(lgamma_r(n + 1, &unused) + log(sum)) : sign * sum;
+}
+
+static double polygamma_1(double x) { return polygamma_function(1, x); }
+static double polygamma_2(double x) { return polygamma_function(2, x); }
+static double polygamma_3(double x) { return polygamma_function(3, x); }
+static double polygamma_4(double x) { return polygamma_function(4, x); }
+
+/* The reentrant variant: plain lgamma() writes a global. */
+static double log_gamma(double x) {
+    int unused;
+    return lgamma_r(x, &unused);
 }
 
 /* ---- incomplete gamma functions */

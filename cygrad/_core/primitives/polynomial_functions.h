@@ -1,4 +1,5 @@
-/* Classical orthogonal polynomials, by trigonometric formulas or their recurrences (Abramowitz and Stegun, chapter 22).
+/* Classical orthogonal polynomials by their recurrences (Abramowitz and Stegun, chapter 22), side by side for elements of
+ * one degree; those of Chebyshev from degree MOST_RECURSIONS on by trigonometric formulas.
  *
  * The degree is a number; its fraction is cut off, and the polynomials of negative degree are 0. Above MOST_TERMS, which a
  * recurrence would take too long for, the others are nan.
@@ -6,9 +7,12 @@
 #ifndef CYGRAD_POLYNOMIAL_FUNCTIONS_H
 #define CYGRAD_POLYNOMIAL_FUNCTIONS_H
 
+#include <float.h>
 #include <math.h>
+#include "simd/each_cpu.h"
 
 #define MOST_TERMS 1e7
+enum { MOST_RECURSIONS = 8, POLYNOMIAL_BLOCK = 64 };
 
 static inline double alternating(double n) {
     return fmod(n, 2) == 0 ? 1 : -1;
@@ -65,65 +69,69 @@ static double chebyshev_w(double x, double n) {
     return x < 1 ? sin((n + 0.5) * angle) / sin(angle / 2) : sinh((n + 0.5) * angle) / sinh(angle / 2);
 }
 
-static double shifted_chebyshev_t(double x, double n) { return chebyshev_t(2 * x - 1, n); }
-static double shifted_chebyshev_u(double x, double n) { return chebyshev_u(2 * x - 1, n); }
-static double shifted_chebyshev_v(double x, double n) { return chebyshev_v(2 * x - 1, n); }
-static double shifted_chebyshev_w(double x, double n) { return chebyshev_w(2 * x - 1, n); }
+typedef enum { CHEBYSHEV_T, CHEBYSHEV_U, CHEBYSHEV_V, CHEBYSHEV_W, HERMITE_H, HERMITE_HE, LAGUERRE_L, LEGENDRE_P } family_t;
 
-/* p[k + 1] = 2 x p[k] - 2 k p[k - 1] */
-static double hermite_h(double x, double n) {
-    double before = 0, last = 1, next, k;
-    if (n <= -1) return 0;
-    if (isnan(x) || !(n < MOST_TERMS)) return NAN;
-    for (k = 0; k < trunc(n); k++) {
-        next = 2 * (x * last - k * before);
-        before = last;
-        last = next;
-        if (!isfinite(last)) break;
+typedef struct {
+    family_t family;
+    int shifted;                            /* of 2x - 1 */
+    double (*function)(double x, double n); /* Chebyshev: for high degrees, and where the recurrence overflows */
+} polynomial_t;
+
+static const polynomial_t chebyshev_polynomials[2][4] = {
+    {{CHEBYSHEV_T, 0, chebyshev_t}, {CHEBYSHEV_U, 0, chebyshev_u}, {CHEBYSHEV_V, 0, chebyshev_v},
+     {CHEBYSHEV_W, 0, chebyshev_w}},
+    {{CHEBYSHEV_T, 1, chebyshev_t}, {CHEBYSHEV_U, 1, chebyshev_u}, {CHEBYSHEV_V, 1, chebyshev_v},
+     {CHEBYSHEV_W, 1, chebyshev_w}}};
+static const polynomial_t other_polynomials[4] = {{HERMITE_H}, {HERMITE_HE}, {LAGUERRE_L}, {LEGENDRE_P}};
+
+/* next = ((a x + b) last - c before) / divisor; what is not finite stays. -> whether there is a finite one */
+FOR_EACH_CPU static int polynomial_step(const double *x, double *before, double *last, int count, double a, double b,
+                                        double c, double divisor) {
+    int finite = 0;
+    for (int i = 0; i < count; i++) {
+        const double now = last[i], next = (a * x[i] + b) * now - c * before[i];
+        const int is_finite = fabs(now) <= DBL_MAX;
+        last[i] = is_finite ? next : now;
+        before[i] = now;
+        finite |= is_finite;
     }
-    return last;
+    if (divisor != 1)
+        for (int i = 0; i < count; i++)
+            last[i] /= divisor;
+    return finite;
 }
 
-/* p[k + 1] = x p[k] - k p[k - 1] */
-static double hermite_he(double x, double n) {
-    double before = 0, last = 1, next, k;
-    if (n <= -1) return 0;
-    if (isnan(x) || !(n < MOST_TERMS)) return NAN;
-    for (k = 0; k < trunc(n); k++) {
-        next = x * last - k * before;
-        before = last;
-        last = next;
-        if (!isfinite(last)) break;
+/* The polynomial of degree n of at most a block of elements, in place */
+static void polynomial_block(const polynomial_t *f, double n, double *x, int count) {
+    double before[POLYNOMIAL_BLOCK], last[POLYNOMIAL_BLOCK], terms = trunc(n);
+    const int is_chebyshev = f->function != NULL;
+    if (f->shifted)
+        for (int i = 0; i < count; i++) x[i] = 2 * x[i] - 1;
+    if (n <= -1 || !(n < (is_chebyshev ? MOST_RECURSIONS : MOST_TERMS))) {
+        for (int i = 0; i < count; i++) x[i] = n <= -1 ? 0 : is_chebyshev ? f->function(x[i], n) : NAN;
+        return;
     }
-    return last;
-}
-
-/* (k + 1) p[k + 1] = (2 k + 1 - x) p[k] - k p[k - 1] */
-static double laguerre_l(double x, double n) {
-    double before = 0, last = 1, next, k;
-    if (n <= -1) return 0;
-    if (isnan(x) || !(n < MOST_TERMS)) return NAN;
-    for (k = 0; k < trunc(n); k++) {
-        next = ((2 * k + 1 - x) * last - k * before) / (k + 1);
-        before = last;
-        last = next;
-        if (!isfinite(last)) break;
+    for (int i = 0; i < count; i++) {
+        before[i] = 0;
+        last[i] = x[i] == x[i] ? 1 : x[i];
     }
-    return last;
-}
-
-/* (k + 1) p[k + 1] = (2 k + 1) x p[k] - k p[k - 1] */
-static double legendre_p(double x, double n) {
-    double before = 0, last = 1, next, k;
-    if (n <= -1) return 0;
-    if (isnan(x) || !(n < MOST_TERMS)) return NAN;
-    for (k = 0; k < trunc(n); k++) {
-        next = ((2 * k + 1) * x * last - k * before) / (k + 1);
-        before = last;
-        last = next;
-        if (!isfinite(last)) break;
+    for (double k = 0; k < terms; k++) {
+        double a = 2, b = 0, c = 1, divisor = 1;
+        switch (f->family) {
+            case CHEBYSHEV_T: a = k == 0 ? 1 : 2; break;
+            case CHEBYSHEV_U: break;
+            case CHEBYSHEV_V: b = k == 0 ? -1 : 0; break;
+            case CHEBYSHEV_W: b = k == 0 ? 1 : 0; break;
+            case HERMITE_H: c = 2 * k; break;
+            case HERMITE_HE: a = 1; c = k; break;
+            case LAGUERRE_L: a = -1; b = 2 * k + 1; c = k; divisor = k + 1; break;
+            case LEGENDRE_P: a = 2 * k + 1; c = k; divisor = k + 1; break;
+        }
+        if (!polynomial_step(x, before, last, count, a, b, c, divisor))
+            break;
     }
-    return last;
+    for (int i = 0; i < count; i++)
+        x[i] = is_chebyshev && !isfinite(last[i]) ? f->function(x[i], n) : last[i];
 }
 
 #endif

@@ -1,9 +1,9 @@
 """
 Primitives for special functions: gamma, error and Bessel functions and their relatives.
 
-The functions themselves are in C headers and of doubles; float32 is computed in double and rounded. Those which are
-interpolated come in blocks (piecewise.h), the others one by one; the function is the `data` of the loop. Importing
-this module enters them in the table of `loops`.
+The functions themselves are in C headers and of doubles; float32 is computed in double and rounded, functions of one
+argument by tables (float_tables.h). Those of doubles which are interpolated come in blocks (piecewise.h), the others
+one by one; the function is the `data` of the loop. Importing this module enters them in the table of `loops`.
 """
 
 cimport numpy as np
@@ -41,31 +41,37 @@ cdef extern from "primitives/error_functions.h" nogil:
 
 cdef extern from "primitives/gamma_functions.h" nogil:
     const piecewise_t digamma_function
+    double log_gamma(double)
+    double polygamma_1(double)
+    double polygamma_2(double)
+    double polygamma_3(double)
+    double polygamma_4(double)
     double zeta_function(double, double)
     double polygamma_function(double, double)
     double gamma_lower(double, double)
     double gamma_upper(double, double)
 
+cdef extern from "primitives/float_tables.h" nogil:
+    ctypedef struct float_table_t:
+        function_t function
+        const piecewise_t *piecewise
+        int bits
+    void table_loop(float_table_t *table, const char *x, int64_t x_step, char *out, int64_t out_step, int64_t n)
+
 cdef extern from "primitives/polynomial_functions.h" nogil:
-    double chebyshev_t(double, double)
-    double chebyshev_u(double, double)
-    double chebyshev_v(double, double)
-    double chebyshev_w(double, double)
-    double shifted_chebyshev_t(double, double)
-    double shifted_chebyshev_u(double, double)
-    double shifted_chebyshev_v(double, double)
-    double shifted_chebyshev_w(double, double)
-    double hermite_h(double, double)
-    double hermite_he(double, double)
-    double laguerre_l(double, double)
-    double legendre_p(double, double)
+    ctypedef struct polynomial_t:
+        pass
+    const polynomial_t chebyshev_polynomials[2][4]
+    const polynomial_t other_polynomials[4]
+    void polynomial_block(const polynomial_t *f, double n, double *x, int count)
 
 ctypedef fused real_t:
     float
     double
 
 cdef enum:
-    BLOCK = 64             # as PIECEWISE_BLOCK
+    BLOCK = 64             # as PIECEWISE_BLOCK, POLYNOMIAL_BLOCK
+    MOST_TABLES = 24
 
 
 cdef void piecewise_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
@@ -86,23 +92,6 @@ cdef void piecewise_loop(char **arguments, const int64_t *n, const int64_t *step
         done += count
 
 
-cdef void piecewise_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    cdef double[BLOCK] values
-    cdef int64_t done = 0
-    cdef int count, k
-    cdef char *x
-    cdef char *out
-    while done < n[0]:
-        count = <int>min(n[0] - done, <int64_t>BLOCK)
-        x, out = arguments[0] + done * steps[0], arguments[1] + done * steps[1]
-        for k in range(count):
-            values[k] = (<float *>(x + k * steps[0]))[0]
-        piecewise_block(<const piecewise_t *>data, values, values, count)
-        for k in range(count):
-            (<float *>(out + k * steps[1]))[0] = <float>values[k]
-        done += count
-
-
 cdef void unary_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
     """Of doubles."""
     cdef int64_t i
@@ -112,10 +101,7 @@ cdef void unary_loop(char **arguments, const int64_t *n, const int64_t *steps, v
 
 
 cdef void unary_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    cdef int64_t i
-    cdef function_t function = <function_t>data
-    for i in range(n[0]):
-        (<float *>(arguments[1] + i * steps[1]))[0] = <float>function((<float *>(arguments[0] + i * steps[0]))[0])
+    table_loop(<float_table_t *>data, arguments[0], steps[0], arguments[1], steps[1], n[0])
 
 
 cdef void binary_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
@@ -133,6 +119,44 @@ cdef void binary_float_loop(char **arguments, const int64_t *n, const int64_t *s
     for i in range(n[0]):
         (<float *>(arguments[2] + i * steps[2]))[0] = <float>function(
             (<float *>(arguments[0] + i * steps[0]))[0], (<float *>(arguments[1] + i * steps[1]))[0])
+
+
+cdef void polygamma_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
+    """Orders that have tables by these, elements of one order together."""
+    cdef int64_t start = 0, stop
+    cdef float order
+    cdef char *rest[3]
+    while start < n[0]:
+        order = (<float *>(arguments[0] + start * steps[0]))[0]
+        stop = n[0] if steps[0] == 0 else start + 1
+        while stop < n[0] and (<float *>(arguments[0] + stop * steps[0]))[0] == order:
+            stop += 1
+        rest = [arguments[0] + start * steps[0], arguments[1] + start * steps[1], arguments[2] + start * steps[2]]
+        stop -= start
+        if 1 <= order <= 4 and order == <int>order:
+            table_loop(&polygamma_tables[<int>order - 1], rest[1], steps[1], rest[2], steps[2], stop)
+        else:
+            binary_float_loop(rest, &stop, steps, <void *>polygamma_function)
+        start += stop
+
+
+cdef void polynomial_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    """Neighbors of one degree together."""
+    cdef double[BLOCK] x
+    cdef int64_t done = 0
+    cdef int count, k
+    cdef real_t degree
+    while done < n[0]:
+        degree = (<real_t *>(arguments[1] + done * steps[1]))[0]
+        count = 0
+        while count < BLOCK and done + count < n[0] and (
+                (<real_t *>(arguments[1] + (done + count) * steps[1]))[0] == degree or count == 0):
+            x[count] = (<real_t *>(arguments[0] + (done + count) * steps[0]))[0]
+            count += 1
+        polynomial_block(<const polynomial_t *><void *>data, degree, x, count)
+        for k in range(count):
+            (<real_t *>(arguments[2] + (done + k) * steps[2]))[0] = <real_t>x[k]
+        done += count
 
 
 cdef void mantissa_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
@@ -157,24 +181,44 @@ cdef void exponent_loop(char **arguments, const int64_t *n, const int64_t *steps
         (<int32_t *>(arguments[1] + i * steps[1]))[0] = exponent
 
 
-cdef int _enter(str name, function_t function, int cost) except -1:
+cdef float_table_t[MOST_TABLES] _tables
+cdef float_table_t[4] polygamma_tables
+cdef int _n_tables = 0
+
+
+cdef int _enter_one(str name, loop_t loop, function_t function, const piecewise_t *piecewise, int cost,
+                    int bits) except -1:
+    """A function of one argument, or an interpolated one where `function` is NULL."""
+    global _n_tables
     cdef int index = define(name, 1, FLOAT, cost, True, -1)
-    set_entry(index, FLOAT32, unary_float_loop, <void *>function, FLOAT32)
-    set_entry(index, FLOAT64, unary_loop, <void *>function, FLOAT64)
+    if _n_tables == MOST_TABLES:
+        raise RuntimeError(f"define: no room for the table of {name!r}; raise MOST_TABLES")
+    _tables[_n_tables].function, _tables[_n_tables].piecewise, _tables[_n_tables].bits = function, piecewise, bits
+    set_entry(index, FLOAT32, unary_float_loop, &_tables[_n_tables], FLOAT32)
+    set_entry(index, FLOAT64, loop, <void *>function if piecewise == NULL else <void *>piecewise, FLOAT64)
+    _n_tables += 1
     return 0
 
 
-cdef int _enter_piecewise(str name, const piecewise_t *function, int cost) except -1:
-    cdef int index = define(name, 1, FLOAT, cost, True, -1)
-    set_entry(index, FLOAT32, piecewise_float_loop, <void *>function, FLOAT32)
-    set_entry(index, FLOAT64, piecewise_loop, <void *>function, FLOAT64)
-    return 0
+cdef int _enter(str name, function_t function, int cost, int bits=4) except -1:
+    return _enter_one(name, unary_loop, function, NULL, cost, bits)
+
+
+cdef int _enter_piecewise(str name, const piecewise_t *function, int cost, int bits=4) except -1:
+    return _enter_one(name, piecewise_loop, NULL, function, cost, bits)
 
 
 cdef int _enter_binary(str name, function_of_two_t function, int cost) except -1:
     cdef int index = define(name, 2, FLOAT, cost, True, -1)
     set_entry(index, FLOAT32, binary_float_loop, <void *>function, FLOAT32)
     set_entry(index, FLOAT64, binary_loop, <void *>function, FLOAT64)
+    return 0
+
+
+cdef int _enter_polynomial(str name, const polynomial_t *polynomial) except -1:
+    cdef int index = define(name, 2, FLOAT, 60, True, -1)
+    set_entry(index, FLOAT32, <loop_t>polynomial_loop[float], <void *>polynomial, FLOAT32)
+    set_entry(index, FLOAT64, <loop_t>polynomial_loop[double], <void *>polynomial, FLOAT64)
     return 0
 
 
@@ -195,7 +239,7 @@ cdef int _enter_from_numpy(str name, np.ufunc ufunc, type_rule_t rule, int lowes
 
 
 def _initialize():
-    cdef int index
+    cdef int index, kind
     _enter_piecewise("i0", &bessel_i0, 20)
     _enter_piecewise("i0e", &bessel_i0e, 10)
     _enter_piecewise("i1", &bessel_i1, 20)
@@ -212,24 +256,23 @@ def _initialize():
     _enter("airy_ai", airy_ai, 100)
     _enter("airy_ai_slope", airy_ai_slope, 100)
     _enter_piecewise("erfcx", &scaled_erfc, 15)
-    _enter_piecewise("ndtri", &inverse_normal, 30)
-    _enter_piecewise("digamma", &digamma_function, 30)
+    _enter_piecewise("ndtri", &inverse_normal, 30, 6)
+    _enter_piecewise("digamma", &digamma_function, 30, 6)
+    _enter("lgamma", log_gamma, 60, 6)
     _enter_binary("zeta", zeta_function, 300)
     _enter_binary("polygamma", polygamma_function, 300)
+    set_entry(define("polygamma", 2, FLOAT, 300, True, -1), FLOAT32, polygamma_float_loop, NULL, FLOAT32)
+    polygamma_tables[0].function, polygamma_tables[1].function = polygamma_1, polygamma_2
+    polygamma_tables[2].function, polygamma_tables[3].function = polygamma_3, polygamma_4
+    for index in range(4):
+        polygamma_tables[index].bits = 6
     _enter_binary("igamma", gamma_lower, 400)
     _enter_binary("igammac", gamma_upper, 400)
-    _enter_binary("chebyshev_polynomial_t", chebyshev_t, 60)
-    _enter_binary("chebyshev_polynomial_u", chebyshev_u, 60)
-    _enter_binary("chebyshev_polynomial_v", chebyshev_v, 60)
-    _enter_binary("chebyshev_polynomial_w", chebyshev_w, 60)
-    _enter_binary("shifted_chebyshev_polynomial_t", shifted_chebyshev_t, 60)
-    _enter_binary("shifted_chebyshev_polynomial_u", shifted_chebyshev_u, 60)
-    _enter_binary("shifted_chebyshev_polynomial_v", shifted_chebyshev_v, 60)
-    _enter_binary("shifted_chebyshev_polynomial_w", shifted_chebyshev_w, 60)
-    _enter_binary("hermite_polynomial_h", hermite_h, 60)
-    _enter_binary("hermite_polynomial_he", hermite_he, 60)
-    _enter_binary("laguerre_polynomial_l", laguerre_l, 60)
-    _enter_binary("legendre_polynomial_p", legendre_p, 60)
+    for kind in range(4):
+        _enter_polynomial("chebyshev_polynomial_" + "tuvw"[kind], &chebyshev_polynomials[0][kind])
+        _enter_polynomial("shifted_chebyshev_polynomial_" + "tuvw"[kind], &chebyshev_polynomials[1][kind])
+        _enter_polynomial(("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l",
+                           "legendre_polynomial_p")[kind], &other_polynomials[kind])
     index = define("frexp_mantissa", 1, SAME, 4, True, -1)
     set_entry(index, FLOAT32, <loop_t>mantissa_loop[float], NULL, FLOAT32)
     set_entry(index, FLOAT64, <loop_t>mantissa_loop[double], NULL, FLOAT64)

@@ -16,9 +16,6 @@ from cygrad._core.primitives.primitive_table cimport (
 
 cdef extern from "<math.h>" nogil:
     float truncf(float)
-    double lgamma_r(double, int *)
-    float lgammaf_r(float, int *)
-    bint isnan(double)
 
 cdef extern from "primitives/vector_math.h" nogil:
     void sines(const double *x, double *out, int64_t n, int64_t quarter)
@@ -231,17 +228,6 @@ cdef void sine_loop(char **arguments, const int64_t *n, const int64_t *steps, vo
               quarter)
 
 
-cdef void lgamma_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """The reentrant variants: plain lgamma() writes a global."""
-    cdef int64_t i
-    cdef int sign
-    cdef real_t x
-    for i in range(n[0]):
-        x = (<real_t *>(arguments[0] + i * steps[0]))[0]
-        (<real_t *>(arguments[1] + i * steps[1]))[0] = (
-            lgammaf_r(x, &sign) if real_t is float else lgamma_r(x, &sign))
-
-
 # The table
 
 cdef int _enter_reals(str name, int arity, type_rule_t rule, int cost, bint exact, loop_t f32,
@@ -310,7 +296,6 @@ def _initialize():
     # NumPy computes these two one by one.
     set_entry(define("sin", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, NULL, FLOAT64)
     set_entry(define("cos", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, &entries, FLOAT64)
-    _enter_reals("lgamma", 1, FLOAT, 60, True, <loop_t>lgamma_loop[float], <loop_t>lgamma_loop[double])
 
 
 _initialize()

@@ -132,6 +132,25 @@ static void NAME(remainder_loop)(const REAL *const *operand, REAL *out, int64_t 
         memcpy(out + done, block, count * sizeof(REAL));
     }
 }
+/* The difference to that rest divided, an integer up to its rounding: bit-identical to NumPy. */
+static void NAME(floor_divide_loop)(const REAL *const *operand, REAL *out, int64_t n) {
+    REAL block[256];
+    for (int64_t done = 0; done < n; done += 256) {
+        const int64_t count = n - done < 256 ? n - done : 256;
+        const REAL *const part[2] = {operand[0] + done, operand[1] + done};
+        const REAL *x = part[0], *y = part[1];
+        NAME(fmod_loop)(part, block, count);
+        for (int64_t i = 0; i < count; i++) {
+            const REAL rest = block[i], ratio = x[i] / y[i], whole = (x[i] - rest) / y[i];
+            const REAL div = (rest != 0) & ((y[i] < 0) != (rest < 0)) ? whole - 1 : whole;
+            const REAL low = DOUBLE ? (REAL)floor(div) : (REAL)floorf((float)div);
+            const REAL value = div - low > (REAL)0.5 ? low + 1 : low;
+            const REAL signed_value = div == 0 ? NAME(signed_as)(0, ratio) : value;
+            block[i] = y[i] == 0 ? ratio : signed_value;
+        }
+        memcpy(out + done, block, count * sizeof(REAL));
+    }
+}
 #undef EACH_TO
 #undef EACH
 #undef TRUTH

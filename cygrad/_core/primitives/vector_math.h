@@ -41,7 +41,7 @@ static const vector_entry_t vector_entries[] = {
     VECTOR(smooth_l1_elementwise, 3, 2), VECTOR(smooth_l1_backward, 3, 2), VECTOR(huber_elementwise, 3, 2),
     VECTOR(huber_backward, 3, 2), VECTOR(copysign, 2, 1), VECTOR(angle, 1, 1), SINGLE_VECTOR(hypot, 2, 4),
     VECTOR(logaddexp, 2, 12), VECTOR(logaddexp2, 2, 12), VECTOR(fmod, 2, 6), VECTOR(remainder, 2, 8),
-    VECTOR(lerp, 3, 2),
+    VECTOR(floor_divide, 2, 10), VECTOR(lerp, 3, 2),
 };
 #undef VECTOR
 #undef SINGLE_VECTOR

@@ -333,3 +333,105 @@ def test_special_names_lead_to_the_same_functions():
     assert cygrad.special.psi is cygrad.digamma
     assert cygrad.special.expit is cygrad.sigmoid
     assert set(cygrad.special.__all__) <= set(vars(cygrad.special))
+
+
+# Zeros, poles and borders of domains, to which neighbors are added.
+POINTS = {
+    "digamma": (1.4616321449683622, -0.504083008264455, -1.573498473162391, -1, -2, -3),
+    "lgamma": (1, 2, -2.457024738220801, -2.747682646727412, -1, -2, -3),
+    "polygamma1": (-1, -2, -0.5),
+    "polygamma2": (-1, -0.5),
+    "polygamma3": (-1, -2),
+    "polygamma4": (-1, -0.5),
+    "bessel_j0": (2.404825557695773, -5.520078110286311, 8.653727912911013),
+    "bessel_j1": (3.8317059702075125, 7.015586669815619),
+    "bessel_y0": (0.8935769662791675, 3.957678419314858),
+    "bessel_y1": (2.197141326031017, 5.429681040794135),
+    "spherical_bessel_j0": (np.pi, -2 * np.pi),
+    "airy_ai": (-2.338107410459767, -4.08794944413097),
+    "ndtri": (0, 0.5, 0.9375, 1),
+    "erfcx": (0, -9.3),
+    "i0": (), "i0e": (), "i1": (0,), "i1e": (0,),
+    "modified_bessel_k0": (0,), "modified_bessel_k1": (0,), "scaled_modified_bessel_k0": (2,),
+    "scaled_modified_bessel_k1": (2,),
+}
+
+
+def single(name, x):
+    return cygrad.polygamma(int(name[-1]), x) if name.startswith("polygamma") else function(name)(x)
+
+
+def arguments_of(name):
+    rng = np.random.default_rng(3)
+    points = np.array([*POINTS[name], 0, 1, 2.0**-12, 256], dtype=np.float32)
+    steps = np.arange(-40, 41)
+    near = np.nextafter(points[:, None], np.where(steps < 0, -np.inf, np.inf).astype(np.float32))
+    near = (points[:, None] + (near - points[:, None]) * np.abs(steps)).ravel()
+    drawn = rng.standard_normal(3000) * 10.0 ** rng.integers(-6, 4, 3000)
+    extremes = [0.0, -0.0, 1e-45, -1e-45, 1e-38, -1e-38, 3e38, -3e38, np.inf, -np.inf, np.nan]
+    return np.concatenate([near, drawn, rng.random(500), extremes]).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_single_precision_is_double_precision_rounded(name):
+    x = arguments_of(name)
+    with np.errstate(over="ignore"):
+        exact = single(name, cygrad.tensor(x.astype(np.float64))).numpy()
+        expected = exact.astype(np.float32)
+    found = single(name, cygrad.tensor(x)).numpy()
+    far = ~((np.abs(exact) < 3.4e38) & (expected != 0))
+    np.testing.assert_array_equal(found[far], expected[far])
+    np.testing.assert_array_equal(np.signbit(found)[expected == 0], np.signbit(expected)[expected == 0])
+    ulps = np.abs(found[~far].astype(np.float64) - exact[~far]) / np.spacing(np.abs(expected[~far])).astype(np.float64)
+    assert ulps.max() < 0.56, x[~far][ulps.argmax()]
+
+
+@pytest.mark.parametrize("name", ["lgamma", "bessel_j0", "polygamma1"])
+def test_bits_depend_neither_on_neighbors_nor_on_threads_nor_on_strides(name):
+    x = np.tile(arguments_of(name), 40)
+    whole = single(name, cygrad.tensor(x)).numpy()
+    reverse = single(name, cygrad.tensor(x)[::3]).numpy()
+    np.testing.assert_array_equal(whole[::3], reverse)
+    alone = [single(name, cygrad.tensor(value)).item() for value in x[:600]]
+    np.testing.assert_array_equal(whole[:600], np.float32(alone))
+    threads = cygrad.get_num_threads()
+    try:
+        cygrad.set_num_threads(1)
+        np.testing.assert_array_equal(single(name, cygrad.tensor(x)).numpy(), whole)
+    finally:
+        cygrad.set_num_threads(threads)
+
+
+POLYNOMIALS = [name for name in cygrad.special.__all__ if "_polynomial_" in name]
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64])
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials_of_neighbors_are_those_of_elements_alone(name, dtype):
+    rng = np.random.default_rng(0)
+    x = cygrad.tensor(np.concatenate([rng.uniform(-1.5, 1.5, 150), [0.0, -0.0, 1, -1, 1e30, np.inf, -np.inf, np.nan]]))
+    x = x.to(dtype)
+    degrees = cygrad.tensor(rng.choice([-2, -0.5, 0, 1, 2.5, 3, 7, 8, 12], len(x)), dtype=dtype)
+    for n in (degrees, degrees.sort()[0], cygrad.full_like(x, 3), cygrad.full_like(x, 9)):
+        together = function(name)(x, n).numpy()
+        alone = [function(name)(a, b).item() for a, b in zip(x, n, strict=True)]
+        np.testing.assert_array_equal(together, np.array(alone, dtype=together.dtype))
+
+
+@pytest.mark.parametrize(("kind", "first"), [("t", (1, 0)), ("u", (2, 0)), ("v", (2, -1)), ("w", (2, 1))])
+def test_chebyshev_polynomials_satisfy_their_recurrence_across_formulas(kind, first):
+    x = cygrad.linspace(-1.2, 1.2, 241, dtype=cygrad.float64)
+    call = function("chebyshev_polynomial_" + kind)
+    before, last = np.ones(241), first[0] * x.numpy() + first[1]
+    for n in range(2, 12):
+        before, last = last, 2 * x.numpy() * last - before
+        np.testing.assert_allclose(call(x, float(n)).numpy(), last, rtol=1e-13, atol=1e-12)
+
+
+def test_polynomials_of_infinite_and_undefined_arguments():
+    x = cygrad.tensor([-INF, INF, NAN])
+    np.testing.assert_equal(function("chebyshev_polynomial_t")(x, 2.0).tolist(), [INF, INF, NAN])
+    np.testing.assert_equal(function("chebyshev_polynomial_t")(x, 3.0).tolist(), [-INF, INF, NAN])
+    np.testing.assert_equal(function("hermite_polynomial_h")(x, 0.0).tolist(), [1.0, 1.0, NAN])
+    np.testing.assert_equal(function("legendre_polynomial_p")(x, -1.0).tolist(), [0.0, 0.0, 0.0])
+    np.testing.assert_equal(function("laguerre_polynomial_l")(x, NAN).tolist(), [NAN, NAN, NAN])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-import cygrad._core.elementwise.elementwise  # noqa: F401 - fills the table of primitives
+import cygrad._core.elementwise.elementwise  # fills the table of primitives
 from cygrad._core.testing.elementwise_programs import apply
 
 RNG = np.random.default_rng(3)
@@ -231,3 +231,18 @@ def test_an_element_has_the_same_bits_in_any_place(name, dtype):
             np.testing.assert_array_equal(apply(name, x[begin:begin + n]), whole[begin:begin + n])
     np.testing.assert_array_equal(apply(name, x[::-3]), whole[::-3])
     np.testing.assert_array_equal(apply(name, np.repeat(x, 2).reshape(-1, 2)[:, 1]), whole)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floor_divide_is_bit_identical_to_numpy(dtype):
+    rng = np.random.default_rng(0)
+    special = np.array([0, -0.0, 1, -1, -3, 0.1, 1e-45, -1e-40, 3e38, np.inf, -np.inf, np.nan, 1e10, 7], dtype=dtype)
+    tenths = (np.round(rng.standard_normal((2, 5000)) * 20) / 10).astype(dtype)
+    x = np.concatenate([np.repeat(special, len(special)), rng.standard_normal(5000).astype(dtype) * 10, tenths[0]])
+    y = np.concatenate([np.tile(special, len(special)), rng.standard_normal(5000).astype(dtype), tenths[1]])
+    with np.errstate(all="ignore"):
+        expected = np.floor_divide(x, y)
+    found = cygrad.floor_divide(cygrad.tensor(x), cygrad.tensor(y)).numpy()
+    np.testing.assert_array_equal(found, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])

@@ -1,0 +1,35 @@
+/* The loop over a table of float_tables.h. */
+#if !DOUBLE
+static void NAME(table_loop)(float_table_t *table, const char *x_of, int64_t x_step, char *out, int64_t out_step,
+                             int64_t n) {
+    const int bits_left = 23 - table->bits, lowest = (TABLE_LOWEST << table->bits) - 1;
+    const int last = TABLE_OCTAVES << table->bits;
+    for (int64_t i = 0; i < n; i++) {
+        const float x = *(const float *)(x_of + i * x_step);
+        table_piece_t own;
+        const table_piece_t *piece = NULL;
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        int place = (int)((bits & 0x7fffffff) >> bits_left) - lowest;
+        if (place <= last) {
+            double center;
+            place = 2 * (place > 0 ? place : 0) + (int)(bits >> 31);
+            piece = &table->pieces[place];
+            __atomic_load(&piece->center, &center, __ATOMIC_ACQUIRE);
+            if (center == 0)
+                piece = find_piece(table, place, &own);
+        }
+        if (piece == NULL) {
+            *(float *)(out + i * out_step) = (float)table_exact(table, x);
+            continue;
+        }
+        const double t = x - piece->center;
+#if FUSED
+        const double value = TABLE_VALUE(__builtin_fma, piece->c, t);
+#else
+        const double value = TABLE_VALUE(ROUNDED_TWICE, piece->c, t);
+#endif
+        *(float *)(out + i * out_step) = (float)value;
+    }
+}
+#endif
