@@ -30,13 +30,13 @@ test-quick: $(VENV)/.extra-test build
 	$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
 # The two builds of these parts lie apart, so the package in place stays as it is.
-THREAD_TESTS := tests/stress tests/mechanics/test_T*.py tests/mechanics/test_H_threads.py
+THREAD_TESTS := tests/stress tests/behavior/test_threads*.py tests/behavior/test_hooks_threads.py
 test-debug: $(VENV)/.extra-test
 	CYGRAD_DEBUG=1 $(BIN)/python -m build_tools.apart -m pytest -q tests/core $(THREAD_TESTS)
 
 test-address: $(VENV)/.extra-test
 	CYGRAD_SANITIZE=address $(BIN)/python -m build_tools.apart -m pytest -q -m "not resident" \
-		tests/core tests/mechanics tests/fuzz
+		tests/core tests/behavior tests/fuzz
 
 # Threads under load, for minutes; `make test` has it in a short form. TIMES says how many times as long this is.
 TIMES := 20
