@@ -51,7 +51,7 @@ programs: $(VENV)/.extra-test build
 fuzz: $(VENV)/.extra-test build
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-# With CYGRAD_WITH_TORCH=1, PyTorch is measured as well, and other peers that are installed (`pip install -e '.[peers]'`).
+# With CYGRAD_WITH_TORCH=1, PyTorch is measured as well, and other installed libraries (`pip install -e '.[compare]'`).
 bench: $(VENV)/.extra-bench $(if $(filter 1,$(CYGRAD_WITH_TORCH)),$(VENV)/.extra-test) build
 	$(BIN)/python -c 'import cygrad; cygrad.show_config()'
 	env | grep OPENBLAS_ || true

@@ -209,7 +209,7 @@ def _header_size(first, total):
 
 
 def _tensor(raw, entry):
-    """A tensor over an array of bytes that are nobody else's, or a converted copy."""
+    """Return a tensor over an array of bytes that it owns, or a converted copy."""
     return elements.tensor_over(raw, entry.kind).reshape(tuple(entry.shape))
 
 

@@ -17,7 +17,7 @@ from cygrad.autograd.run import grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
-# Directions of fast mode and gradients of gradgradcheck: the same at each call, and nobody else's generator moves.
+# Directions of fast mode and gradients of gradgradcheck: the same at each call, from a generator of their own.
 SEED = 2718
 
 
@@ -465,7 +465,7 @@ class _Check:
                         f"{tolerance}). Make backward depend on nothing but its arguments, or raise nondet_tol.")
 
     def batches(self, outputs, rng):
-        """Several vectors at once give what each gives by itself."""
+        """Check that a batch of vectors gives what each gives by itself."""
         for output in self.recorded:
             vectors = [_draw(outputs[output], rng) for _ in range(3)]
             places = [self.inputs[number] for number in self.checked]

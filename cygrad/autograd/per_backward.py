@@ -12,7 +12,7 @@ class PerBackward(threading.local):
     A value for each backward that is running.
 
     Hooks of one backward all run on the thread that called it, so every thread has its own values and none needs a
-    lock. What a backward left behind that has ended early goes with the next one.
+    lock. The next backward discards what an aborted one left.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def _nothing(*args, **options):
 
 @contextlib.contextmanager
 def set_stance(*args, **options):
-    """How compiled functions shall behave in a block: as ever."""
+    """Accept a stance of compiled functions for a block and ignore it."""
     yield
 
 

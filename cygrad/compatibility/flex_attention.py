@@ -137,7 +137,7 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=Non
         mask = block_mask.mask[..., :scores.shape[-2], :scores.shape[-1]]
         scores = scores.masked_fill(~mask, -cygrad.inf)
     top = cygrad.logsumexp(scores, -1, keepdim=True)
-    weights = cygrad.exp(scores - cygrad.where(top == -cygrad.inf, 0.0, top))     # zero where nobody is to be met
+    weights = cygrad.exp(scores - cygrad.where(top == -cygrad.inf, 0.0, top))     # zero where all scores are masked
     result = weights.to(value.dtype) @ value
     lse = top.squeeze(-1)
     if return_aux is not None:

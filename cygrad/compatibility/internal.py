@@ -217,7 +217,7 @@ def printoptions(**options):
 
 
 def _tensor_str(self, indent):
-    """The elements, as they print behind so many other characters."""
+    """Format the elements, indented by a number of characters."""
     text = tensor_repr(self)
     return text[text.index("(") + 1:text.rindex(")")].replace("\n" + " " * 7, "\n" + " " * indent)
 
@@ -233,7 +233,7 @@ PRINT_OPTS = _PrintOptions()
 
 
 def _add_suffixes(tensor_str, suffixes, indent, force_newline):
-    """What prints a tensor, with what comes behind its elements."""
+    """Format a tensor with the suffixes after its elements."""
     return f"{', '.join([tensor_str, *suffixes])})"
 
 

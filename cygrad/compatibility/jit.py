@@ -88,7 +88,7 @@ is_tracing = is_scripting
 
 
 def fork(func, *args, **kwargs):
-    """The result, computed at once."""
+    """Return the result, computed immediately."""
     return func(*args, **kwargs)
 
 

@@ -44,7 +44,7 @@ class SummaryWriter:
     log_dir : str, optional
         Default: ``runs/`` and the time.
     comment : str, optional
-        Behind the time.
+        Appended to the file name, after the time.
     purge_step, max_queue, flush_secs, filename_suffix : optional
         As in PyTorch.
     """

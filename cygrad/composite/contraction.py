@@ -59,7 +59,7 @@ def _read_arguments(args):
 
 
 def _split_labels(text, what):
-    """Letters before `...`, letters behind it, and whether it is there."""
+    """Return the letters before and after `...`, and whether it is there."""
     head, dots, tail = text.partition("...")
     for letter in head + tail:
         if letter not in LETTERS:
@@ -146,7 +146,7 @@ def _without_broadcast(operand, sizes):
 
 
 def _summed(operand, kept):
-    """Sum over the labels that nobody needs any more."""
+    """Sum over the labels that are not needed any more."""
     dims = tuple(i for i, label in enumerate(operand.labels) if label not in kept)
     if not dims:
         return operand

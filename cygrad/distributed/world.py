@@ -236,7 +236,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
 
     ``mpiexec -n 4 python train.py`` starts four. Where mpi4py is not installed, or a program is started without
     ``mpiexec``, there is a world of one rank, so that the same program runs alone. From here on an exception that
-    nobody catches ends all ranks, and cygrad uses as many threads as there are cores for each rank on this machine,
+    is not caught ends all ranks, and cygrad uses as many threads as there are cores for each rank on this machine,
     unless ``OMP_NUM_THREADS`` or `set_num_threads` have said otherwise.
 
     Parameters

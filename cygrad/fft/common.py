@@ -63,7 +63,7 @@ def _dims(operation, input, s, dim):
 
 
 def _scale(operation, norm, count, forward):
-    """The factor of a transform of so many elements."""
+    """Return the normalization factor of a transform of `count` elements."""
     if norm not in (None, "backward", "forward", "ortho"):
         raise RuntimeError(f"{operation}: Invalid normalization mode: {norm!r}. Use 'backward', 'forward' or 'ortho'.")
     if norm == "ortho":

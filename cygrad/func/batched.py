@@ -51,7 +51,7 @@ class Batched(Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        """The function, for the whole batch at once."""
+        """Call the function with the whole batch."""
         from cygrad.func.batching import call
         return call(func, args, dict(kwargs or {}))
 

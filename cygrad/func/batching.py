@@ -255,7 +255,7 @@ def counted(dims, rank):
 
 
 def along_dims(call):
-    """Dimensions are counted from behind that of the batch, and shapes begin with its size."""
+    """Count dimensions from the one after the batch dimension; shapes begin with its size."""
     operation = call.operation
     arguments = list(call.args)
     lifted = flat = None

@@ -232,7 +232,7 @@ def _masked_fill(call):
 
 
 def _shape_of(call, place, rank):
-    """The shape of an aligned operand whose entries have so many dimensions."""
+    """Return the shape of an aligned operand whose entries have `rank` dimensions."""
     shape = call.shape(place)
     return (call.size if call.batched[place] else 1, *[1] * (rank - len(shape)), *shape)
 
@@ -431,7 +431,7 @@ def _embedding_backward(call):
 
 @rule("nll_loss", "cross_entropy")
 def _nll_loss(call):
-    """The losses of all rows at once, then the sum or mean of each entry."""
+    """Compute the losses of all rows, then the sum or mean of each entry."""
     operation, names = call.operation, call.operation.names
     values, target, weight = call.args[:3]
     weight = weight if weight is None else weight.detach()

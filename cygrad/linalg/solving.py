@@ -425,7 +425,7 @@ def tensorinv(A, ind=2, *, out=None):
         raise RuntimeError(f"linalg.tensorinv: ind must be positive (got {ind}).")
     first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
     if prod(first) != prod(last):
-        raise RuntimeError("linalg.tensorinv: the dimensions before ind must have as many elements as those behind "
+        raise RuntimeError("linalg.tensorinv: the dimensions before ind must have as many elements as those after "
                            f"(got shape {tuple(A.shape)} and ind {ind}).")
     found, info = operators.linalg_inv_ex(operators.reshape(A, (prod(first), prod(last))))
     check_info("linalg.tensorinv", info, singular)

@@ -177,7 +177,7 @@ class Module(Stateful, Attributes):
                                  f"(got {name!r}, expected one of {sorted(members)}).")
         return members[name]
 
-    # ---- all parts at once
+    # ---- all submodules
 
     def apply(self, fn):
         """Call ``fn(module)`` for all modules below this one, then for this one; -> self."""

@@ -40,7 +40,7 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
     def __deepcopy__(self, memo):
-        """A parameter with its own memory; ``.grad`` stays behind."""
+        """Return a copy of the parameter, without its ``.grad``."""
         found = memo.get(id(self))
         if found is None:
             found = memo[id(self)] = type(self)(self.detach().clone(), self.requires_grad)

@@ -106,7 +106,7 @@ class _LPPool(Module):
 
 
 class _AdaptiveMaxPool(Module):
-    """The largest element of each of so many parts."""
+    """Return the largest element of each region, for a given output size."""
 
     dimensions = 0
 
@@ -125,7 +125,7 @@ class _AdaptiveMaxPool(Module):
 
 
 class _AdaptiveAvgPool(Module):
-    """The average of each of so many parts."""
+    """Return the average of each region, for a given output size."""
 
     dimensions = 0
 

@@ -1,4 +1,4 @@
-"""Tensors in notebooks: what they are, their values, a picture of these, and the graph behind them."""
+"""Tensors in notebooks: metadata, values, a picture of these, and the graph."""
 
 from html import escape
 

@@ -67,7 +67,7 @@ def reduce(ufunc, array, axis=0, dtype=None, out=None, keepdims=False, initial=N
 
 
 def accumulate(ufunc, array, axis=0, dtype=None, out=None):
-    """All results on the way of a reduction."""
+    """Return all partial results of a reduction."""
     _checked(ufunc, "accumulate")
     tensor = cast(as_tensor(array), None if dtype is None else our_dtype(dtype))
     if ufunc in _RUNNING:

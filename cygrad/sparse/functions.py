@@ -294,7 +294,7 @@ def select(input, dim, index):
 
 
 def cat(tensors, dim=0, *, out=None):
-    """Sparse tensors behind each other along a dimension with indices."""
+    """Concatenate sparse tensors along a sparse dimension."""
     tensors = [part.to_sparse() if _is_sparse(part) else part for part in tensors]
     if not all(map(_is_sparse, tensors)):
         raise NotImplementedError("cat: sparse and dense tensors cannot be joined. Use to_dense() first.")

@@ -20,7 +20,7 @@ def _arrived(ctx, gradient):
     """
     What a backward passes on of a sparse gradient.
 
-    To a leaf it is added here, as the engine adds arrays; whatever else is behind gets it as a dense one.
+    It is accumulated into a leaf here, as the engine accumulates arrays; other nodes get it dense.
     """
     target = ctx.next_functions[0][0]
     if cygrad.is_grad_enabled() or not accumulates(target):

@@ -1,7 +1,7 @@
 """
 Checkpointing: less memory for more computing.
 
-What a checkpointed function saves for backward is thrown away at once and computed again when backward needs it. The
+What a checkpointed function saves for backward is thrown away and computed again when backward needs it. The
 form without reentrance does so with saved-tensor hooks, so that it works with everything that backward can do; the
 reentrant one is a custom function that runs a backward of its own inside backward.
 """

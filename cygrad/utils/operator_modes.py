@@ -1,5 +1,5 @@
 """
-Blocks that take operators over: to watch, note or replace what a program computes, whoever wrote it.
+Modes that intercept operators: to observe, log or replace what any program computes.
 
 An `OperatorMode` is told of every operator that is called in its block. Those of composed functions are told one by
 one; what an operator does inside, natively, is not.

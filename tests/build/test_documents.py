@@ -21,10 +21,12 @@ def test_every_row_with_tests_has_words():
 
 
 def test_rows_without_tests_are_not_promised(tmp_path):
-    (tmp_path / "test_X.py").write_text(MARKED + "def test_one():\n    pass\n\n\n" + MARKED + "def test_two():\n    pass\n")
+    (tmp_path / "test_X.py").write_text(
+        MARKED + "def test_one():\n    pass\n\n\n" + MARKED + "def test_two():\n    pass\n")
     (tmp_path / "test_Y.py").write_text("pytestmark = " + MARKED[1:] + "def test_three():\n    pass\n")
-    (tmp_path / "words.toml").write_text('[X]\ntitle = "Things"\npage = "guide/things"\nX1 = "One | two."\nX2 = "Not yet."\n'
-                                         '[Y]\ntitle = "Nothing"\nY1 = "Not yet."\n')
+    (tmp_path / "words.toml").write_text(
+        '[X]\ntitle = "Things"\npage = "guide/things"\nX1 = "One | two."\nX2 = "Not yet."\n'
+        '[Y]\ntitle = "Nothing"\nY1 = "Not yet."\n')
     page = documents.guarantees(tmp_path / "words.toml", tmp_path)
     assert ("| X1 | One \\| two. | {download}`2 in test_X.py <../../tests/behavior/test_X.py>`, "
             "{download}`1 in test_Y.py <../../tests/behavior/test_Y.py>` |") in page

@@ -69,7 +69,7 @@ def _conv(n, input, weight, bias, stride, padding, dilation, groups, operation):
         input, padding = _padded(input, weight, stride, padding, dilation, n, operation)
     result = _convolution(input, weight, bias, stride, padding, dilation, groups)
     if weight.ndim > 1 and weight.shape[1] == 0:
-        result = result[:, :0]               # nothing is made of nothing, not even of a bias
+        result = result[:, :0]               # an empty input has an empty result, without a bias
     return result.squeeze(0) if single else result
 
 

@@ -190,7 +190,7 @@ class Identity(BasePruningMethod):
 
 
 class _Amount(BasePruningMethod):
-    """Prunes so many elements or channels: a number, or a part of all."""
+    """Prune an absolute number or a fraction of the elements or channels."""
 
     def __init__(self, amount):
         if not isinstance(amount, numbers.Real) or (
@@ -200,7 +200,7 @@ class _Amount(BasePruningMethod):
         self.amount = amount
 
     def count(self, size):
-        """How many of so many are pruned."""
+        """Return how many of `size` elements are pruned."""
         if not isinstance(self.amount, numbers.Integral):
             return round(self.amount * size)
         if self.amount > size:

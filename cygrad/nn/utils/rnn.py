@@ -211,7 +211,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     if total_length is not None and total_length < steps:
         raise ValueError("pad_packed_sequence: total_length must not be less than the longest "
                          f"sequence (got {total_length} and {steps}).")
-    # Where each element of the padded sequences lies in the packed ones; padding is behind them.
+    # Where each element of the padded sequences lies in the packed ones; padding comes after them.
     starts = [0]
     for size in sizes:
         starts.append(starts[-1] + size)
