@@ -31,7 +31,7 @@ class Transform:
     def __init__(self, cache_size=0):
         super().__init__()                                 # of a Module, for transforms with parameters
         if cache_size not in (0, 1):
-            raise ValueError("cache_size must be 0 or 1")
+            raise ValueError("Transform: cache_size must be 0 or 1")
         self._cache_size, self._cached_x_y, self._inv = cache_size, (None, None), None
 
     def __getstate__(self):
@@ -42,7 +42,7 @@ class Transform:
         """Dimensions of one value, where they are the same on both sides."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
-        raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+        raise ValueError("Transform: Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self):

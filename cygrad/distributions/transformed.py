@@ -25,7 +25,8 @@ class Independent(Distribution):
 
     def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
         if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
-            raise ValueError("Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
+            raise ValueError("Independent: Expected reinterpreted_batch_ndims <= "
+                             "len(base_distribution.batch_shape), actual "
                              f"{reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}")
         shape = base_distribution.batch_shape + base_distribution.event_shape
         n = len(base_distribution.batch_shape) - reinterpreted_batch_ndims

@@ -119,6 +119,9 @@ class Sequential(_Numbered):
                             "Sequential(*modules).")
         named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else enumerate(args)
         for name, module in named:
+            if isinstance(module, type):
+                raise TypeError(f"Sequential: expected modules (got the class {module.__name__} at index {name}). "
+                                f"Write {module.__name__}().")
             self.add_module(str(name), module)
 
     def forward(self, input):

@@ -92,7 +92,7 @@ class ParameterList(Module):
         return "\n".join(_line(position, value) for position, value in enumerate(self))
 
     def __call__(self, *args, **kwargs):
-        raise RuntimeError("ParameterList should not be called.")
+        raise RuntimeError("forward: ParameterList should not be called.")
 
 
 class NotThere(KeyError, AttributeError):
@@ -230,4 +230,4 @@ class ParameterDict(Module):
         return "\n".join(_line(name, value, "type") for name, value in self.items())
 
     def __call__(self, input):
-        raise RuntimeError("ParameterDict should not be called.")
+        raise RuntimeError("forward: ParameterDict should not be called.")

@@ -126,7 +126,8 @@ def holds_tensors(value, depth=0):
     if not isinstance(value, (list, tuple)):
         return isinstance(value, Tensor)
     if depth > MOST_DIMENSIONS:
-        raise TypeError(f"A nested list has at most {MOST_DIMENSIONS} levels (got more, or a list that holds itself).")
+        raise TypeError(f"asarray: A nested list has at most {MOST_DIMENSIONS} levels (got more, or a list that "
+                        "holds itself).")
     return any(holds_tensors(part, depth + 1) for part in value)
 
 
@@ -196,5 +197,5 @@ def merged(tensor, axis):
 
 
 def lead(tensor, ndim):
-    """The Tensor with axes of size 1 in front, so that it has at least so many."""
+    """Prepend axes of size 1 until there are at least that many."""
     return tensor.reshape((1,) * (ndim - tensor.ndim) + tuple(tensor.shape)) if tensor.ndim < ndim else tensor

@@ -86,11 +86,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
         if not isinstance(T_0, int) or T_0 <= 0:
-            raise ValueError(f"T_0 must be a positive integer (got {T_0}).")
+            raise ValueError(f"CosineAnnealingWarmRestarts: T_0 must be a positive integer (got {T_0}).")
         if not isinstance(T_mult, int) or T_mult < 1:
-            raise ValueError(f"T_mult must be a positive integer (got {T_mult}).")
+            raise ValueError(f"CosineAnnealingWarmRestarts: T_mult must be a positive integer (got {T_mult}).")
         if not isinstance(eta_min, (float, int)):
-            raise ValueError(f"eta_min must be a number (got {eta_min} of type {type(eta_min)}).")
+            raise ValueError(f"CosineAnnealingWarmRestarts: eta_min must be a number (got {eta_min} of type "
+                             f"{type(eta_min)}).")
         self.T_0 = T_0
         self.T_i = T_0
         self.T_mult = T_mult
@@ -122,7 +123,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             epoch = 0 if epoch is None else epoch
             if epoch < 0:
-                raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+                raise ValueError(f"CosineAnnealingWarmRestarts: Expected non-negative epoch, but got {epoch}")
             self.T_cur, self.T_i = self._descent_at(epoch)
         self.last_epoch = math.floor(epoch)
         with self._computing():
