@@ -9,8 +9,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # Each with what to write instead.
 WORDS = {
     "whoever|somebody|nobody": "name the caller, the thread, the function", "so many": "n", "of nothing": "empty",
-    "as ever": "as usual", "behind": "after", "beside": "next to", "(?<!import )the lock|Python's lock|interpreter's lock": "the GIL",
-    "by the way|on the way": "leave it out", "peers?": "PyTorch; other libraries",
+    "as ever": "as usual", "behind": "after", "beside": "next to",
+    "(?<!import )the lock|Python's lock|interpreter's lock": "the GIL", "by the way|on the way": "leave it out",
+    "peers?": "PyTorch; other libraries",
 }
 # Folders of cygrad/_core join as they become clean; the parameter of P2POp is named `peer`, as PyTorch's.
 FOLDERS = ["README.md", "docs", *(f"cygrad/{path.name}" for path in (ROOT / "cygrad").iterdir() if path.name not in (
