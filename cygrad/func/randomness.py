@@ -71,8 +71,8 @@ class EntryGenerator:
     def check(self):
         """Refuse to draw, if the level does."""
         if self.level.randomness == "error":
-            raise RuntimeError("vmap: random numbers are drawn, and it was not said whether each entry gets its own "
-                               "(got randomness='error'). Give randomness='different' or 'same', or draw outside.")
+            raise RuntimeError("vmap: the function draws random numbers (got randomness='error'). "
+                               "Pass randomness='different' or 'same', or draw outside.")
 
     def different(self):
         """The levels that have numbers of their own for each entry."""
