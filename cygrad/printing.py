@@ -165,7 +165,7 @@ class _NumberFormat:
         return max(len(f"{value:.{_options.precision}f}") for value in values.tolist())
 
     def __call__(self, value) -> str:
-        """The text for one number, filled up with spaces from the left."""
+        """Return the text for one number, filled up with spaces from the left."""
         if not self.floating:
             text = str(value)
         elif self.scientific:

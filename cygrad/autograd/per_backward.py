@@ -25,7 +25,7 @@ class PerBackward(threading.local):
         self.values = {}
 
     def get(self, default=None):
-        """The value of the innermost backward of this thread, or `default`."""
+        """Return the value of the innermost backward of this thread, or `default`."""
         calls = running()
         return self.values.get(calls[0], default) if calls else default
 
@@ -38,6 +38,6 @@ class PerBackward(threading.local):
             self.values[calls[0]] = value
 
     def take(self, default=None):
-        """The value of the innermost backward of this thread, which forgets it, or `default`."""
+        """Return the value of the innermost backward of this thread, which forgets it, or `default`."""
         calls = running()
         return self.values.pop(calls[0], default) if calls else default

@@ -129,7 +129,7 @@ for _name in ("cuda", "xpu"):
 
 
 def find(name):
-    """The module of a device."""
+    """Return the module of a device."""
     return MODULES[name]
 
 

@@ -168,7 +168,7 @@ class GradScaler:
         self._enabled = bool(enabled) and cygrad.device(device).type == "cpu"
 
     def scale(self, outputs):
-        """The tensors themselves."""
+        """Return the tensors themselves."""
         return outputs
 
     def unscale_(self, optimizer):

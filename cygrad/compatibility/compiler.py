@@ -40,7 +40,7 @@ list_backends = lambda *args: []                     # noqa: E731
 
 
 def substitute_in_graph(*args, **options):
-    """A decorator that changes nothing."""
+    """Return a decorator that changes nothing."""
     return _same
 
 

@@ -60,7 +60,7 @@ class BlockMask:
         return self.mask.int()
 
     def to(self, *args, **options):
-        """The mask itself."""
+        """Return the mask itself."""
         return self
 
     def sparsity(self):
@@ -85,7 +85,7 @@ def noop_mask(batch, head, q_idx, kv_idx):
 
 
 def and_masks(*mask_mods):
-    """The pairs that all functions choose."""
+    """Return the pairs that all functions choose."""
     def both(*places):
         found = noop_mask(*places)
         for function in mask_mods:
@@ -95,7 +95,7 @@ def and_masks(*mask_mods):
 
 
 def or_masks(*mask_mods):
-    """The pairs that some function chooses."""
+    """Return the pairs that some function chooses."""
     def either(*places):
         found = ~noop_mask(*places)
         for function in mask_mods:

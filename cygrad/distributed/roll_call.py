@@ -38,7 +38,7 @@ class RollCall:
             getattr(self, kind)[status.Get_source()] = content
 
     def comm_status(self):
-        """A place for the sender of a message."""
+        """Return a place for the sender of a message."""
         from mpi4py import MPI
         return MPI.Status()
 

@@ -201,7 +201,7 @@ def failing(error):
 
 
 def seconds_of(timeout, otherwise):
-    """A time in seconds, given as such or as a timedelta."""
+    """Return a time in seconds, given as such or as a timedelta."""
     if timeout is None:
         return otherwise
     seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout

@@ -459,16 +459,16 @@ def get_backend(group=None):
 
 
 def get_process_group_ranks(group=None):
-    """The members of a group, by their ranks in the world."""
+    """Return the members of a group, by their ranks in the world."""
     return list(inside("get_process_group_ranks", group).ranks)
 
 
 def get_group_rank(group, global_rank):
-    """The rank in a group of a rank in the world."""
+    """Return the rank in a group of a rank in the world."""
     return inside("get_group_rank", group).rank_of("get_group_rank", global_rank)
 
 
 def get_global_rank(group, group_rank):
-    """The rank in the world of a rank in a group."""
+    """Return the rank in the world of a rank in a group."""
     found = inside("get_global_rank", group)
     return found.ranks[found.rank_of("get_global_rank", None, group_rank)]

@@ -307,7 +307,7 @@ class MixtureSameFamily(Distribution):
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution, repeated to `batch_shape`."""
+        """Return the same distribution, repeated to `batch_shape`."""
         return self._expanded(batch_shape, _instance)
 
     def _weights(self):

@@ -481,7 +481,7 @@ class OneHotCategorical(_Choices):
         return self._categorical.entropy()
 
     def enumerate_support(self, expand=True):
-        """The rows of the identity."""
+        """Return the rows of the identity."""
         n = self._num_events
         values = cygrad.eye(n, dtype=self._param.dtype).reshape((n,) + (1,) * len(self._batch_shape) + (n,))
         return values.expand((n, *self._batch_shape, n)) if expand else values

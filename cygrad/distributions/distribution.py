@@ -216,7 +216,7 @@ class Parametric(Distribution):
         Distribution.__init__(self, tensors[0].shape, event_shape, validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution, repeated to `batch_shape`."""
+        """Return the same distribution, repeated to `batch_shape`."""
         return self._expanded(batch_shape, _instance)
 
 

@@ -50,7 +50,7 @@ class Independent(Distribution):
         return constraints.independent(self.base_dist.support, n) if n else self.base_dist.support
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution, repeated to `batch_shape`."""
+        """Return the same distribution, repeated to `batch_shape`."""
         return self._expanded(batch_shape, _instance)
 
     def sample(self, sample_shape=()):
@@ -62,11 +62,11 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value):
-        """The sum of those of the parts."""
+        """Return the sum of those of the parts."""
         return sum_last(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self):
-        """The sum of those of the parts."""
+        """Return the sum of those of the parts."""
         return sum_last(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand=True):
@@ -133,7 +133,7 @@ class TransformedDistribution(Distribution):
         return constraints.independent(found, missing) if missing > 0 else found
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution, repeated to `batch_shape`."""
+        """Return the same distribution, repeated to `batch_shape`."""
         return self._expanded(batch_shape, _instance)
 
     def _image(self, value):

@@ -79,7 +79,7 @@ class lazy_property:
 
 
 def tril_matrix_to_vec(mat, diag=0):
-    """The elements on and below the diagonal number `diag`, row after row."""
+    """Return the elements on and below the diagonal number `diag`, row after row."""
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"vec_to_tril_matrix: diag ({diag}) provided is outside [{-n}, {n - 1}].")

@@ -20,7 +20,7 @@ class Entries(np.ndarray):
         self.levels = getattr(other, "levels", ())
 
     def tensor(self):
-        """The entry that stands for it."""
+        """Return the entry that stands for it."""
         return dress(from_numpy(np.asarray(self)), self.levels)
 
 
@@ -32,7 +32,7 @@ def entries(array, levels):
 
 
 def entries_of(tensor):
-    """The elements of an entry of a batch."""
+    """Return the elements of an entry of a batch."""
     value, levels = peel(tensor)
     return entries(numpy_view(value), levels)
 

@@ -373,7 +373,7 @@ def _layer_norm(call):
 
 @rule("batch_norm")
 def _batch_norm(call):
-    """The channels of all entries side by side."""
+    """Return the channels of all entries side by side."""
     images, *weights, dims, eps = call.args
     if call.rank(0) < 2 or 0 in images.shape:
         return NotImplemented

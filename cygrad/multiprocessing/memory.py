@@ -61,7 +61,7 @@ class Region(mmap.mmap):
         return known
 
     def bytes(self):
-        """The memory as an array."""
+        """Return the memory as an array."""
         return np.frombuffer(self, np.uint8)
 
 

@@ -26,7 +26,7 @@ class _Numbered(Module):
         return position % size if position < 0 else position
 
     def _get_abs_string_index(self, idx):
-        """The name of the module at a position."""
+        """Return the name of the module at a position."""
         return str(self._index(idx))
 
     def __getitem__(self, index):
@@ -244,7 +244,7 @@ class ModuleDict(Module):
         return self._modules.pop(key)
 
     def keys(self):
-        """The names."""
+        """Return the names."""
         return self._modules.keys()
 
     def items(self):
@@ -252,7 +252,7 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def values(self):
-        """The modules."""
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules):

@@ -33,7 +33,7 @@ class LiveDict(MutableMapping, dict):
         return dict(self.pairs()).items()
 
     def copy(self):
-        """An ordinary dict."""
+        """Return an ordinary dict."""
         return dict(self.pairs())
 
     def __iter__(self):

@@ -132,7 +132,7 @@ def holds_tensors(value, depth=0):
 
 
 def promoted(*values, dtype=None):
-    """The values as Tensors of the dtype that NumPy promotes them to."""
+    """Return the values as Tensors of the dtype that NumPy promotes them to."""
     values = [value if isinstance(value, Tensor) or type(value) in NUMBERS else as_tensor(value) for value in values]
     found = common_dtype(*values) if dtype is None else our_dtype(dtype)
     return [cast(value, found) if isinstance(value, Tensor) else cygrad.full((), value, dtype=found)
@@ -149,7 +149,7 @@ def has_history(value):
 
 
 def plain_arrays(value):
-    """The value with ndarrays in place of Tensors."""
+    """Return the value with ndarrays in place of Tensors."""
     if isinstance(value, Tensor):
         return value.detach().numpy()
     if isinstance(value, (list, tuple)) and holds_tensors(value):

@@ -31,7 +31,7 @@ def _finished(ufunc, method, result, out):
 
 
 def reduce(ufunc, array, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """The elements along axes joined by the ufunc."""
+    """Return the elements along axes joined by the ufunc."""
     _checked(ufunc, "reduce")
     options = {} if where is True else {"where": where}
     if ufunc in _REDUCTIONS:
@@ -83,7 +83,7 @@ def accumulate(ufunc, array, axis=0, dtype=None, out=None):
 
 
 def outer(ufunc, first, second, **options):
-    """The ufunc of all pairs."""
+    """Return the ufunc of all pairs."""
     _checked(ufunc, "outer")
     first, second = as_tensor(first), as_tensor(second)
     return call(ufunc, first.reshape(tuple(first.shape) + (1,) * second.ndim), second, **options)

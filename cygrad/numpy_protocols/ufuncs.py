@@ -136,7 +136,7 @@ def general(self, ufunc, method, inputs, options):
 
 
 def row_of(ufunc):
-    """The function of Tensors for a ufunc, or None."""
+    """Return the function of Tensors for a ufunc, or None."""
     found = UFUNCS.get(ufunc)
     name = ufunc.__name__
     if found is None and name in _SCIPY and getattr(sys.modules.get("scipy.special"), name, None) is ufunc:

@@ -292,7 +292,7 @@ class SWALR(LRScheduler):
         return done if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
     def get_lr(self):
-        """The rates of the step, from those before it."""
+        """Return the rates of the step, from those before it."""
         self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:

@@ -42,14 +42,14 @@ class LookUp(Function):
 
     @staticmethod
     def forward(ctx, weight, index, padding):
-        """The rows."""
+        """Return the rows."""
         ctx.save_for_backward(index)
         ctx.shape, ctx.padding = weight.shape, padding
         return operators.embedding(weight, index, padding)
 
     @staticmethod
     def backward(ctx, grad):
-        """The gradients of the rows, with their numbers."""
+        """Return the gradients of the rows, with their numbers."""
         (index,) = ctx.saved_tensors
         index, values = index.reshape(-1), grad.reshape(-1, ctx.shape[1])
         if ctx.padding >= 0:
@@ -68,7 +68,7 @@ class Gather(Function):
 
     @staticmethod
     def forward(ctx, input, dim, index):
-        """The elements."""
+        """Return the elements."""
         ctx.save_for_backward(index)
         ctx.shape, ctx.dim = input.shape, dim
         return operators.gather(input, dim, index)

@@ -467,7 +467,7 @@ class Reentrant(Function):
 
     @staticmethod
     def forward(ctx, function, preserve_rng_state, *args):
-        """The function's result, unrecorded."""
+        """Return the function's result, unrecorded."""
         ctx.function = function
         ctx.random_state = get_rng_state() if preserve_rng_state else None
         ctx.autocast = Again()

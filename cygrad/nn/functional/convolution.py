@@ -44,7 +44,7 @@ def _with_batch(input, n, operation):
 
 
 def _padded(input, weight, stride, padding, dilation, n, operation):
-    """The input and a numeric padding in place of the words "same" and "valid"."""
+    """Return the input and a numeric padding in place of the words "same" and "valid"."""
     if padding == "valid":
         return input, 0
     if padding != "same":

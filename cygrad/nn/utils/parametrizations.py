@@ -24,7 +24,7 @@ class _WeightNorm(Module):
         self.dim = dim
 
     def forward(self, length, direction):
-        """The weight."""
+        """Return the weight."""
         return weight_from(length, direction, self.dim)
 
     def right_inverse(self, weight):
@@ -93,7 +93,7 @@ class _SpectralNorm(Module):
                 power_iterations(matrix, self._u, self._v, FIRST_ITERATIONS, eps)
 
     def forward(self, weight):
-        """The weight divided by its largest singular value."""
+        """Return the weight divided by its largest singular value."""
         if weight.ndim == 1:
             return weight / cygrad.norm(weight).clamp_min(self.eps)
         matrix = as_matrix(weight, self.dim)

@@ -145,7 +145,7 @@ class ParametrizationList(ModuleList):
                     original.data = new.detach()
 
     def forward(self):
-        """The tensor."""
+        """Return the tensor."""
         modules = list(self)
         result = modules[0](*self.originals())
         for module in modules[1:]:

@@ -60,11 +60,11 @@ class PackedSequence(_Packed):
         return self if data is self.data else type(self)(data, *self[1:])
 
     def double(self):
-        """The same in float64."""
+        """Return the same in float64."""
         return self.to(cygrad.float64)
 
     def float(self):
-        """The same in float32."""
+        """Return the same in float32."""
         return self.to(cygrad.float32)
 
     def cpu(self):
@@ -108,7 +108,7 @@ def invert_permutation(permutation):
 
 
 def _lengths(lengths, n, operation):
-    """The lengths as a list of integers."""
+    """Return the lengths as a list of integers."""
     values = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
     if len(values) != n:
         raise RuntimeError(f"{operation}: there must be a length for each sequence (got {len(values)} "

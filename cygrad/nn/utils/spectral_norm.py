@@ -21,7 +21,7 @@ class SpectralNorm:
         self.eps = eps
 
     def compute_weight(self, module, improve):
-        """The weight divided by its largest singular value."""
+        """Return the weight divided by its largest singular value."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = as_matrix(weight, self.dim)

@@ -38,7 +38,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        """The rates of the step, from those before it."""
+        """Return the rates of the step, from those before it."""
         self._warn_outside_step()
         groups, step, half = self.optimizer.param_groups, self.last_epoch, self.T_max
         if self._is_initial:
@@ -100,7 +100,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        """The rates of the step."""
+        """Return the rates of the step."""
         self._warn_outside_step()
         share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (rate - self.eta_min) * share for rate in self.base_lrs]

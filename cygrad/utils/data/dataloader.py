@@ -214,7 +214,7 @@ def _make_fetch(loader):
 
 
 def _shop(loader, streams, seed, owner):
-    """The workers of a loader."""
+    """Return the workers of a loader."""
     parts = loader.num_workers, _make_fetch(loader), streams, loader.worker_init_fn, loader.dataset, seed
     if loader.multiprocessing_context is None and library_name() != "torch":
         return Shop(*parts, owner)

@@ -77,7 +77,7 @@ class SequentialSampler(Sampler):
 
 
 def _generator(generator):
-    """The generator, or one of its own for a pass, seeded by the default one."""
+    """Return the generator, or one of its own for a pass, seeded by the default one."""
     if generator is not None:
         return generator
     seed = cygrad.empty((), dtype=cygrad.int64).random_().item()
