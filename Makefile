@@ -30,13 +30,13 @@ test-quick: $(VENV)/.extra-test build
 	$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
 # The two builds of these parts lie apart, so the package in place stays as it is.
-THREAD_TESTS := tests/stress tests/mechanics/test_T*.py tests/mechanics/test_H_threads.py
+THREAD_TESTS := tests/stress tests/behavior/test_threads*.py tests/behavior/test_hooks_threads.py
 test-debug: $(VENV)/.extra-test
 	CYGRAD_DEBUG=1 $(BIN)/python -m build_tools.apart -m pytest -q tests/core $(THREAD_TESTS)
 
 test-address: $(VENV)/.extra-test
 	CYGRAD_SANITIZE=address $(BIN)/python -m build_tools.apart -m pytest -q -m "not resident" \
-		tests/core tests/mechanics tests/fuzz
+		tests/core tests/behavior tests/fuzz
 
 # Threads under load, for minutes; `make test` has it in a short form. TIMES says how many times as long this is.
 TIMES := 20
@@ -51,7 +51,7 @@ programs: $(VENV)/.extra-test build
 fuzz: $(VENV)/.extra-test build
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-# With CYGRAD_WITH_TORCH=1, PyTorch is measured as well, and other peers that are installed (`pip install -e '.[peers]'`).
+# With CYGRAD_WITH_TORCH=1, PyTorch is measured as well, and other installed libraries (`pip install -e '.[compare]'`).
 bench: $(VENV)/.extra-bench $(if $(filter 1,$(CYGRAD_WITH_TORCH)),$(VENV)/.extra-test) build
 	$(BIN)/python -c 'import cygrad; cygrad.show_config()'
 	env | grep OPENBLAS_ || true

@@ -48,7 +48,7 @@ gradient, those of `relu6` and `hardtanh` do not. So the table has them all. It 
 `cygrad/_core/table/ops`; a name that is not public is a part of a function, which the next column
 names. Functions that are made of several operators follow by the chain rule: `where(x > 0, sqrt(x), 0 * x)` gives nan
 at 0, since the gradient 0 of `where` meets the derivative inf of `sqrt`. Each line has a test in
-`tests/mechanics/test_N.py`.
+`tests/behavior/test_kinks.py`.
 
 """
 # The figures of the first page: rows of the README's table by their names, and what to say of them.
@@ -63,28 +63,36 @@ FIGURE = """:::{{grid-item-card}}
 {words}
 :::
 """
-MECHANICS_HEAD = """# Guarantees
+GUARANTEES_HEAD = """# Guarantees
 
-Each row is a guarantee with tests of its name; the last column links to them. The line under each title links to the
-page that explains the section.
+Each row is a guarantee. Its tests have its number as a pytest marker; the last column links to them. The line under
+each title links to the page that explains the section.
 
 """
-TEST = re.compile(r"^def (test_([A-Z]\d+)_\w+)", re.MULTILINE)
+MARKER = re.compile(r'^(?P<module>pytestmark = )?@?pytest\.mark\.guarantee\("(?P<row>\w+)"|^def test_', re.MULTILINE)
 
 
-def mechanics_tests(folder: Path) -> dict[str, dict[str, int]]:
-    """Row -> its test files, and the number of its tests in each."""
+def guarantee_tests(folder: Path) -> dict[str, dict[str, int]]:
+    """Return the test files of each row, and the number of its tests in each."""
     found = {}
     for path in sorted(folder.glob("test_*.py")):
-        for _, row in TEST.findall(path.read_text()):
-            files = found.setdefault(row, {})
-            files[path.name] = files.get(path.name, 0) + 1
+        of_module = of_test = None
+        for match in MARKER.finditer(path.read_text()):
+            if match["module"]:
+                of_module = match["row"]
+            elif match["row"]:
+                of_test = match["row"]
+            else:
+                if row := of_test or of_module:
+                    files = found.setdefault(row, {})
+                    files[path.name] = files.get(path.name, 0) + 1
+                of_test = None
     return found
 
 
-def mechanics(words: Path, folder: Path) -> str:
-    """The page of promises: rows that have tests, section by section."""
-    tests = mechanics_tests(folder)
+def guarantees(words: Path, folder: Path) -> str:
+    """Return the page of guarantees: rows that have tests, section by section."""
+    tests = guarantee_tests(folder)
     lines = []
     for rows in tomllib.loads(words.read_text()).values():
         done = {row: text for row, text in rows.items() if row in tests}
@@ -94,11 +102,11 @@ def mechanics(words: Path, folder: Path) -> str:
                 lines += [f"Explained in {{doc}}`/{rows['page']}`.", ""]
             lines += [line(("Row", "What holds", "Tests")), line(("---",) * 3)]
             for row, text in done.items():
-                links = [f"{{download}}`{count} in {name} <../../tests/mechanics/{name}>`"
+                links = [f"{{download}}`{count} in {name} <../../tests/behavior/{name}>`"
                          for name, count in tests[row].items()]
                 lines.append(line((row, text, ", ".join(links))))
             lines.append("")
-    return MECHANICS_HEAD + "\n".join(lines)
+    return GUARANTEES_HEAD + "\n".join(lines)
 
 
 def figures(readme: str) -> str:
@@ -118,5 +126,5 @@ def write_pages(root: Path) -> None:
     write_if_changed(docs / "generated" / "figures.md", figures((root / "README.md").read_text()))
     write_if_changed(docs / "generated" / "derivatives.md", DERIVATIVES_HEAD + derivatives(table))
     write_if_changed(docs / "generated" / "kinks.md", KINKS_HEAD + kinks(table))
-    write_if_changed(docs / "generated" / "mechanics.md",
-                     mechanics(docs / "mechanics.toml", root / "tests" / "mechanics"))
+    write_if_changed(docs / "generated" / "guarantees.md",
+                     guarantees(docs / "guarantees.toml", root / "tests" / "behavior"))

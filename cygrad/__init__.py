@@ -10,7 +10,7 @@ import importlib as _importlib
 import sys as _sys
 
 # Hardly anything made here becomes garbage. To look for some again and again would take a tenth of the import, and once
-# at its end as long; so all of it joins the oldest generation unseen, unless somebody keeps objects frozen.
+# at its end as long; so all of it joins the oldest generation unseen, unless objects were frozen before.
 _collecting = _gc.isenabled()
 _gc.disable()
 try:

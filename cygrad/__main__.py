@@ -39,7 +39,7 @@ def main():
 
 
 def run(arguments):
-    """Run a program as Python runs the one that it is given: as the module ``__main__``, beside its own files."""
+    """Run a program as Python runs a script: as the module ``__main__``, with its folder on the path."""
     program = ModuleType("__main__")
     program.__builtins__, program.__spec__ = __builtins__, None
     first, *rest = arguments

@@ -126,7 +126,7 @@ def dlpack(input, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 
 def interface(input):
-    """The memory as NumPy's interface describes it, for libraries that share it without a copy."""
+    """Return the memory as NumPy's interface describes it, for libraries that share it without a copy."""
     return _for_numpy(input).__array_interface__
 
 
@@ -135,7 +135,7 @@ WITHOUT_NUMPY = {dtypes.bfloat16: dtypes.int16, dtypes.complex32: dtypes.int32}
 
 
 def truth(input):
-    """The truth of the only element."""
+    """Return the truth of the only element."""
     if input.numel() != 1:
         raise RuntimeError(f"bool: the truth of several elements is ambiguous (got shape {tuple(input.shape)}). "
                            "Use any() or all().")
@@ -145,7 +145,7 @@ def truth(input):
 
 
 def index(input):
-    """The only element of an integer tensor as an index."""
+    """Return the only element of an integer tensor as an index."""
     if input.is_floating_point() or input.is_complex() or input.numel() != 1:
         raise TypeError("index: only integer tensors of one element are indices "
                         f"(got dtype {input.dtype}, shape {tuple(input.shape)}).")
@@ -153,7 +153,7 @@ def index(input):
 
 
 def iterate(input):
-    """The entries along the first dimension."""
+    """Return the entries along the first dimension."""
     if input.ndim == 0:
         raise TypeError("iter: a tensor without dimensions cannot be iterated over (got shape ()).")
     return iter(input.unbind(0))

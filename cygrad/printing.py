@@ -165,7 +165,7 @@ class _NumberFormat:
         return max(len(f"{value:.{_options.precision}f}") for value in values.tolist())
 
     def __call__(self, value) -> str:
-        """The text for one number, filled up with spaces from the left."""
+        """Return the text for one number, filled up with spaces from the left."""
         if not self.floating:
             text = str(value)
         elif self.scientific:
@@ -203,7 +203,7 @@ def _edges(values: np.ndarray) -> np.ndarray:
 
 
 def _split_ends(entries, summarize: bool) -> tuple:
-    """The entries before the gap and those behind it; the latter is None where there is no gap."""
+    """Return the entries before and after the gap; the latter is None without a gap."""
     edge = _options.edgeitems
     if summarize and len(entries) > 2 * edge:
         return entries[:edge], entries[len(entries) - edge :]
@@ -255,7 +255,7 @@ def _elements_text(values: np.ndarray, indent: int, summarize: bool) -> str:
 
 
 def _remarks(tensor) -> list[str]:
-    """What is said behind the elements, where it is not what one expects."""
+    """Return the attributes printed after the elements, as far as they are not the defaults."""
     default = get_default_dtype()
     remarks = []
     if tensor.is_meta:

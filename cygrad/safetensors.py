@@ -209,7 +209,7 @@ def _header_size(first, total):
 
 
 def _tensor(raw, entry):
-    """A tensor over an array of bytes that are nobody else's, or a converted copy."""
+    """Return a tensor over an array of bytes that it owns, or a converted copy."""
     return elements.tensor_over(raw, entry.kind).reshape(tuple(entry.shape))
 
 
@@ -334,15 +334,15 @@ class safe_open:
         self._content = None                   # the memory stays as long as tensors lie in it
 
     def keys(self):
-        """The names, sorted."""
+        """Return the names, sorted."""
         return sorted(self._entries)
 
     def offset_keys(self):
-        """The names in the order of their bytes."""
+        """Return the names in the order of their bytes."""
         return list(self._entries)
 
     def metadata(self):
-        """The metadata, or None."""
+        """Return the metadata, or None."""
         return self._metadata
 
     def _raw(self, name):
@@ -354,7 +354,7 @@ class safe_open:
         return self._content[entry.begin:entry.end], entry
 
     def get_tensor(self, name):
-        """The tensor of a name."""
+        """Return the tensor of a name."""
         return _tensor(*self._raw(name))
 
     def get_slice(self, name):
@@ -370,11 +370,11 @@ class _Slice:
         self._file, self._name, self._entry = file, name, file._entries[name]
 
     def get_shape(self):
-        """The shape of the whole."""
+        """Return the shape of the whole."""
         return list(self._entry.shape)
 
     def get_dtype(self):
-        """The dtype as the format calls it."""
+        """Return the dtype as the format calls it."""
         return self._entry.kind
 
     def __getitem__(self, index):

@@ -47,7 +47,7 @@ def _typed(method):
 
 
 def _make_subclass(cls, data, require_grad=False, *options):
-    """The memory of a tensor as one of a subclass."""
+    """Return the memory of a tensor as one of a subclass."""
     return make_subclass(cls, Tensor.detach(data), require_grad)
 
 

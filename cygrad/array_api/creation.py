@@ -63,7 +63,7 @@ def full(shape, fill_value, *, dtype=None, device=None):
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
-    """An array over the memory of another library's, or a copy of it."""
+    """Return an array over the memory of another library's, or a copy of it."""
     return c.from_dlpack(x, device=device, copy=copy)
 
 

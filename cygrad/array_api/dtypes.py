@@ -40,14 +40,14 @@ def _dtype(value):
 
 
 def finfo(type, /):
-    """The limits of a floating dtype, or of the parts of a complex one."""
+    """Return the limits of a floating dtype, or of the parts of a complex one."""
     dtype = _dtype(type)
     limits = np.finfo(dtype.numpy_dtype)
     return Finfo(limits.bits, *[float(getattr(limits, name)) for name in Finfo._fields[1:5]], dtype.to_real())
 
 
 def iinfo(type, /):
-    """The limits of an integer dtype."""
+    """Return the limits of an integer dtype."""
     dtype = _dtype(type)
     limits = np.iinfo(dtype.numpy_dtype)
     return Iinfo(limits.bits, limits.max, limits.min, dtype)
@@ -80,7 +80,7 @@ def can_cast(from_, to, /):
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
-    """The array in another dtype."""
+    """Return the array in another dtype."""
     result = shapes.astype(x, dtype, copy=copy)
     return result if device is None else result.to(device)
 

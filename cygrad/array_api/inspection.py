@@ -28,5 +28,5 @@ class __array_namespace_info__:
         return [cygrad.device("cpu")]
 
     def dtypes(self, *, device=None, kind=None):
-        """The dtypes by name, all or those of a kind."""
+        """Return the dtypes by name, all or those of a kind."""
         return {name: dtype for name, dtype in DTYPES.items() if kind is None or isdtype(dtype, kind)}

@@ -35,7 +35,7 @@ def matrix_rank(x, /, *, rtol=None):
 
 
 def pinv(x, /, *, rtol=None):
-    """The pseudo-inverse of matrices."""
+    """Return the pseudo-inverse of matrices."""
     return c.linalg.pinv(inexact(x), rtol=rtol)
 
 

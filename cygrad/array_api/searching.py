@@ -11,7 +11,7 @@ _reductions, _selection = reductions.rows, selection.rows
 
 
 def sort(x, /, *, axis=-1, descending=False, stable=True):
-    """The elements in order."""
+    """Return the elements in order."""
     return unranked(c.sort(ranked(x), axes(x, axis)[0], descending, stable)[0], x.dtype)
 
 

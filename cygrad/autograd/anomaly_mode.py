@@ -102,7 +102,7 @@ class set_detect_anomaly(_Anomaly):
     """
     Switch anomaly mode on or off in this thread.
 
-    Called as a function it acts at once; as a context manager it restores the former state on exit.
+    Called as a function it takes effect immediately; as a context manager it restores the former state on exit.
 
     Parameters
     ----------

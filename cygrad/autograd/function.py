@@ -199,7 +199,7 @@ def _by_position(cls, arguments, options):
     bound = inspect.signature(cls.forward).bind(*[None] * context, *arguments, **options)       # None: in place of ctx
     if not context or bound.kwargs:
         bound.apply_defaults()
-    if bound.kwargs:                                        # of forward's **options, or behind its *
+    if bound.kwargs:                                        # of forward's **options, or keyword-only
         raise TypeError(f"{cls.__name__}.apply: what forward takes by name alone cannot be counted by backward (got "
                         f"{', '.join(bound.kwargs)}). Give it a place among the arguments of forward.")
     return bound.args[context:]

@@ -155,7 +155,7 @@ class FunctionCall:
         return tuple(entry if self.create_graph else entry.detach() for entry in found)
 
     def rows_at_once(self, output, units):
-        """The same by one backward for all unit vectors."""
+        """Return the same by one backward for all unit vectors."""
         with enable_grad():
             found = _pull((output,), self.places, (units,), self.create_graph, True, True)
             found = [zeros(tuple(output.shape) + tuple(place.shape), dtype=place.dtype) if block is None
@@ -219,7 +219,7 @@ class FunctionCall:
         return found
 
     def row(self, output, number, unit):
-        """The derivative of one element with respect to each input."""
+        """Return the derivative of one element with respect to each input."""
         gradients = _pull((output,), self.places, (unit,), self.create_graph, retain_graph=True)
         for place, gradient in enumerate(gradients):
             if self.strict and gradient is None:

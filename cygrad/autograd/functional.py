@@ -280,7 +280,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def _check_strategy(operation, name, strategy, strict, vectorize):
-    """Is it one of two; and rows that are computed at once cannot be checked one by one."""
+    """Check the strategy; rows computed in a batch cannot be checked one by one (`strict`)."""
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(f'{operation}: {name} is unknown (got {strategy!r}, expected "reverse-mode" or '
                          '"forward-mode").')

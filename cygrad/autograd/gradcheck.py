@@ -17,7 +17,7 @@ from cygrad.autograd.run import grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
-# Directions of fast mode and gradients of gradgradcheck: the same at each call, and nobody else's generator moves.
+# Directions of fast mode and gradients of gradgradcheck: the same at each call, from a generator of their own.
 SEED = 2718
 
 
@@ -203,7 +203,7 @@ fast_mode, masked
 # ---- what comes in and out
 
 def _of_values(func, inputs, masked):
-    """The function and its inputs, with the values of sparse tensors in the place of these."""
+    """Return the function and its inputs, with the values of sparse tensors in the place of these."""
     sparse = {number: value for number, value in enumerate(inputs)
               if isinstance(value, Tensor) and value.layout is not STRIDED}
     if not sparse:
@@ -249,12 +249,12 @@ def _outputs(result):
 
 
 def _array(tensor):
-    """The tensor's memory as an ndarray."""
+    """Return the tensor's memory as an ndarray."""
     return tensor.detach().numpy()
 
 
 def _flat(tensor):
-    """A copy of the elements as a vector."""
+    """Return a copy of the elements as a vector."""
     return np.array(_array(tensor)).reshape(-1)
 
 
@@ -283,12 +283,12 @@ def _draw(like, rng):
 
 
 def _direction(like, rng):
-    """A random vector for backward, in the shape of a tensor."""
+    """Return a random vector for backward, in the shape of a tensor."""
     return from_numpy(_draw(like, rng))
 
 
 def _random(like, rng, with_gaps):
-    """A random gradient that requires grad itself."""
+    """Return a random gradient that requires grad itself."""
     values = np.asarray(_draw(like, rng) - 0.5)
     if with_gaps and values.ndim:
         values = np.repeat(values, 2, axis=-1)[..., ::2]
@@ -465,7 +465,7 @@ class _Check:
                         f"{tolerance}). Make backward depend on nothing but its arguments, or raise nondet_tol.")
 
     def batches(self, outputs, rng):
-        """Several vectors at once give what each gives by itself."""
+        """Check that a batch of vectors gives what each gives by itself."""
         for output in self.recorded:
             vectors = [_draw(outputs[output], rng) for _ in range(3)]
             places = [self.inputs[number] for number in self.checked]

@@ -34,7 +34,7 @@ class ForwardCheck:
         return [values.reshape(-1) for values in found]
 
     def batches(self, rng, draw):
-        """Several directions at once give what each gives by itself."""
+        """Check that a batch of tangents gives what each gives by itself."""
         import cygrad
         from cygrad.autograd.gradcheck import GradcheckError
         for number in self.check.checked:

@@ -73,7 +73,7 @@ class MemoryReport:
         return "\n".join("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows)
 
     def _repr_html_(self):
-        """The table for notebooks."""
+        """Return the table for notebooks."""
         from html import escape  # late: it takes its time, and few need it
 
         def line(cells, tag):

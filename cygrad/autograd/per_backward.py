@@ -12,7 +12,7 @@ class PerBackward(threading.local):
     A value for each backward that is running.
 
     Hooks of one backward all run on the thread that called it, so every thread has its own values and none needs a
-    lock. What a backward left behind that has ended early goes with the next one.
+    lock. The next backward discards what an aborted one left.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class PerBackward(threading.local):
         self.values = {}
 
     def get(self, default=None):
-        """The value of the innermost backward of this thread, or `default`."""
+        """Return the value of the innermost backward of this thread, or `default`."""
         calls = running()
         return self.values.get(calls[0], default) if calls else default
 
@@ -38,6 +38,6 @@ class PerBackward(threading.local):
             self.values[calls[0]] = value
 
     def take(self, default=None):
-        """The value of the innermost backward of this thread, which forgets it, or `default`."""
+        """Return the value of the innermost backward of this thread, which forgets it, or `default`."""
         calls = running()
         return self.values.pop(calls[0], default) if calls else default

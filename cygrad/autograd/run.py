@@ -158,7 +158,7 @@ def _zeros(place, recorded):
 
 
 def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
-    """One vector-Jacobian product for each entry of the first dimension, all at once."""
+    """Compute a batch of vector-Jacobian products, one for each entry of the first dimension."""
     from cygrad import vmap
     gradients = _gradients("grad", outputs, grad_outputs)
     if any(gradient is None for gradient in gradients):

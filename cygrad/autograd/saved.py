@@ -81,7 +81,7 @@ def disable_saved_tensors_hooks(error_message):
     Parameters
     ----------
     error_message : str
-        What the RuntimeError of an attempt says; it is raised at once if there are hooks already.
+        Message of the RuntimeError; it is raised immediately if hooks are active already.
 
     Examples
     --------

@@ -10,7 +10,7 @@ class ArgumentZeros(Function):
 
     @staticmethod
     def forward(ctx, gradient, *arguments):
-        """The gradient."""
+        """Return the gradient."""
         ctx.looks = [(tuple(argument.shape), argument.dtype) for argument in arguments]
         return gradient.detach()
 

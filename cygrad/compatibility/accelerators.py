@@ -41,7 +41,7 @@ def _refusal(device, name):
     return refused
 
 
-# What needs no device: waiting, emptying, seeding, and statistics of memory that nobody uses.
+# Functions that need no device: synchronization, emptying caches, seeding, statistics of unused memory.
 _QUIET = {name: _answer(None, "Nothing to do.") for name in (
     "synchronize", "empty_cache", "manual_seed", "manual_seed_all", "seed", "seed_all", "ipc_collect", "init",
     "_lazy_init",
@@ -83,8 +83,8 @@ def _accelerator(name):
 
 
 def _marks(device):
-    """The module that marks ranges for a profiler of the device: marks that nobody reads."""
-    module = ModuleType(f"cygrad.{device}.nvtx", "Marks for a profiler of the device, which nobody reads.")
+    """Return the module whose range markers no profiler reads."""
+    module = ModuleType(f"cygrad.{device}.nvtx", "Range markers for a device profiler; ignored on CPUs.")
     quiet = dict.fromkeys(("range_push", "range_pop", "mark", "range_start", "range_end"), _answer(0, "Nothing to do."))
     vars(module).update(quiet, range=_Nothing)
     return module
@@ -129,7 +129,7 @@ for _name in ("cuda", "xpu"):
 
 
 def find(name):
-    """The module of a device."""
+    """Return the module of a device."""
     return MODULES[name]
 
 

@@ -143,7 +143,7 @@ class GradScaler:
     What scales losses so that gradients in float16 do not vanish. The scale is 1: bfloat16, in which CPUs compute, has
     the range of float32.
 
-    Its methods may be called as ever: `step` calls that of the optimizer unless a gradient is not finite.
+    Its methods may be called as usual: `step` calls that of the optimizer unless a gradient is not finite.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class GradScaler:
         self._enabled = bool(enabled) and cygrad.device(device).type == "cpu"
 
     def scale(self, outputs):
-        """The tensors themselves."""
+        """Return the tensors themselves."""
         return outputs
 
     def unscale_(self, optimizer):

@@ -19,7 +19,7 @@ def select_unit(t):
 
 
 def trim_sigfig(x, n):
-    """A number with so many digits."""
+    """Round a number to significant digits."""
     return float(f"{x:.{max(n, 1) - 1}e}") if x else 0.0
 
 
@@ -130,7 +130,7 @@ class Timer:
         return Measurement(number, [self._run(number) for _ in range(repeat)], self._spec)
 
     def blocked_autorange(self, callback=None, min_run_time=0.2):
-        """Rounds that are long enough to be measured, for so many seconds; -> Measurement."""
+        """Time blocks that are long enough to be measured, for at least a given time; return a Measurement."""
         number = self._fitting(min_run_time)
         return self._rounds(number, callback, lambda times: sum(times) >= min_run_time)
 

@@ -17,5 +17,5 @@ def show():
 
 
 def parallel_info():
-    """The threads."""
+    """Return the threads."""
     return f"threads: {cygrad.get_num_threads()}\n"

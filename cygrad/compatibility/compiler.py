@@ -27,7 +27,7 @@ def _nothing(*args, **options):
 
 @contextlib.contextmanager
 def set_stance(*args, **options):
-    """How compiled functions shall behave in a block: as ever."""
+    """Accept a stance of compiled functions for a block and ignore it."""
     yield
 
 
@@ -40,7 +40,7 @@ list_backends = lambda *args: []                     # noqa: E731
 
 
 def substitute_in_graph(*args, **options):
-    """A decorator that changes nothing."""
+    """Return a decorator that changes nothing."""
     return _same
 
 

@@ -60,7 +60,7 @@ class BlockMask:
         return self.mask.int()
 
     def to(self, *args, **options):
-        """The mask itself."""
+        """Return the mask itself."""
         return self
 
     def sparsity(self):
@@ -85,7 +85,7 @@ def noop_mask(batch, head, q_idx, kv_idx):
 
 
 def and_masks(*mask_mods):
-    """The pairs that all functions choose."""
+    """Return the pairs that all functions choose."""
     def both(*places):
         found = noop_mask(*places)
         for function in mask_mods:
@@ -95,7 +95,7 @@ def and_masks(*mask_mods):
 
 
 def or_masks(*mask_mods):
-    """The pairs that some function chooses."""
+    """Return the pairs that some function chooses."""
     def either(*places):
         found = ~noop_mask(*places)
         for function in mask_mods:
@@ -137,7 +137,7 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=Non
         mask = block_mask.mask[..., :scores.shape[-2], :scores.shape[-1]]
         scores = scores.masked_fill(~mask, -cygrad.inf)
     top = cygrad.logsumexp(scores, -1, keepdim=True)
-    weights = cygrad.exp(scores - cygrad.where(top == -cygrad.inf, 0.0, top))     # zero where nobody is to be met
+    weights = cygrad.exp(scores - cygrad.where(top == -cygrad.inf, 0.0, top))     # zero where all scores are masked
     result = weights.to(value.dtype) @ value
     lse = top.squeeze(-1)
     if return_aux is not None:

@@ -59,9 +59,9 @@ class FlopCounterMode:
         return False
 
     def get_total_flops(self):
-        """The sum."""
+        """Return the sum."""
         return sum(self._counts.values())
 
     def get_flop_counts(self):
-        """The sums by operator, under the name ``Global``."""
+        """Return the sums by operator, under the name ``Global``."""
         return {"Global": dict(self._counts)}

@@ -146,7 +146,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 
 
 def detach(input):
-    """The same memory outside the graph."""
+    """Return the same memory outside the graph."""
     return input.detach()
 
 
@@ -163,12 +163,12 @@ def norm_except_dim(v, pow=2, dim=0):
 
 
 def frobenius_norm(input, dim=(), keepdim=False):
-    """The root of the sum of squares, along dimensions or of all elements."""
+    """Return the root of the sum of squares, along dimensions or of all elements."""
     return cygrad.linalg.vector_norm(input, 2, dim=dim or None, keepdim=keepdim)
 
 
 def nuclear_norm(input, dim=(-2, -1), keepdim=False):
-    """The sum of the singular values of matrices."""
+    """Return the sum of the singular values of matrices."""
     return cygrad.linalg.matrix_norm(input, "nuc", dim=dim, keepdim=keepdim)
 
 

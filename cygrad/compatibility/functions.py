@@ -34,7 +34,7 @@ sym_float, sym_int, sym_max, sym_min, sym_sqrt = builtins.float, builtins.int, m
 
 
 def sym_not(a):
-    """The opposite of a truth value."""
+    """Return the opposite of a truth value."""
     return not a
 
 

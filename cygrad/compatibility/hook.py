@@ -1,5 +1,5 @@
 """
-``import torch`` answered by this library: an import hook, off unless somebody asks for it.
+``import torch`` answered by this library: an import hook, off by default.
 
 ``torch`` is a module of its own that has the names of `cygrad`; ``torch.nn`` and all others that this library has are
 the very modules of `cygrad`, so that a class is the same under both names.
@@ -163,7 +163,7 @@ class Distribution(importlib.metadata.Distribution):
 
 
 class _Missing:
-    """Asked last: says of a name below `cygrad` that nobody found what to use instead."""
+    """Last finder: name the replacement of a module below `cygrad` that does not exist."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):

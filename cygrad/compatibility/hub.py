@@ -35,7 +35,7 @@ def _refuse(what):
 
 
 def _description(operation, repo_or_dir, source):
-    """The module ``hubconf`` of a folder."""
+    """Return the module ``hubconf`` of a folder."""
     folder = os.path.expanduser(str(repo_or_dir))
     if source != "local":
         owner_and_name, _, branch = str(repo_or_dir).partition(":")
@@ -90,14 +90,14 @@ def load(repo_or_dir, model, *args, source="github", trust_repo=None, force_relo
 
 
 def list(github, force_reload=False, skip_validation=False, trust_repo=None, verbose=True, source=None):
-    """The functions of a folder's ``hubconf.py``."""
+    """Return the functions of a folder's ``hubconf.py``."""
     source = source or ("local" if os.path.isdir(github) else "github")
     module = _description("hub.list", github, source)
     return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
 
 
 def help(github, model, force_reload=False, skip_validation=False, trust_repo=None, source=None):
-    """The docstring of a function of a folder's ``hubconf.py``."""
+    """Return the docstring of a function of a folder's ``hubconf.py``."""
     source = source or ("local" if os.path.isdir(github) else "github")
     return _entry("hub.help", _description("hub.help", github, source), model).__doc__
 

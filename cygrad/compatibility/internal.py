@@ -36,7 +36,7 @@ def _assert_async(condition, assert_msg=""):
 
 
 def _shape_as_tensor(input):
-    """The sizes as a tensor."""
+    """Return the sizes as a tensor."""
     return cygrad.tensor(tuple(input.shape), dtype=cygrad.int64)
 
 
@@ -46,7 +46,7 @@ def sym_ite(b, t, f):
 
 
 def sym_sum(args):
-    """The sum of numbers."""
+    """Return the sum of numbers."""
     return sum(args)
 
 
@@ -175,7 +175,7 @@ def _flatten_dense_tensors(tensors):
 
 
 def _unflatten_dense_tensors(flat, tensors):
-    """The parts of a vector, in the shapes of other tensors."""
+    """Return the parts of a vector, in the shapes of other tensors."""
     parts = flat.split([tensor.numel() for tensor in tensors])
     return tuple(part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True))
 
@@ -191,7 +191,7 @@ def _get_available_device_type():
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
-    """A parameter of its data."""
+    """Return a parameter of its data."""
     return Parameter(data, requires_grad)
 
 
@@ -217,7 +217,7 @@ def printoptions(**options):
 
 
 def _tensor_str(self, indent):
-    """The elements, as they print behind so many other characters."""
+    """Format the elements, indented by a number of characters."""
     text = tensor_repr(self)
     return text[text.index("(") + 1:text.rindex(")")].replace("\n" + " " * 7, "\n" + " " * indent)
 
@@ -233,12 +233,12 @@ PRINT_OPTS = _PrintOptions()
 
 
 def _add_suffixes(tensor_str, suffixes, indent, force_newline):
-    """What prints a tensor, with what comes behind its elements."""
+    """Format a tensor with the suffixes after its elements."""
     return f"{', '.join([tensor_str, *suffixes])})"
 
 
 def classproperty(function):
-    """A property of a class."""
+    """Return a property of a class."""
     return type("classproperty", (), {"__get__": lambda self, instance, owner: function(owner)})()
 
 
@@ -263,7 +263,7 @@ def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_nam
 
 
 def _copy_to_script_wrapper(function):
-    """The function."""
+    """Return the function."""
     return function
 
 
@@ -286,7 +286,7 @@ def _are_functorch_transforms_active():
 
 
 def _get_default_device():
-    """The name of the default device."""
+    """Return the name of the default device."""
     return cygrad.get_default_device().type
 
 

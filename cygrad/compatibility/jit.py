@@ -28,19 +28,19 @@ def tell_once(name):
 
 
 def script(obj, *args, **options):
-    """The function, module or class itself."""
+    """Return the function, module or class itself."""
     tell_once("jit.script")
     return _noted(obj)
 
 
 def trace(func, *args, **options):
-    """The function or module itself."""
+    """Return the function or module itself."""
     tell_once("jit.trace")
     return _noted(func)
 
 
 def trace_module(mod, inputs, *args, **options):
-    """The module itself."""
+    """Return the module itself."""
     tell_once("jit.trace_module")
     return _noted(mod)
 
@@ -65,17 +65,17 @@ _python_isinstance = isinstance
 
 
 def isinstance(obj, target_type):
-    """The built-in function."""
+    """Return the built-in function."""
     return _python_isinstance(obj, target_type)
 
 
 def annotate(the_type, the_value):
-    """The value."""
+    """Return the value."""
     return the_value
 
 
 def Attribute(value, type=None):
-    """The value."""
+    """Return the value."""
     return value
 
 
@@ -88,7 +88,7 @@ is_tracing = is_scripting
 
 
 def fork(func, *args, **kwargs):
-    """The result, computed at once."""
+    """Return the result, computed immediately."""
     return func(*args, **kwargs)
 
 

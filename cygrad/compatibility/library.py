@@ -161,7 +161,7 @@ def opcheck(op, args, kwargs=None, **options):
 
 
 def wrap_triton(kernel):
-    """The kernel."""
+    """Return the kernel."""
     return kernel
 
 

@@ -69,7 +69,7 @@ class Reduction:
 
 
 def get_enum(reduction):
-    """The number of a reduction."""
+    """Return the number of a reduction."""
     if reduction not in Reduction.NAMES:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return Reduction.NAMES.index(reduction)
@@ -158,7 +158,7 @@ def _element_size(dtype):
 
 
 def _cast_Long(input, non_blocking=False):
-    """The tensor as int64."""
+    """Return the tensor as int64."""
     return input.long()
 
 
@@ -188,7 +188,7 @@ def _convert_indices_from_csr_to_coo(crow_indices, col_indices, *, out_int32=Fal
 
 
 def _softmax_backward_data(grad_output, output, dim, input_dtype=None):
-    """The gradient of softmax, of that of its output."""
+    """Return the gradient of softmax, of that of its output."""
     return output * (grad_output - (grad_output * output).sum(dim, keepdim=True))
 
 

@@ -26,12 +26,12 @@ def has_torch_function(relevant_args):
 
 
 def has_torch_function_unary(arg):
-    """The same of one argument."""
+    """Return the same of one argument."""
     return has_torch_function((arg,))
 
 
 def has_torch_function_variadic(*args):
-    """The same of several arguments."""
+    """Return the same of several arguments."""
     return has_torch_function(args)
 
 
@@ -51,7 +51,7 @@ def is_tensor_method_or_property(func):
 
 
 def resolve_name(f):
-    """The name of a function."""
+    """Return the name of a function."""
     return f"{getattr(f, '__module__', '')}.{getattr(f, '__qualname__', f)}"
 
 

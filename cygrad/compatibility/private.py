@@ -65,7 +65,7 @@ _single, _pair, _triple, _quadruple = map(_ntuple, (1, 2, 3, 4))
 
 
 def _reverse_repeat_tuple(values, n):
-    """The values in reverse, each n times."""
+    """Return the values in reverse, each n times."""
     return tuple(value for value in reversed(values) for _ in range(n))
 
 
@@ -130,7 +130,7 @@ _no_grad_uniform_, _no_grad_normal_, _no_grad_fill_ = map(_no_grad, ("uniform_",
 
 
 def _get_activation_fn(activation):
-    """The function of a name."""
+    """Return the function of a name."""
     if activation not in ("relu", "gelu"):
         raise RuntimeError(f"activation should be relu/gelu, not {activation}")
     return getattr(cygrad.nn.functional, activation)
@@ -147,7 +147,7 @@ required = _RequiredParameter()
 
 
 def _use_grad_for_differentiable(step):
-    """The step of an optimizer, outside of the graph."""
+    """Return the step of an optimizer, outside of the graph."""
     return cygrad.no_grad()(step)
 
 
@@ -178,7 +178,7 @@ def noop_context_fn():
 
 
 def detach_variable(inputs):
-    """The tensors outside the graph, wanting gradients as before."""
+    """Return the tensors outside the graph, wanting gradients as before."""
     return tuple(part.detach().requires_grad_(part.requires_grad) if isinstance(part, cygrad.Tensor) else part
                  for part in inputs)
 
@@ -210,7 +210,7 @@ def set_checkpoint_early_stop(enable):
 
 
 def set_checkpoint_debug_enabled(enabled):
-    """A block that changes nothing."""
+    """Return a block that changes nothing."""
     from contextlib import nullcontext
     return nullcontext()
 
@@ -264,7 +264,7 @@ def get_unsafe_globals_in_checkpoint(f):
 
 
 def apply_permutation(tensor, permutation, dim=1):
-    """The parts of a tensor along a dimension in another order."""
+    """Return the parts of a tensor along a dimension in another order."""
     return tensor.index_select(dim, permutation)
 
 

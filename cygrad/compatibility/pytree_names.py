@@ -22,7 +22,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence):
-        """The child."""
+        """Return the child."""
         return sequence[self.idx]
 
 
@@ -36,7 +36,7 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping):
-        """The child."""
+        """Return the child."""
         return mapping[self.key]
 
 
@@ -50,7 +50,7 @@ class GetAttrKey:
         return f".{self.name}"
 
     def get(self, obj):
-        """The child."""
+        """Return the child."""
         return getattr(obj, self.name)
 
 
@@ -136,7 +136,7 @@ def tree_map_with_path(func, tree, *rests, is_leaf=None):
 
 
 def keystr(path):
-    """A path as text."""
+    """Return a path as text."""
     return "".join(map(str, path))
 
 

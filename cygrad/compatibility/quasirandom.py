@@ -48,7 +48,7 @@ class SobolEngine:
         self._source = Sobol(dimension, scramble=scramble, bits=self.MAXBIT, rng=seed)
 
     def draw(self, n=1, out=None, dtype=None):
-        """The next `n` points, one in each row."""
+        """Return the next `n` points, one in each row."""
         parts = [n] if self.num_generated or not n else [1, n - 1]          # SciPy warns if it gives 3 first
         points = np.concatenate([self._source.random(part) if part else np.empty((0, self.dimension))
                                  for part in parts])
@@ -59,7 +59,7 @@ class SobolEngine:
         return result if out is None else out.resize_(result.shape).copy_(result)
 
     def draw_base2(self, m, out=None, dtype=None):
-        """The next two to the power of `m` points."""
+        """Return the next two to the power of `m` points."""
         total = self.num_generated + 2 ** m
         if total & (total - 1):
             raise ValueError(f"SobolEngine.draw_base2: the number of points must stay a power of 2 (got 2**{m} after "

@@ -35,7 +35,7 @@ class StorageBase:
 
     @classmethod
     def _of(cls, tensor):
-        """The whole memory of a tensor."""
+        """Return the whole memory of a tensor."""
         made = cls.__new__(cls)
         flat = tensor.detach()
         count = tensor._storage_nbytes() // tensor.element_size()
@@ -50,7 +50,7 @@ class StorageBase:
         return cls(cygrad.from_file(filename, shared, size or nbytes, dtype=cls._dtype))
 
     def _seen_as(self, dtype):
-        """The same memory as elements of another dtype."""
+        """Return the same memory as elements of another dtype."""
         if self._elements.dtype is dtype:
             return self._elements
         bits, kind = (WITHOUT_NUMPY.get(x, x) for x in (self._elements.dtype, dtype))
@@ -92,11 +92,11 @@ class StorageBase:
         return memo.setdefault(id(self), self.clone())
 
     def clone(self):
-        """A copy."""
+        """Return a copy."""
         return type(self)(self._elements.clone())
 
     def tolist(self):
-        """The elements as a list."""
+        """Return the elements as a list."""
         return self._elements.tolist()
 
     def nbytes(self):
@@ -150,13 +150,13 @@ class TypedStorage(StorageBase):
     dtype = property(lambda self: self._elements.dtype, doc="Of the elements.")
 
     def untyped(self):
-        """The same memory as bytes."""
+        """Return the same memory as bytes."""
         return UntypedStorage._of(self._elements)
 
     _untyped_storage = property(untyped)
 
     def type(self, dtype=None):
-        """The name of the type of storage."""
+        """Return the name of the type of storage."""
         names = {kind._dtype: name for name, kind in _KINDS.items()}
         return f"{library_name()}.{names.get(self.dtype, 'TypedStorage')}"
 

@@ -27,7 +27,7 @@ def _numbers(values):
 
 
 def _number(value):
-    """The number in a number, or in an array or tensor of one element."""
+    """Return a number, or the one in an array or tensor of one element."""
     array = _numbers(value)
     if array.size != 1:
         raise ValueError(f"add_scalar: the value must have one element (got shape {array.shape}). Reduce it first, or "
@@ -44,7 +44,7 @@ class SummaryWriter:
     log_dir : str, optional
         Default: ``runs/`` and the time.
     comment : str, optional
-        Behind the time.
+        Appended to the file name, after the time.
     purge_step, max_queue, flush_secs, filename_suffix : optional
         As in PyTorch.
     """

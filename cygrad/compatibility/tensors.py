@@ -110,7 +110,7 @@ def new_empty_strided(self, size, stride, dtype=None, **options):
 
 
 def narrow_copy(self, dim, start, length):
-    """A copy of a part along one dimension."""
+    """Return a copy of a part along one dimension."""
     return cygrad.narrow_copy(self, dim, start, length)
 
 
@@ -140,7 +140,7 @@ def __rdiv__(self, other):
 
 
 def dim_order(self, ambiguity_check=False):
-    """The dimensions from the one with the longest steps in memory to that with the shortest."""
+    """Return the dimensions from the one with the longest steps in memory to that with the shortest."""
     return tuple(sorted(range(self.ndim), key=lambda dim: -self.stride(dim)))
 
 
@@ -164,7 +164,7 @@ def is_distributed(self):
 
 
 def storage_type(self):
-    """The type of the storage."""
+    """Return the type of the storage."""
     return type(self.storage())
 
 
@@ -212,7 +212,7 @@ def sparse_dim(self):
 
 
 def dense_dim(self):
-    """The number of dimensions."""
+    """Return the number of dimensions."""
     return self.ndim
 
 
@@ -222,7 +222,7 @@ def const_data_ptr(self):
 
 
 def sparse_mask(self, mask):
-    """The elements at the places of a sparse tensor."""
+    """Return the elements at the places of a sparse tensor."""
     return cygrad.sparse.functions.sparse_mask(self, mask)
 
 

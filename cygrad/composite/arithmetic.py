@@ -28,7 +28,7 @@ ROUNDINGS = {None: "div", "floor": "floor_divide", "trunc": "trunc_divide"}
 
 
 def _rounded(rounding_mode, operation):
-    """The operator for a rounding mode."""
+    """Return the operator for a rounding mode."""
     if rounding_mode not in ROUNDINGS:
         raise RuntimeError(f"{operation}: unknown rounding_mode (got {rounding_mode!r}, expected None, 'trunc' or "
                            "'floor').")
@@ -117,7 +117,7 @@ def _scaled(name, form, input, other, alpha, out=None):
 
 @documented(_PARAMETERS)
 def add(input, other, *more, alpha=1, out=None):
-    """The sum ``input + alpha * other``.
+    """Return the sum ``input + alpha * other``.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def add_(input, other, *more, alpha=1):
 
 @documented(_PARAMETERS)
 def sub(input, other, *more, alpha=1, out=None):
-    """The difference ``input - alpha * other``.
+    """Return the difference ``input - alpha * other``.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ METHODS = ["diff"]
 
 
 def _wrapped(operation, input, dim):
-    """The dimension counted from the front."""
+    """Return the dimension counted from the front."""
     if not -input.ndim <= dim < input.ndim:
         raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
                          f"{input.ndim - 1}]).")
@@ -87,7 +87,7 @@ def _steps(operation, spacing, input, dims):
 
 
 def _along(vector, input, dim):
-    """A vector seen in the dimension of a tensor."""
+    """Return a vector seen in the dimension of a tensor."""
     return operators.reshape(vector, tuple(vector.numel() if k == dim else 1 for k in range(input.ndim)))
 
 
@@ -204,7 +204,7 @@ def _trapezoids(operation, y, x, dx, dim):
 
 
 def trapezoid(y, x=None, *, dx=None, dim=-1):
-    """The integral along a dimension by the rule of trapezoids.
+    """Return the integral along a dimension by the rule of trapezoids.
 
     Parameters
     ----------

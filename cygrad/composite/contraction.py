@@ -59,7 +59,7 @@ def _read_arguments(args):
 
 
 def _split_labels(text, what):
-    """Letters before `...`, letters behind it, and whether it is there."""
+    """Return the letters before and after `...`, and whether it is there."""
     head, dots, tail = text.partition("...")
     for letter in head + tail:
         if letter not in LETTERS:
@@ -69,7 +69,7 @@ def _split_labels(text, what):
 
 
 def _labels_of(text, ndim, number):
-    """The label of each dimension of an operand."""
+    """Return the label of each dimension of an operand."""
     head, tail, dots = _split_labels(text, f"operand {number}")
     free = ndim - len(head) - len(tail)
     if free < 0 or (free > 0 and not dots):
@@ -146,7 +146,7 @@ def _without_broadcast(operand, sizes):
 
 
 def _summed(operand, kept):
-    """Sum over the labels that nobody needs any more."""
+    """Sum over the labels that are not needed any more."""
     dims = tuple(i for i, label in enumerate(operand.labels) if label not in kept)
     if not dims:
         return operand
@@ -155,7 +155,7 @@ def _summed(operand, kept):
 
 
 def _arranged(operand, groups, sizes):
-    """The dimensions in the order of the groups, each group as one dimension."""
+    """Return the dimensions in the order of the groups, each group as one dimension."""
     order = [label for group in groups for label in group]
     positions = tuple(operand.labels.index(label) for label in order)
     tensor = operand.tensor

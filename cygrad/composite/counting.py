@@ -97,7 +97,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 
 
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
-    """The number of the bucket that each element falls in.
+    """Return the number of the bucket that each element falls in.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _limits(operation, input, low, high):
 
 
 def histc(input, bins=100, min=0, max=0, *, out=None):
-    """A histogram of elements in bins of equal width.
+    """Return a histogram of elements in bins of equal width.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
 
 
 def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
-    """A histogram, with the limits of its bins.
+    """Return a histogram, with the limits of its bins.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 
 @documented()
 def diag(input, diagonal=0, *, out=None):
-    """The diagonal of a matrix, or the matrix with a vector on its diagonal.
+    """Return the diagonal of a matrix, or the matrix with a vector on its diagonal.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def diag(input, diagonal=0, *, out=None):
 
 @documented()
 def diagflat(input, offset=0):
-    """The matrix with all elements of a tensor on its diagonal.
+    """Return the matrix with all elements of a tensor on its diagonal.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _changed(operation, input, src, view):
 
 @documented()
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
-    """A copy with another diagonal.
+    """Return a copy with another diagonal.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
 
 @documented()
 def select_scatter(input, src, dim, index):
-    """A copy with another slice at one index of a dimension.
+    """Return a copy with another slice at one index of a dimension.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def select_scatter(input, src, dim, index):
 
 @documented()
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
-    """A copy with other elements in a slice of a dimension.
+    """Return a copy with other elements in a slice of a dimension.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
 
 @documented()
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
-    """A copy with other elements in the part that sizes and strides describe.
+    """Return a copy with other elements in the part that sizes and strides describe.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
 
 
 def _plain_dtype(value):
-    """A cygrad dtype for anything that names one."""
+    """Return a cygrad dtype for anything that names one."""
     return value if isinstance(value, Dtype) else promote_types(value, value)
 
 
@@ -226,7 +226,7 @@ def dlpack_device(self):
 
 
 def _conversion(name, dtype):
-    """The method that converts to one dtype."""
+    """Return the method that converts to one dtype."""
 
     def convert(self, memory_format=None):
         return _converted(self, dtype, False, memory_format)
@@ -394,7 +394,7 @@ def is_complex(input):
 
 @documented()
 def numel(input):
-    """The number of elements.
+    """Return the number of elements.
 
     Returns
     -------

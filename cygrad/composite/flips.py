@@ -13,7 +13,7 @@ METHODS = __all__
 
 @documented(returns=_RETURNED)
 def rot90(input, k=1, dims=(0, 1)):
-    """A tensor turned by quarters of a circle in a plane of two dimensions.
+    """Return a tensor turned by quarters of a circle in a plane of two dimensions.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def ravel(input):
 
 
 def adjoint(input):
-    """The conjugate transposes of a batch of matrices.
+    """Return the conjugate transposes of a batch of matrices.
 
     Parameters
     ----------

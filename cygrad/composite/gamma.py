@@ -7,7 +7,7 @@ from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 __all__ = ["igamma", "igammac", "mvlgamma", "polygamma"]
 
 def polygamma(n, input, *, out=None):
-    """The n-th derivative of the digamma function of each element.
+    """Return the n-th derivative of the digamma function of each element.
 
     Parameters
     ----------

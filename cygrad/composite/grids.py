@@ -14,7 +14,7 @@ _AT_ONCE = 1 << 14          # places, between two chances for an interrupt
 
 
 def _vectors(operation, tensors, most):
-    """Sequences and single arguments alike; tensors of at most so many dimensions, of one dtype."""
+    """Check the tensors, given as a sequence or as arguments: at most `most` dimensions, one dtype."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     if not tensors:

@@ -34,7 +34,7 @@ def check_vector(operation, index):
 
 @documented()
 def index_copy(input, dim, index, source, *, out=None):
-    """A copy with other slices at the indices of a dimension.
+    """Return a copy with other slices at the indices of a dimension.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _put_along(rows, dim, places, values):
 
 @documented()
 def index_fill(input, dim, index, value):
-    """A copy with one value in the slices at the indices of a dimension.
+    """Return a copy with one value in the slices at the indices of a dimension.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ def resolve_neg(input):
 
 @documented()
 def conj_physical(input, *, out=None):
-    """The complex conjugates, in memory of their own.
+    """Return the complex conjugates, in memory of their own.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def conj_physical(input, *, out=None):
 
 @documented()
 def fill(input, value):
-    """A tensor of one value, of the shape and type of another.
+    """Return a tensor of one value, of the shape and type of another.
 
     Parameters
     ----------

@@ -169,7 +169,7 @@ def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
 
 @documented(_PARAMETERS)
 def chain_matmul(*matrices, out=None):
-    """The product of several matrices, in the order that costs least.
+    """Return the product of several matrices, in the order that costs least.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def chain_matmul(*matrices, out=None):
 
 
 def _dims_of(dims, a, b):
-    """The contracted dimensions of both, counted from the front."""
+    """Return the contracted dimensions of both, counted from the front."""
     if hasattr(dims, "tolist"):
         dims = dims.tolist()
     if hasattr(dims, "__index__"):
@@ -352,7 +352,7 @@ def kron(input, other, *, out=None):
 
 @documented(_PARAMETERS)
 def cross(input, other, dim=None, *, out=None):
-    """The cross product of vectors of three elements.
+    """Return the cross product of vectors of three elements.
 
     Parameters
     ----------

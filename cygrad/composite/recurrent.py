@@ -7,7 +7,7 @@ __all__ = ["gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"]
 
 
 def _check(operation, input, hidden, w_ih, w_hh, gates):
-    """Sizes of a cell that has so many blocks of logits."""
+    """Return the sizes of a cell whose logits have `gates` blocks."""
     for name, tensor in (("input", input), ("hx", hidden), ("w_ih", w_ih), ("w_hh", w_hh)):
         as_tensor_argument(operation, name, tensor)
     for name, tensor in (("w_ih", w_ih), ("w_hh", w_hh)):

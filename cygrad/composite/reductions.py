@@ -178,7 +178,7 @@ def _spread_arguments(operation, dim, unbiased, correction):
 @spelled
 @documented(_PARAMETERS, returns=_RETURNED)
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
-    """The variance.
+    """Return the variance.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 @spelled
 @documented(_PARAMETERS, returns=_RETURNED)
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
-    """The standard deviation.
+    """Return the standard deviation.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
 @spelled
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """A norm of the elements, along some dimensions or of all.
+    """Return a norm of the elements, along some dimensions or of all.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
 
 
 def _covered(src, index):
-    """The part of src that the index covers."""
+    """Return the part of src that the index covers."""
     if not index.numel():
         return operators.reshape(operators.narrow(operators.reshape(src, (-1,)), 0, 0, 0), tuple(index.shape))
     if index.ndim == src.ndim:

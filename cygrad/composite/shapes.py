@@ -28,7 +28,7 @@ METHODS = ["chunk", "expand_as", "reshape_as", "split", "split_with_sizes", "til
 
 @documented(returns=_RETURNED)
 def expand_as(input, other):
-    """The tensor expanded to the shape of another one, without a copy.
+    """Return the tensor expanded to the shape of another one, without a copy.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def expand_as(input, other):
 
 @documented(returns=_RETURNED)
 def view_as(input, other):
-    """The same memory in the shape of another tensor.
+    """Return the same memory in the shape of another tensor.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def view_as(input, other):
 
 @documented()
 def reshape_as(input, other):
-    """The elements in the shape of another tensor, without a copy where possible.
+    """Return the elements in the shape of another tensor, without a copy where possible.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def chunk(input, chunks, dim=0, *, axis=None):
 
 
 def _unsafe(function):
-    """The same parts, each as a tensor of its own instead of a view."""
+    """Return the same parts, each as a tensor of its own instead of a view."""
     @functools.wraps(function)
     def unsafe(input, *args, **kwargs):
         input = as_tensor_argument(unsafe.__name__, "input", input)
@@ -321,7 +321,7 @@ unsafe_chunk, unsafe_split, unsafe_split_with_sizes = _unsafe(chunk), _unsafe(sp
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The different elements.
+    """Return the different elements.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def _all_reversed(self):
 
 
 def _matrix_transpose(self):
-    """The transposes of a batch of matrices."""
+    """Return the transposes of a batch of matrices."""
     _check_matrices(self, "mT")
     return operators.matrix_transpose(self)
 
@@ -385,14 +385,14 @@ def _check_matrices(input, operation):
 
 
 def _adjoint(self):
-    """The conjugate transposes of a batch of matrices."""
+    """Return the conjugate transposes of a batch of matrices."""
     _check_matrices(self, "mH")
     transposed = operators.matrix_transpose(self)
     return operators.conj(transposed) if self.is_complex() else transposed
 
 
 def _matrix_adjoint(self):
-    """The conjugate transpose of a matrix."""
+    """Return the conjugate transpose of a matrix."""
     if self.ndim not in (0, 2):
         raise RuntimeError(f"H: expected a matrix (got shape {tuple(self.shape)}). Use mH for batches of matrices.")
     return _adjoint(self) if self.ndim else operators.conj(self)
@@ -417,7 +417,7 @@ complex.__doc__ = operators.complex.__doc__
 
 @documented()
 def real(input):
-    """The real parts.
+    """Return the real parts.
 
     Returns
     -------
@@ -435,7 +435,7 @@ def real(input):
 
 @documented(returns=_RETURNED)
 def imag(input):
-    """The imaginary parts.
+    """Return the imaginary parts.
 
     Parameters
     ----------

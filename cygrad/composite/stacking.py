@@ -18,7 +18,7 @@ METHODS = ["dsplit", "hsplit", "tensor_split", "vsplit"]
 # ---- dimensions
 
 def _each(operation, tensors, function):
-    """The function of one tensor, or of each of several."""
+    """Return the function of one tensor, or of each of several."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
         single = False
@@ -114,7 +114,7 @@ def _joined(operation, tensors, dim, out):
 
 
 def _listed(operation, tensors, function):
-    """The function of each tensor of a sequence."""
+    """Return the function of each tensor of a sequence."""
     if not isinstance(tensors, (list, tuple)):
         raise TypeError(f"{operation}: expected a sequence of Tensors (got {type(tensors).__name__}).")
     return [function(as_tensor_argument(operation, "tensors", tensor)) for tensor in tensors]
@@ -298,7 +298,7 @@ def _split(operation, input, where, dim):
 
 
 def _even_split(operation, input, where, dim, least):
-    """The splits along one dimension, which want parts of equal size."""
+    """Return the splits along one dimension, which want parts of equal size."""
     if as_tensor_argument(operation, "input", input).ndim < least:
         raise RuntimeError(f"{operation}: expected at least {least} dimension{'s' * (least > 1)} (got shape "
                            f"{tuple(input.shape)}).")

@@ -130,7 +130,7 @@ def count_nonzero(input, dim=None):
 # ---- order
 
 def _median(operation, input, dim, keepdim, out):
-    """The medians of all elements or along a dimension."""
+    """Return the medians of all elements or along a dimension."""
     function = getattr(operators, f"{operation}_dim")
     as_tensor_argument(operation, "input", input)
     if dim is not None:
@@ -207,7 +207,7 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
 
 @documented(_PARAMETERS)
 def msort(input, *, out=None):
-    """The elements in order along the first dimension.
+    """Return the elements in order along the first dimension.
 
     Examples
     --------
@@ -415,7 +415,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
 
 
 def _weights(rows, fweights, aweights):
-    """The weight of each observation, or None."""
+    """Return the weight of each observation, or None."""
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is None:
             continue

@@ -43,7 +43,7 @@ class Alone:
         return self
 
     def Ibarrier(self):
-        """Nobody to wait for."""
+        """Return immediately: there is no other rank."""
         return DONE
 
     def Ibcast(self, buffer, root):

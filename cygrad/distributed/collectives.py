@@ -31,7 +31,7 @@ def barrier(group=None, async_op=False, device_ids=None):
     group : ProcessGroup, optional
         The whole world if None; so for all collectives.
     async_op : bool, default False
-        Whether to return a handle at once instead of waiting; so for all collectives. What it concerns must not be
+        Whether to return a handle instead of waiting; so for all collectives. What it concerns must not be
         touched before the handle's ``wait()`` has returned.
     device_ids : optional
         Accepted for programs that pass it.

@@ -2,7 +2,7 @@
 Whether all ranks call the same collective with tensors that fit.
 
 Ranks compare digests of what they call, in one reduction of two numbers; only if these differ they exchange the texts.
-Calls that wait do so before they start; those with ``async_op=True`` start at once, and compare when they are complete.
+Calls that wait do so before they start; those with ``async_op=True`` start immediately and compare on completion.
 In the debug mode all calls compare their texts before they start.
 """
 

@@ -1,4 +1,4 @@
-"""The end of a job: one rank that fails ends all, and nobody waits for one that has left."""
+"""End of a job: a rank that fails ends all, and no rank waits for one that has left."""
 
 import atexit
 import sys
@@ -13,14 +13,14 @@ FAREWELL = 0.2          # seconds that the launcher gets to pass on what was pri
 
 def install(comm, world):
     """
-    From now on, an exception that nobody catches ends all ranks, and ranks leave together.
+    From now on, an uncaught exception ends all ranks, and ranks leave together.
 
     Parameters
     ----------
     comm : MPI.Comm
         Of all ranks.
     world : object
-        Has the open groups (``groups``) and the messages beside collectives (``roll``).
+        Has the open groups (``groups``) and the messages between collectives (``roll``).
     """
     before = sys.excepthook
 

@@ -2,7 +2,7 @@
 A value that will be there when communication has come to its end.
 
 MPI asks that all ranks call collectives in one order. But what follows a first step, be it the second step of an
-operation or a function given to ``then``, starts when somebody notices that the first is complete, earlier on one
+operation or a function given to ``then``, starts when a thread finds that the first is complete, earlier on one
 rank than on another. So it has a communicator of its own, and takes its turn there in the order of the first steps.
 """
 
@@ -65,7 +65,7 @@ class Future:
     def _advance(self, wait):
         """Bring it forward, to the end if asked to wait; -> whether it is complete."""
         if wait and not self._finished:
-            raise RuntimeError("Future: nothing can complete it but set_result, which nobody has called (got a wait "
+            raise RuntimeError("Future: nothing can complete it but set_result, which was not called (got a wait "
                                "for it). Set its result first.")
         return self._finished
 

@@ -28,7 +28,7 @@ def _addresses():
 
 
 def handle(thing):
-    """The handle of something of mpi4py's."""
+    """Return the handle of something of mpi4py's."""
     from mpi4py import MPI
     return MPI._handleof(thing)
 

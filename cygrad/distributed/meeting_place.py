@@ -1,9 +1,9 @@
 """
 Where ranks find each other that no ``mpiexec`` has started: a server for the first of them, run as a program.
 
-MPICH asks whoever has started it for the addresses of other ranks, in lines of text (the interface PMI, version 1).
+MPICH asks the process that started it for the addresses of other ranks, in lines of text (PMI, version 1).
 Here they ask this program, which knows nothing but what they tell each other. It has a process of its own, because MPI
-keeps Python's lock while it begins, and imports nothing of this library, so that it is there at once.
+keeps the GIL while it begins, and imports nothing of this library, so that it starts fast.
 """
 
 import socket

@@ -78,7 +78,7 @@ def _receive(group, operation, tensor, src, group_src, tag, status=None):
     if src is None and group_src is None:
         other, partners = -1, [rank for rank in group.ranks if rank != group.own_global_rank]
         if not partners:
-            raise ValueError(f"{operation}: nobody else is there to send anything (got a world of one rank).")
+            raise ValueError(f"{operation}: there is no other rank to receive from (got a world of one rank).")
     else:
         other = _partner(group, operation, "source", src, group_src)
         partners = [group.ranks[other]]
@@ -147,7 +147,7 @@ class P2POp:
 
     def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
         if op not in (isend, irecv):
-            raise ValueError(f"Invalid `op`: expected distributed.isend or distributed.irecv (got {op!r}).")
+            raise ValueError(f"P2POp: Invalid `op`: expected distributed.isend or distributed.irecv (got {op!r}).")
         self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
         self.group_peer = group_peer
 

@@ -41,7 +41,7 @@ for _op in ReduceOp:          # kind -> the name of MPI's operation, None where 
 
 
 def mpi_name(operation, op, dtype):
-    """The name of MPI's operation for elements of a NumPy dtype."""
+    """Return the name of MPI's operation for elements of a NumPy dtype."""
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{operation}: op must be a ReduceOp (got {op!r}). Use ReduceOp.SUM, AVG, PRODUCT, MIN or MAX.")
     name = op.names[dtype.kind]

@@ -7,10 +7,10 @@ TAG = 17
 
 class RollCall:
     """
-    Messages beside the collectives, of ranks that wait or have left.
+    Messages between collectives, from ranks that wait or have left.
 
     A rank that has waited for a while tells those it waits for what it waits for, and looks what others have told.
-    Nothing of it happens while collectives take less than a quarter of a second, and nobody has to answer.
+    None are sent while collectives take less than a quarter of a second, and none needs an answer.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class RollCall:
             getattr(self, kind)[status.Get_source()] = content
 
     def comm_status(self):
-        """A place for the sender of a message."""
+        """Return a place for the sender of a message."""
         from mpi4py import MPI
         return MPI.Status()
 
@@ -72,7 +72,7 @@ class RollCall:
         return " ".join([first, *elsewhere])
 
     def leave(self, groups):
-        """Tell everybody that this rank goes, and wait until all do, so that nobody waits for it in vain."""
+        """Tell all ranks that this one leaves, and wait until all do."""
         called = {(group.number, later): group.called[later] for group in groups for later in (False, True)}
         self.send(("left", called), range(self.comm.size))
         return self.comm.Ibarrier()

@@ -1,4 +1,4 @@
-"""A collective under way: it is brought forward whenever somebody asks, and waiting for it has an end."""
+"""Pending collectives: polling makes progress, and waiting has a time limit."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ __all__ = ["Work", "failing", "finish_all", "seconds_of", "written"]
 IMPATIENT = 2e-2          # seconds to ask for a turn, which is no request of MPI
 SHORTEST, LONGEST = 20e-6, 1e-3
 ROLL_CALL = 0.25          # seconds between two looks at who else waits
-# What is under way: MPI may write to its memory until it is complete, even if nobody wants to know any more.
+# Pending operations: MPI may write to their memory until they complete, even if their handles are gone.
 _under_way = set()
 
 
@@ -201,7 +201,7 @@ def failing(error):
 
 
 def seconds_of(timeout, otherwise):
-    """A time in seconds, given as such or as a timedelta."""
+    """Return a time in seconds, given as such or as a timedelta."""
     if timeout is None:
         return otherwise
     seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout

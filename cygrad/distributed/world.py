@@ -236,7 +236,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
 
     ``mpiexec -n 4 python train.py`` starts four. Where mpi4py is not installed, or a program is started without
     ``mpiexec``, there is a world of one rank, so that the same program runs alone. From here on an exception that
-    nobody catches ends all ranks, and cygrad uses as many threads as there are cores for each rank on this machine,
+    is not caught ends all ranks, and cygrad uses as many threads as there are cores for each rank on this machine,
     unless ``OMP_NUM_THREADS`` or `set_num_threads` have said otherwise.
 
     Parameters
@@ -459,16 +459,16 @@ def get_backend(group=None):
 
 
 def get_process_group_ranks(group=None):
-    """The members of a group, by their ranks in the world."""
+    """Return the members of a group, by their ranks in the world."""
     return list(inside("get_process_group_ranks", group).ranks)
 
 
 def get_group_rank(group, global_rank):
-    """The rank in a group of a rank in the world."""
+    """Return the rank in a group of a rank in the world."""
     return inside("get_group_rank", group).rank_of("get_group_rank", global_rank)
 
 
 def get_global_rank(group, group_rank):
-    """The rank in the world of a rank in a group."""
+    """Return the rank in the world of a rank in a group."""
     found = inside("get_global_rank", group)
     return found.ranks[found.rank_of("get_global_rank", None, group_rank)]

@@ -283,14 +283,17 @@ class MixtureSameFamily(Distribution):
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError("MixtureSameFamily: the first argument must be a Categorical.")
         if not isinstance(component_distribution, Distribution):
-            raise ValueError("The Component distribution need to be an instance of distributions.Distribution")
+            raise ValueError("MixtureSameFamily: The Component distribution need to be an instance of "
+                             "distributions.Distribution")
         shape = component_distribution.batch_shape
         if not shape or shape[-1] != mixture_distribution.logits.shape[-1]:
-            raise ValueError(f"`mixture_distribution` component ({mixture_distribution.logits.shape[-1]}) does not "
+            raise ValueError(f"MixtureSameFamily: `mixture_distribution` component "
+                             f"({mixture_distribution.logits.shape[-1]}) does not "
                              f"equal `component_distribution.batch_shape[-1]` ({shape[-1:] or 'none'})")
         for size, other in zip(reversed(mixture_distribution.batch_shape), reversed(shape[:-1]), strict=False):
             if size not in (1, other) and other != 1:
-                raise ValueError(f"`mixture_distribution.batch_shape` ({mixture_distribution.batch_shape}) is not "
+                raise ValueError(f"MixtureSameFamily: `mixture_distribution.batch_shape` "
+                                 f"({mixture_distribution.batch_shape}) is not "
                                  f"compatible with `component_distribution.batch_shape` ({shape})")
         self._mixture_distribution, self._component_distribution = mixture_distribution, component_distribution
         super().__init__(shape[:-1], component_distribution.event_shape, validate_args)
@@ -304,7 +307,7 @@ class MixtureSameFamily(Distribution):
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution, repeated to `batch_shape`."""
+        """Return the same distribution, repeated to `batch_shape`."""
         return self._expanded(batch_shape, _instance)
 
     def _weights(self):

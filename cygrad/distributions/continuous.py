@@ -254,7 +254,7 @@ class Uniform(Parametric):
     def __init__(self, low, high, validate_args=None):
         super().__init__(low, high, validate_args=validate_args)
         if self._validate_args and not (self.low < self.high).all():
-            raise ValueError("Uniform is not defined when low>= high")
+            raise ValueError("Uniform: not defined when low>= high")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self):

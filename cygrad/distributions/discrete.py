@@ -34,7 +34,7 @@ class _Odds(Parametric):
 
     def _choose(self, others, probs, logits, validate_args):
         if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+            raise ValueError(f"{type(self).__name__}: Either `probs` or `logits` must be specified, but not both.")
         chosen = {"logits": logits} if probs is None else {"probs": probs}
         self._hold({**others, **chosen}, (), validate_args)
 
@@ -376,10 +376,11 @@ class _Choices(_Odds):
 
     def _choose(self, event_shape, probs, logits, validate_args):
         if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+            raise ValueError(f"{type(self).__name__}: Either `probs` or `logits` must be specified, but not both.")
         given = logits if probs is None else probs
         if given.ndim < 1:
-            raise ValueError(f"`{'logits' if probs is None else 'probs'}` needs a dimension for the categories.")
+            raise ValueError(f"{type(self).__name__}: `{'logits' if probs is None else 'probs'}` needs a "
+                             "dimension for the categories.")
         if probs is None:
             self.logits = logits - logits.logsumexp(-1, keepdim=True)
         else:
@@ -480,7 +481,7 @@ class OneHotCategorical(_Choices):
         return self._categorical.entropy()
 
     def enumerate_support(self, expand=True):
-        """The rows of the identity."""
+        """Return the rows of the identity."""
         n = self._num_events
         values = cygrad.eye(n, dtype=self._param.dtype).reshape((n,) + (1,) * len(self._batch_shape) + (n,))
         return values.expand((n, *self._batch_shape, n)) if expand else values

@@ -52,7 +52,8 @@ class Distribution:
                 continue
             value = getattr(self, name)
             if not constraint.check(value).all():
-                raise ValueError(f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) "
+                raise ValueError(f"{type(self).__name__}: Expected parameter {name} ({type(value).__name__} of "
+                                 f"shape {tuple(value.shape)}) "
                                  f"of distribution {self!r} to satisfy the constraint {constraint!r}, but found "
                                  f"invalid values:\n{value}")
 
@@ -148,7 +149,7 @@ class Distribution:
 
     def _validate_sample(self, value):
         if not isinstance(value, Tensor):
-            raise ValueError("The value argument to log_prob must be a Tensor")
+            raise ValueError("log_prob: The value argument to log_prob must be a Tensor")
         n = value.ndim - len(self._event_shape)
         if tuple(value.shape[n:]) != self._event_shape:
             raise ValueError(f"{type(self).__name__}: the last dimensions of a value are those of an event (got shape "
@@ -215,7 +216,7 @@ class Parametric(Distribution):
         Distribution.__init__(self, tensors[0].shape, event_shape, validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution, repeated to `batch_shape`."""
+        """Return the same distribution, repeated to `batch_shape`."""
         return self._expanded(batch_shape, _instance)
 
 

@@ -95,13 +95,13 @@ _same_family(ExponentialFamily)
 
 def _nested(p, q):
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError("Independent distributions with different numbers of dimensions.")
+        raise NotImplementedError("kl_divergence: Independent distributions with different numbers of dimensions.")
     return sum_last(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 def _transformed(p, q):
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
-        raise NotImplementedError("Transformed distributions with different transforms.")
+        raise NotImplementedError("kl_divergence: Transformed distributions with different transforms.")
     return kl_divergence(p.base_dist, q.base_dist)
 
 

@@ -33,7 +33,7 @@ class _RelaxedLogits(Distribution):
         lambda self: self._param if self._given == "logits" else probs_to_logits(self._param, self._binary))
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution, repeated to `batch_shape`."""
+        """Return the same distribution, repeated to `batch_shape`."""
         twin = self._expanded(batch_shape, _instance)
         twin.temperature = self.temperature
         return twin

@@ -19,7 +19,7 @@ def numbers_of(generator):
 
 
 def drawn(method, dtype, shape, *parameters):
-    """A sample of `shape` by the method of NumPy's generator of that name."""
+    """Return a sample of `shape` by the method of NumPy's generator of that name."""
     shape = tuple(shape)
     arrays = [np.broadcast_to(numpy_view(parameter.detach()), shape).astype("float64") for parameter in parameters]
     if method == "binomial":

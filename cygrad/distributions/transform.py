@@ -31,7 +31,7 @@ class Transform:
     def __init__(self, cache_size=0):
         super().__init__()                                 # of a Module, for transforms with parameters
         if cache_size not in (0, 1):
-            raise ValueError("cache_size must be 0 or 1")
+            raise ValueError("Transform: cache_size must be 0 or 1")
         self._cache_size, self._cached_x_y, self._inv = cache_size, (None, None), None
 
     def __getstate__(self):
@@ -42,7 +42,7 @@ class Transform:
         """Dimensions of one value, where they are the same on both sides."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
-        raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+        raise ValueError("Transform: Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self):
@@ -52,7 +52,7 @@ class Transform:
         return self._inv
 
     def with_cache(self, cache_size=1):
-        """The same with another size of the cache."""
+        """Return the same with another size of the cache."""
         if cache_size == self._cache_size:
             return self
         twin = object.__new__(type(self))
@@ -81,11 +81,11 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} does not say how it stretches.")
 
     def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
+        """Return the shape of the image of a value of this shape."""
         return cygrad.Size(shape)
 
     def inverse_shape(self, shape):
-        """The shape of the value with an image of this shape."""
+        """Return the shape of the value with an image of this shape."""
         return cygrad.Size(shape)
 
     def __eq__(self, other):
@@ -113,7 +113,7 @@ class _InverseTransform(Transform):
         return self.__dict__
 
     def with_cache(self, cache_size=1):
-        """The same with another size of the cache."""
+        """Return the same with another size of the cache."""
         return self._inv.with_cache(cache_size).inv
 
     def __call__(self, x):
@@ -127,11 +127,11 @@ class _InverseTransform(Transform):
         return -self._inv.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
+        """Return the shape of the image of a value of this shape."""
         return self._inv.inverse_shape(shape)
 
     def inverse_shape(self, shape):
-        """The shape of the value with an image of this shape."""
+        """Return the shape of the value with an image of this shape."""
         return self._inv.forward_shape(shape)
 
     def __eq__(self, other):

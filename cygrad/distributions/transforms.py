@@ -122,7 +122,7 @@ class AffineTransform(Transform):
                         self._event_dim)
 
     def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
+        """Return the shape of the image of a value of this shape."""
         return cygrad.broadcast_shapes(tuple(shape), *(tuple(getattr(part, "shape", ())) for part in (
             self.loc, self.scale)))
 
@@ -172,7 +172,7 @@ class PowerTransform(Transform):
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
+        """Return the shape of the image of a value of this shape."""
         return cygrad.broadcast_shapes(tuple(shape), tuple(self.exponent.shape))
 
     inverse_shape = forward_shape
@@ -211,11 +211,11 @@ class StickBreakingTransform(Plain):
         return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
+        """Return the shape of the image of a value of this shape."""
         return (*shape[:-1], shape[-1] + 1)
 
     def inverse_shape(self, shape):
-        """The shape of the value with an image of this shape."""
+        """Return the shape of the value with an image of this shape."""
         return (*shape[:-1], shape[-1] - 1)
 
 
@@ -254,14 +254,14 @@ class CorrCholeskyTransform(Plain):
         return 0.5 * rest.log().sum(-1) - 2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
 
     def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
+        """Return the shape of the image of a value of this shape."""
         n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != shape[-1]:
             raise ValueError("Input is not a flattened lower-diagonal number")
         return (*shape[:-1], n, n)
 
     def inverse_shape(self, shape):
-        """The shape of the value with an image of this shape."""
+        """Return the shape of the value with an image of this shape."""
         return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
 
 
@@ -307,11 +307,11 @@ class ReshapeTransform(Transform):
         return tuple(shape[:n]) + instead
 
     def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
+        """Return the shape of the image of a value of this shape."""
         return self._reshaped(shape, self.in_shape, self.out_shape)
 
     def inverse_shape(self, shape):
-        """The shape of the value with an image of this shape."""
+        """Return the shape of the value with an image of this shape."""
         return self._reshaped(shape, self.out_shape, self.in_shape)
 
 
@@ -350,11 +350,11 @@ class IndependentTransform(Transform):
         return sum_last(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
+        """Return the shape of the image of a value of this shape."""
         return self.base_transform.forward_shape(shape)
 
     def inverse_shape(self, shape):
-        """The shape of the value with an image of this shape."""
+        """Return the shape of the value with an image of this shape."""
         return self.base_transform.inverse_shape(shape)
 
 
@@ -417,13 +417,13 @@ class ComposeTransform(Transform):
         return total
 
     def forward_shape(self, shape):
-        """The shape of the image of a value of this shape."""
+        """Return the shape of the image of a value of this shape."""
         for part in self.parts:
             shape = part.forward_shape(shape)
         return cygrad.Size(shape)
 
     def inverse_shape(self, shape):
-        """The shape of the value with an image of this shape."""
+        """Return the shape of the value with an image of this shape."""
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return cygrad.Size(shape)
@@ -536,7 +536,7 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.icdf(y)
 
     def log_abs_det_jacobian(self, x, y):
-        """The density."""
+        """Return the density."""
         return self.distribution.log_prob(x)
 
 

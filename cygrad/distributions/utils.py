@@ -79,10 +79,10 @@ class lazy_property:
 
 
 def tril_matrix_to_vec(mat, diag=0):
-    """The elements on and below the diagonal number `diag`, row after row."""
+    """Return the elements on and below the diagonal number `diag`, row after row."""
     n = mat.shape[-1]
     if not -n <= diag < n:
-        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+        raise ValueError(f"vec_to_tril_matrix: diag ({diag}) provided is outside [{-n}, {n - 1}].")
     rows, columns = cygrad.tril_indices(n, n, diag)
     return mat[..., rows, columns]
 
@@ -91,7 +91,8 @@ def vec_to_tril_matrix(vec, diag=0):
     """The inverse of `tril_matrix_to_vec`; zeros elsewhere."""
     n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
     if round(n) - n > EPS[vec.dtype]:
-        raise ValueError(f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as the lower "
+        raise ValueError(f"vec_to_tril_matrix: The size of last dimension is {vec.shape[-1]} which cannot be "
+                         "expressed as the lower "
                          "triangular part of a square D x D matrix.")
     n = round(n)
     rows, columns = cygrad.tril_indices(n, n, diag)

@@ -143,7 +143,8 @@ class MultivariateNormal(_Normal):
             raise ValueError(f"MultivariateNormal: 'loc' needs a dimension for the event (got shape "
                              f"{tuple(loc.shape)}).")
         if len(given) != 1:
-            raise ValueError("One of covariance_matrix, precision_matrix and scale_tril is needed, and no two of them.")
+            raise ValueError("MultivariateNormal: One of covariance_matrix, precision_matrix and scale_tril is "
+                             "needed, and no two of them.")
         (name, matrix), = given.items()
         if matrix.ndim < 2:
             raise ValueError(f"MultivariateNormal: '{name}' must be a matrix or a batch of them.")
@@ -204,7 +205,8 @@ class LowRankMultivariateNormal(_Normal):
                              "of them.")
         n = loc.shape[-1]
         if cov_factor.shape[-2] != n or cov_diag.shape[-1] != n:
-            raise ValueError(f"cov_factor must be of shape (..., {n}, rank) and cov_diag of shape (..., {n}).")
+            raise ValueError(f"LowRankMultivariateNormal: cov_factor must be of shape (..., {n}, rank) and "
+                             f"cov_diag of shape (..., {n}).")
         batch = cygrad.broadcast_shapes(tuple(loc.shape[:-1]), tuple(cov_factor.shape[:-2]), tuple(cov_diag.shape[:-1]))
         self.loc, self.cov_diag = loc.expand((*batch, n)), cov_diag.expand((*batch, n))
         self.cov_factor = cov_factor.expand((*batch, *cov_factor.shape[-2:]))
@@ -263,7 +265,8 @@ class Wishart(Parametric):
     def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
         given = [value for value in (covariance_matrix, precision_matrix, scale_tril) if value is not None]
         if len(given) != 1:
-            raise ValueError("One of covariance_matrix, precision_matrix and scale_tril is needed, and no two of them.")
+            raise ValueError("Wishart: One of covariance_matrix, precision_matrix and scale_tril is needed, and "
+                             "no two of them.")
         matrix, = given
         if matrix.ndim < 2:
             raise ValueError("Wishart: the matrix that is given must have two dimensions or more.")
@@ -271,7 +274,8 @@ class Wishart(Parametric):
         batch = cygrad.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(df.shape))
         self.df = df.expand(batch)
         if not (self.df > matrix.shape[-1] - 1).all():
-            raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {matrix.shape[-1] - 1}.")
+            raise ValueError(f"Wishart: Value of df={df} expected to be greater than ndim - 1 = "
+                             f"{matrix.shape[-1] - 1}.")
         factor = (scale_tril if scale_tril is not None else _factor_of_inverse(matrix) if precision_matrix is not None
                   else cygrad.linalg.cholesky(matrix))
         self.scale_tril = factor.expand((*batch, *factor.shape[-2:]))
@@ -340,7 +344,7 @@ class LKJCholesky(Parametric):
 
     def __init__(self, dim, concentration=1.0, validate_args=None):
         if dim < 2:
-            raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
+            raise ValueError(f"LKJCholesky: Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         self._hold({"concentration": concentration}, (dim, dim), validate_args)
 

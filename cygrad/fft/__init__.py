@@ -1,5 +1,5 @@
 """
-Fourier transforms of float32, float64, complex64 and complex128, by NumPy's pocketfft, without the interpreter's lock.
+Fourier transforms of float32, float64, complex64 and complex128, by NumPy's pocketfft, without the GIL.
 
 They are linear, and their derivatives are transforms; so derivatives of every order and forward mode are there.
 """

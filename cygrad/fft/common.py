@@ -29,7 +29,7 @@ def _real_tensor(operation, value):
 
 
 def complex_tensor(operation, value):
-    """The same, complex."""
+    """Return the same, complex."""
     value = _tensor(operation, value)
     return value if value.is_complex() else operators.complex(value, operators.cast(
         operators.logical_and(value.detach(), False), value.dtype))
@@ -63,7 +63,7 @@ def _dims(operation, input, s, dim):
 
 
 def _scale(operation, norm, count, forward):
-    """The factor of a transform of so many elements."""
+    """Return the normalization factor of a transform of `count` elements."""
     if norm not in (None, "backward", "forward", "ortho"):
         raise RuntimeError(f"{operation}: Invalid normalization mode: {norm!r}. Use 'backward', 'forward' or 'ortho'.")
     if norm == "ortho":
@@ -72,7 +72,7 @@ def _scale(operation, norm, count, forward):
 
 
 def _resized(operation, input, sizes, dims):
-    """The input cut, or continued by zeros, in these dimensions."""
+    """Return the input cut, or continued by zeros, in these dimensions."""
     for size, k in zip(sizes, dims, strict=True):
         if 0 <= size < input.shape[k]:
             input = operators.narrow(input, k, 0, size)

@@ -25,7 +25,7 @@ _PARAMETERS = {
 
 
 def _frequencies(operation, numbers, n, d, dtype, requires_grad, out):
-    """The numbers divided by n * d."""
+    """Return the numbers divided by n * d."""
     dtype = get_default_dtype() if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"{operation}: requires a floating point or complex dtype (got {dtype}).")
@@ -85,7 +85,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
 
 
 def _shifted(operation, input, dim, shift):
-    """The input rolled by shift(size) in each of the dimensions."""
+    """Return the input rolled by shift(size) in each of the dimensions."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(input).__name__}).")
     dims = tuple(range(input.ndim)) if dim is None else tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
@@ -99,7 +99,7 @@ def _shifted(operation, input, dim, shift):
 
 @documented(_PARAMETERS)
 def fftshift(input, dim=None):
-    """A spectrum with frequency 0 in the middle.
+    """Return a spectrum with frequency 0 in the middle.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def fftshift(input, dim=None):
 
 @documented(_PARAMETERS)
 def ifftshift(input, dim=None):
-    """The inverse of `fftshift`.
+    """Return the inverse of `fftshift`.
 
     Returns
     -------

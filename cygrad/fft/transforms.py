@@ -114,7 +114,7 @@ ihfft = _made("ihfft", half_n, False, "The inverse of `hfft`: the first half of 
 
 
 def _in_dimensions(end, where):
-    """The six transforms in two dimensions, or in several."""
+    """Return the six transforms in two dimensions, or in several."""
     first = "\n    tensor([[{}.+0.j, 0.+0.j],\n            [0.+0.j, 0.+0.j]])"
     return (
         _made(f"fft{end}", complex_n, True, f"The discrete Fourier transform in {where} dimensions.",

@@ -21,7 +21,7 @@ _numbers = count(1)
 
 
 def active_levels():
-    """The batches that this thread works on, the outermost first."""
+    """Return the batches that this thread works on, the outermost first."""
     try:
         return _state.levels
     except AttributeError:
@@ -51,7 +51,7 @@ class Batched(Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        """The function, for the whole batch at once."""
+        """Call the function with the whole batch."""
         from cygrad.func.batching import call
         return call(func, args, dict(kwargs or {}))
 
@@ -82,7 +82,7 @@ class Batched(Tensor):
     _version = property(lambda self: self._value._version)
 
     def detach(self):
-        """The same outside of the graph."""
+        """Return the same outside of the graph."""
         return entry(self._value.detach(), self._level)
 
     def stride(self, dim=None):

@@ -60,7 +60,7 @@ class Operation:
         return one_by_one
 
     def __call__(self, arguments):
-        """The function itself."""
+        """Return the function itself."""
         positional = self.positional
         return self.function(*arguments[:positional], **dict(zip(self.names[positional:], arguments[positional:],
                                                                  strict=True)))
@@ -92,20 +92,20 @@ class Call:
         return self.args[place].ndim - self.batched[place]
 
     def shape(self, place):
-        """The shape of an entry."""
+        """Return the shape of an entry."""
         shape = tuple(self.args[place].shape)
         return shape[1:] if self.batched[place] else shape
 
     def spread(self, value, batched):
-        """A tensor with all entries in its first dimension."""
+        """Return a tensor with all entries in its first dimension."""
         return value if batched else operators.expand(value, (self.size, *value.shape))
 
     def named(self, name):
-        """The place of an argument."""
+        """Return the place of an argument."""
         return self.operation.names.index(name)
 
     def run(self, arguments=None):
-        """The operation itself."""
+        """Return the operation itself."""
         return self.operation(self.args if arguments is None else arguments)
 
 
@@ -255,7 +255,7 @@ def counted(dims, rank):
 
 
 def along_dims(call):
-    """Dimensions are counted from behind that of the batch, and shapes begin with its size."""
+    """Count dimensions from the one after the batch dimension; shapes begin with its size."""
     operation = call.operation
     arguments = list(call.args)
     lifted = flat = None
@@ -374,7 +374,7 @@ def one_by_one(call):
 
 
 def _stacked(call, results):
-    """The results for all entries as one tensor."""
+    """Return the results for all entries as one tensor."""
     if results[0] is None:
         return None
     if not isinstance(results[0], Tensor):

@@ -141,7 +141,7 @@ def _generated(cls, level, dims):
     size, randomness = level.size, level.randomness
 
     def batch(value, level):
-        """The whole of an entry."""
+        """Return the whole of an entry."""
         held = value_at(value, level)
         return operators.expand(value, (size, *value.shape)) if held is None else held
 

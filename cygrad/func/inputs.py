@@ -84,7 +84,7 @@ def selected(operation, argnums, args):
 
 
 def at_places(func, places, args, kwargs):
-    """The function of the arguments at these places alone."""
+    """Return the function of the arguments at these places alone."""
     def of_chosen(*values):
         arguments = list(args)
         for place, value in zip(places, values, strict=True):

@@ -14,7 +14,7 @@ __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def _units(like):
-    """The unit vectors of the space of a tensor."""
+    """Return the unit vectors of the space of a tensor."""
     count = like.numel()
     return eye(count, dtype=like.dtype).reshape((count, *like.shape))
 

@@ -20,7 +20,7 @@ class Entries(np.ndarray):
         self.levels = getattr(other, "levels", ())
 
     def tensor(self):
-        """The entry that stands for it."""
+        """Return the entry that stands for it."""
         return dress(from_numpy(np.asarray(self)), self.levels)
 
 
@@ -32,7 +32,7 @@ def entries(array, levels):
 
 
 def entries_of(tensor):
-    """The elements of an entry of a batch."""
+    """Return the elements of an entry of a batch."""
     value, levels = peel(tensor)
     return entries(numpy_view(value), levels)
 
@@ -71,8 +71,8 @@ class EntryGenerator:
     def check(self):
         """Refuse to draw, if the level does."""
         if self.level.randomness == "error":
-            raise RuntimeError("vmap: random numbers are drawn, and it was not said whether each entry gets its own "
-                               "(got randomness='error'). Give randomness='different' or 'same', or draw outside.")
+            raise RuntimeError("vmap: the function draws random numbers (got randomness='error'). "
+                               "Pass randomness='different' or 'same', or draw outside.")
 
     def different(self):
         """The levels that have numbers of their own for each entry."""

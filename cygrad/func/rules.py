@@ -232,7 +232,7 @@ def _masked_fill(call):
 
 
 def _shape_of(call, place, rank):
-    """The shape of an aligned operand whose entries have so many dimensions."""
+    """Return the shape of an aligned operand whose entries have `rank` dimensions."""
     shape = call.shape(place)
     return (call.size if call.batched[place] else 1, *[1] * (rank - len(shape)), *shape)
 
@@ -373,7 +373,7 @@ def _layer_norm(call):
 
 @rule("batch_norm")
 def _batch_norm(call):
-    """The channels of all entries side by side."""
+    """Return the channels of all entries side by side."""
     images, *weights, dims, eps = call.args
     if call.rank(0) < 2 or 0 in images.shape:
         return NotImplemented
@@ -431,7 +431,7 @@ def _embedding_backward(call):
 
 @rule("nll_loss", "cross_entropy")
 def _nll_loss(call):
-    """The losses of all rows at once, then the sum or mean of each entry."""
+    """Compute the losses of all rows, then the sum or mean of each entry."""
     operation, names = call.operation, call.operation.names
     values, target, weight = call.args[:3]
     weight = weight if weight is None else weight.detach()

@@ -103,7 +103,7 @@ RULES.update({"index": _index, "index_put_into": _index_put, "index_backward": _
 # ----------------------------------------------------------------------------------------------------------- subscripts
 
 def _plain(item):
-    """An entry of a subscript as an integer, slice, None, Ellipsis or Tensor."""
+    """Return an entry of a subscript as an integer, slice, None, Ellipsis or Tensor."""
     if isinstance(item, (list, tuple, range, ndarray)) or item is True or item is False:
         item = tensor_of(item if isinstance(item, ndarray) else list(item) if hasattr(item, "__len__") else item)
     if isinstance(item, Tensor):

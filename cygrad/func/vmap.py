@@ -144,7 +144,7 @@ def _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness):
 
 
 def _collected(results, name, out_dims, level):
-    """The results of all entries."""
+    """Return the results of all entries."""
     found, spec = tree_flatten(results)
     dims = spread(out_dims, results, f"vmap({name}, ..., out_dims={out_dims!r})(<inputs>): out_dims")
     made = []

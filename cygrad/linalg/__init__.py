@@ -2,7 +2,7 @@
 Linear algebra: factorizations, systems of equations, norms and functions of matrices.
 
 All functions take batches of matrices in the last two dimensions, of float32, float64, complex64 and complex128,
-compute them with LAPACK without the interpreter's lock, and are differentiable to any order, in forward mode too.
+compute them with LAPACK without the GIL, and are differentiable to any order, in forward mode too.
 """
 
 from cygrad._core import public_dir as _public_dir

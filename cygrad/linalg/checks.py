@@ -43,7 +43,7 @@ def floating(operation, value):
 
 
 def square(operation, value, name="A"):
-    """The same for square matrices."""
+    """Return the same for square matrices."""
     matrices(operation, value, name)
     if value.shape[-1] != value.shape[-2]:
         raise RuntimeError(f"{operation}: {name} must hold square matrices (got matrices of {value.shape[-2]} rows and "
@@ -62,7 +62,7 @@ def same_dtype(operation, *tensors):
 
 
 def broadcast_batches(*tensors, dims=2):
-    """The tensors with their leading dimensions, all but the last `dims`, broadcast against each other."""
+    """Return the tensors with their leading dimensions, all but the last `dims`, broadcast against each other."""
     shapes = [tuple(tensor.shape[:tensor.ndim - dims]) for tensor in tensors]
     if all(shape == shapes[0] for shape in shapes):
         return tensors

@@ -9,7 +9,7 @@ __all__ = ["det", "logdet", "slogdet"]
 
 
 def det(A, *, out=None):
-    """The determinant of square matrices.
+    """Return the determinant of square matrices.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def slogdet(A, *, out=None):
 
 
 def logdet(input):
-    """The logarithm of the determinant of square matrices.
+    """Return the logarithm of the determinant of square matrices.
 
     Parameters
     ----------

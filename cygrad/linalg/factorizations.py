@@ -381,7 +381,7 @@ def _unpacked(LU, pivots, data=True, permutation=True):
 
 @documented(_PARAMETERS)
 def lu(A, *, pivot=True, out=None):
-    """The factorization ``A = P @ L @ U`` into a permutation, a lower and an upper triangular matrix.
+    """Return the factorization ``A = P @ L @ U`` into a permutation, a lower and an upper triangular matrix.
 
     Returns
     -------

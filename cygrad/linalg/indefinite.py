@@ -71,7 +71,7 @@ def ldl_factor(A, *, hermitian=False, out=None):
     Returns
     -------
     (LD, pivots)
-        A named tuple: L below the diagonal, D, which has blocks of one and two rows, on it and beside it; and the
+        A named tuple: L below the diagonal, D, which has blocks of one and two rows, around the diagonal; and the
         exchanges of rows as LAPACK writes them.
 
     Raises

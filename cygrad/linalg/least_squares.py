@@ -50,7 +50,7 @@ def tolerances(operation, A, atol, rtol):
 
 @documented(_PARAMETERS)
 def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
-    """The pseudo-inverse of Moore and Penrose.
+    """Return the pseudo-inverse of Moore and Penrose.
 
     Returns
     -------

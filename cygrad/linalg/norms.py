@@ -32,7 +32,7 @@ def _as_dtype(operation, x, dtype):
 
 @documented(returns=_RETURNED)
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The norm of the elements of a tensor, seen as vectors.
+    """Return the norm of the elements of a tensor, seen as vectors.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _extremum(ord, count):
 
 @documented(returns=_RETURNED)
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
-    """The norm of matrices.
+    """Return the norm of matrices.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
 
 @documented(returns=_RETURNED)
 def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
-    """The norm of vectors or of matrices.
+    """Return the norm of vectors or of matrices.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def matmul(input, other, *, out=None):
 
 @documented()
 def multi_dot(tensors, *, out=None):
-    """The product of several matrices, in the order that costs least.
+    """Return the product of several matrices, in the order that costs least.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def multi_dot(tensors, *, out=None):
 
 
 def matrix_power(A, n, *, out=None):
-    """The n-th power of square matrices.
+    """Return the n-th power of square matrices.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def vecdot(x, y, *, dim=-1, out=None):
 
 @documented()
 def cross(input, other, *, dim=-1, out=None):
-    """The cross product of vectors of three elements.
+    """Return the cross product of vectors of three elements.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
 
 
 def vander(x, N=None):
-    """The matrix of powers 0, 1, ..., N - 1 of the elements of vectors.
+    """Return the matrix of powers 0, 1, ..., N - 1 of the elements of vectors.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def inv_ex(A, *, check_errors=False, out=None):
 
 @documented(_PARAMETERS)
 def inv(A, *, out=None):
-    """The inverse of square matrices.
+    """Return the inverse of square matrices.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
 
 @documented(_PARAMETERS)
 def solve(A, B, *, left=True, out=None):
-    """The solution of systems of linear equations ``A X = B`` with square matrices.
+    """Return the solution of systems of linear equations ``A X = B`` with square matrices.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def solve(A, B, *, left=True, out=None):
 
 @documented(_PARAMETERS)
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
-    """The solution of systems of linear equations with triangular matrices.
+    """Return the solution of systems of linear equations with triangular matrices.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def cholesky_solve(B, L, upper=False, *, out=None):
 
 
 def cholesky_inverse(L, upper=False, *, out=None):
-    """The inverse of a matrix from its Cholesky factor.
+    """Return the inverse of a matrix from its Cholesky factor.
 
     Parameters
     ----------
@@ -391,7 +391,7 @@ def cholesky_inverse(L, upper=False, *, out=None):
 # ---- tensors seen as matrices
 
 def tensorinv(A, ind=2, *, out=None):
-    """The inverse of a tensor with respect to `tensordot` over its first `ind` dimensions.
+    """Return the inverse of a tensor with respect to `tensordot` over its first `ind` dimensions.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ def tensorinv(A, ind=2, *, out=None):
         raise RuntimeError(f"linalg.tensorinv: ind must be positive (got {ind}).")
     first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
     if prod(first) != prod(last):
-        raise RuntimeError("linalg.tensorinv: the dimensions before ind must have as many elements as those behind "
+        raise RuntimeError("linalg.tensorinv: the dimensions before ind must have as many elements as those after "
                            f"(got shape {tuple(A.shape)} and ind {ind}).")
     found, info = operators.linalg_inv_ex(operators.reshape(A, (prod(first), prod(last))))
     check_info("linalg.tensorinv", info, singular)

@@ -16,7 +16,7 @@ def _check_driver(operation, driver):
 
 
 def svd(A, full_matrices=True, *, driver=None, out=None):
-    """The singular value decomposition ``A = U @ diag(S) @ Vh``.
+    """Return the singular value decomposition ``A = U @ diag(S) @ Vh``.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
 
 
 def svdvals(A, *, driver=None, out=None):
-    """The singular values of matrices, the largest first.
+    """Return the singular values of matrices, the largest first.
 
     Parameters
     ----------

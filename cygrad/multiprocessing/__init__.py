@@ -2,7 +2,7 @@
 Python's `multiprocessing`, with tensors that are not copied on their way to another process.
 
 All names of Python's module are here. A tensor that is sent to a process, by the arguments of a `Process` or through a
-`Queue`, is moved to memory that both see, and what one writes the other reads; `Tensor.share_memory_` does so at once,
+`Queue`, is moved to memory that both see, and what one writes, the other reads; `share_memory_` does so immediately,
 and ``Module.share_memory`` for parameters that several processes train together (Hogwild training). Processes may be
 forked or spawned.
 """

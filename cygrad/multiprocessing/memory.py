@@ -41,7 +41,7 @@ class Region(mmap.mmap):
 
     @classmethod
     def new(cls, size):
-        """One of so many bytes, all zero."""
+        """Allocate zeroed memory of `size` bytes."""
         descriptor = os.memfd_create("cygrad")
         try:
             os.ftruncate(descriptor, max(size, 1))
@@ -61,7 +61,7 @@ class Region(mmap.mmap):
         return known
 
     def bytes(self):
-        """The memory as an array."""
+        """Return the memory as an array."""
         return np.frombuffer(self, np.uint8)
 
 

@@ -33,7 +33,7 @@ def _passed_on(descriptor):
 
 
 def _rebuild(cls, descriptor, length, dtype, size, stride, offset, requires_grad, attributes):
-    """The tensor in the other process."""
+    """Return the tensor in the other process."""
     tensor = placed(Region.opened(descriptor.detach(), length), dtype, size, stride, offset)
     if cls is Tensor:
         tensor.requires_grad = requires_grad

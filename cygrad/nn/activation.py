@@ -210,7 +210,7 @@ class Hardtanh(Module):
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self):
-        """The interval."""
+        """Return the interval."""
         return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
 
 
@@ -241,7 +241,7 @@ class LeakyReLU(Module):
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self):
-        """The slope."""
+        """Return the slope."""
         return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
 
 
@@ -272,7 +272,7 @@ class ELU(Module):
         return F.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self):
-        """The scale."""
+        """Return the scale."""
         return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
@@ -302,7 +302,7 @@ class GELU(Module):
         return F.gelu(input, self.approximate)
 
     def extra_repr(self):
-        """The kind."""
+        """Return the kind."""
         return f"approximate={self.approximate!r}"
 
 
@@ -334,7 +334,7 @@ class Softplus(Module):
         return F.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self):
-        """The options."""
+        """Return the options."""
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
@@ -352,7 +352,7 @@ class _AlongDimension(Module):
         return getattr(F, self.function)(input, self.dim)
 
     def extra_repr(self):
-        """The dimension."""
+        """Return the dimension."""
         return f"dim={self.dim}"
 
 

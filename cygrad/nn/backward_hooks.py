@@ -44,13 +44,13 @@ class BackwardHooks:
     # ---- in forward
 
     def watch_inputs(self, args):
-        """The arguments, those that require grad being watched."""
+        """Return the arguments, those that require grad being watched."""
         self.n_inputs = len(args)
         self.inputs, args = _watched(args, self._inputs_done, True)
         return args
 
     def watch_outputs(self, result):
-        """The result, watched likewise."""
+        """Return the result, watched likewise."""
         if not isinstance(result, (Tensor, tuple)):
             warn_user("backward hooks are not called, because the module did not give a Tensor or a tuple of them "
                       f"(got {type(result)}).")
@@ -105,7 +105,7 @@ def _watched(values, watch, materialize):
 
 
 def _spread(positions, grads, size):
-    """The gradients at their positions, None elsewhere."""
+    """Return the gradients at their positions, None elsewhere."""
     spread = [None] * size
     for position, grad in zip(positions, grads, strict=True):
         spread[position] = grad
@@ -113,7 +113,7 @@ def _spread(positions, grads, size):
 
 
 def _replaced(kind, name, result, former):
-    """The gradients after a hook."""
+    """Return the gradients after a hook."""
     if result is None:
         return former
     if isinstance(result, Tensor):

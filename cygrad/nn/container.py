@@ -26,7 +26,7 @@ class _Numbered(Module):
         return position % size if position < 0 else position
 
     def _get_abs_string_index(self, idx):
-        """The name of the module at a position."""
+        """Return the name of the module at a position."""
         return str(self._index(idx))
 
     def __getitem__(self, index):
@@ -119,6 +119,9 @@ class Sequential(_Numbered):
                             "Sequential(*modules).")
         named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else enumerate(args)
         for name, module in named:
+            if isinstance(module, type):
+                raise TypeError(f"Sequential: expected modules (got the class {module.__name__} at index {name}). "
+                                f"Write {module.__name__}().")
             self.add_module(str(name), module)
 
     def forward(self, input):
@@ -241,7 +244,7 @@ class ModuleDict(Module):
         return self._modules.pop(key)
 
     def keys(self):
-        """The names."""
+        """Return the names."""
         return self._modules.keys()
 
     def items(self):
@@ -249,7 +252,7 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def values(self):
-        """The modules."""
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules):

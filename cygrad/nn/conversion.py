@@ -19,7 +19,7 @@ def mover(args, kwargs):
     memory_format = kwargs.pop("memory_format", None)
     dtype = device = None
     if args and isinstance(args[0], (str, cygrad.device)) and len(args) > 1 and isinstance(args[1], bool):
-        raise TypeError(f"to: expected a dtype behind the device (got {args[1]}). Pass non_blocking by its name.")
+        raise TypeError(f"to: expected a dtype after the device (got {args[1]}). Pass non_blocking by its name.")
     if len([value for value in args if isinstance(value, cygrad.dtype)]) > 1:
         raise TypeError(f"to: expected one dtype (got {', '.join(str(value) for value in args)}).")
     if not isinstance(kwargs.get("dtype"), cygrad.dtype | type | None):
@@ -72,6 +72,6 @@ def _replace(parameter, fn):
         former = grad.detach()
         found = fn(former)
         if found is not former:
-            grad.data = found                  # whoever holds the gradient sees it, too
+            grad.data = found                  # other references to the gradient see it, too
         if parameter.grad is not grad:
             parameter.grad = grad

@@ -19,11 +19,11 @@ class _Dropout(Module):
         self.inplace = inplace
 
     def forward(self, input):
-        """The input itself in evaluation mode."""
+        """Return the input itself in evaluation mode."""
         return getattr(F, self.function)(input, self.p, self.training, self.inplace)
 
     def extra_repr(self):
-        """The probability."""
+        """Return the probability."""
         return f"p={self.p}, inplace={self.inplace}"
 
 

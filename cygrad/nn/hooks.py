@@ -73,7 +73,7 @@ def register(hooks, entry, prepend):
         raise TypeError(f"register hook: the hook must be callable (got {type(entry[0]).__name__}).")
     others = dict(hooks) if prepend else {}
     handle = RemovableHandle(hooks, entry)
-    for key, other in others.items():      # those before it move behind it
+    for key, other in others.items():      # move the earlier ones after it
         del hooks[key]
         hooks[key] = other
     return handle
@@ -117,7 +117,7 @@ def _register_early(module, entries, args, result):
 
 
 class HookDict(LiveDict):
-    """The hooks of one kind of a module, by their numbers; or one of the flags beside them, where it is set."""
+    """The hooks of one kind of a module, by their numbers; or one of their flags, if it is set."""
 
     __slots__ = ("_module", "_part")
 

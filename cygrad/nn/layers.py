@@ -27,7 +27,7 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, input):
-        """The input."""
+        """Return the input."""
         return input
 
 
@@ -159,11 +159,11 @@ class Flatten(Module):
         self.end_dim = end_dim
 
     def forward(self, input):
-        """A view where possible."""
+        """Return a view where possible."""
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self):
-        """The dimensions."""
+        """Return the dimensions."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
@@ -195,9 +195,9 @@ class Unflatten(Module):
         self.unflattened_size = unflattened_size
 
     def forward(self, input):
-        """A view."""
+        """Return a view."""
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self):
-        """The sizes."""
+        """Return the sizes."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

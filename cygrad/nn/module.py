@@ -177,7 +177,7 @@ class Module(Stateful, Attributes):
                                  f"(got {name!r}, expected one of {sorted(members)}).")
         return members[name]
 
-    # ---- all parts at once
+    # ---- all submodules
 
     def apply(self, fn):
         """Call ``fn(module)`` for all modules below this one, then for this one; -> self."""
@@ -298,7 +298,7 @@ class Module(Stateful, Attributes):
         return self
 
     def _replicate_for_data_parallel(self):
-        """A module of the same attributes, without parameters of its own, for one of several devices."""
+        """Return a module of the same attributes, without parameters of its own, for one of several devices."""
         replica = self.__new__(type(self))
         replica.__dict__.update(self.__dict__, _parameters={}, _buffers=self._buffers.copy(),
                                 _modules=self._modules.copy(), _is_replica=True)

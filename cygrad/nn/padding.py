@@ -56,7 +56,7 @@ class _Pad(Module):
         return F.pad(input, self.padding, mode=self.mode)
 
     def extra_repr(self):
-        """The numbers."""
+        """Return the numbers."""
         return f"{self.padding}"
 
 
@@ -74,7 +74,7 @@ class _ConstantPad(_Pad):
         return F.pad(input, self.padding, mode="constant", value=self.value)
 
     def extra_repr(self):
-        """The numbers."""
+        """Return the numbers."""
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -87,7 +87,7 @@ class _ZeroPad(_ConstantPad):
         super().__init__(padding, 0.0)
 
     def extra_repr(self):
-        """The numbers."""
+        """Return the numbers."""
         return f"{self.padding}"
 
 

@@ -32,7 +32,7 @@ class Parameter(Tensor):
     __torch_function__ = disabled_torch_function
 
     def __new__(cls, data=None, requires_grad=True):
-        """A leaf over the memory of `data`."""
+        """Return a leaf over the memory of `data`."""
         data = cygrad.empty(0) if data is None else _checked(data, "Parameter")
         return make_subclass(cls, data, requires_grad)
 
@@ -40,7 +40,7 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
     def __deepcopy__(self, memo):
-        """A parameter with its own memory; ``.grad`` stays behind."""
+        """Return a copy of the parameter, without its ``.grad``."""
         found = memo.get(id(self))
         if found is None:
             found = memo[id(self)] = type(self)(self.detach().clone(), self.requires_grad)
@@ -80,7 +80,7 @@ class Buffer(Tensor):
     __torch_function__ = disabled_torch_function
 
     def __new__(cls, data=None, *, persistent=True):
-        """A tensor over the memory of `data`."""
+        """Return a tensor over the memory of `data`."""
         if data is None:
             data = cygrad.empty(0)
         data = _checked(data, "Buffer")
@@ -171,7 +171,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad=True, device=None, dtype=None):
-        """A leaf without elements."""
+        """Return a leaf without elements."""
         return make_subclass(cls, cygrad.empty(0, dtype=dtype), requires_grad)
 
     def __init__(self, requires_grad=True, device=None, dtype=None):
@@ -201,7 +201,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     __torch_function__ = disabled_torch_function
 
     def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
-        """A tensor without elements."""
+        """Return a tensor without elements."""
         made = make_subclass(cls, cygrad.empty(0, dtype=dtype), requires_grad)
         made.persistent = persistent
         return made

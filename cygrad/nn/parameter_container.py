@@ -88,11 +88,11 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self):
-        """A line for each value."""
+        """Return a line for each value."""
         return "\n".join(_line(position, value) for position, value in enumerate(self))
 
     def __call__(self, *args, **kwargs):
-        raise RuntimeError("ParameterList should not be called.")
+        raise RuntimeError("forward: ParameterList should not be called.")
 
 
 class NotThere(KeyError, AttributeError):
@@ -171,7 +171,7 @@ class ParameterDict(Module):
         return type(self)(self.items())
 
     def get(self, key, default=None):
-        """The value at `key`, or `default`."""
+        """Return the value at `key`, or `default`."""
         return self[key] if key in self._names else default
 
     def setdefault(self, key, default=None):
@@ -201,7 +201,7 @@ class ParameterDict(Module):
         return type(self)((key, default) for key in keys)
 
     def keys(self):
-        """The names."""
+        """Return the names."""
         return self._names.keys()
 
     def items(self):
@@ -209,7 +209,7 @@ class ParameterDict(Module):
         return [(name, self[name]) for name in self._names]
 
     def values(self):
-        """The values."""
+        """Return the values."""
         return [self[name] for name in self._names]
 
     def update(self, parameters):
@@ -226,8 +226,8 @@ class ParameterDict(Module):
         return self
 
     def extra_repr(self):
-        """A line for each value."""
+        """Return a line for each value."""
         return "\n".join(_line(name, value, "type") for name, value in self.items())
 
     def __call__(self, input):
-        raise RuntimeError("ParameterDict should not be called.")
+        raise RuntimeError("forward: ParameterDict should not be called.")

@@ -90,7 +90,7 @@ class CELU(Module):
         return F.celu(input, self.alpha, self.inplace)
 
     def extra_repr(self):
-        """The scale."""
+        """Return the scale."""
         return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
@@ -122,7 +122,7 @@ class Threshold(Module):
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self):
-        """The numbers."""
+        """Return the numbers."""
         return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
 
 
@@ -140,7 +140,7 @@ class _Shrink(Module):
         return getattr(F, self.function)(input, self.lambd)
 
     def extra_repr(self):
-        """The parameter."""
+        """Return the parameter."""
         return str(self.lambd)
 
 
@@ -199,7 +199,7 @@ class GLU(Module):
         return F.glu(input, self.dim)
 
     def extra_repr(self):
-        """The dimension."""
+        """Return the dimension."""
         return f"dim={self.dim}"
 
 
@@ -276,7 +276,7 @@ class RReLU(Module):
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self):
-        """The bounds."""
+        """Return the bounds."""
         return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 

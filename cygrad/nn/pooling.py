@@ -29,7 +29,7 @@ class _MaxPool(Module):
                         self.return_indices)
 
     def extra_repr(self):
-        """The sizes."""
+        """Return the sizes."""
         return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
                 f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
 
@@ -52,7 +52,7 @@ class _MaxUnpool(Module):
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self):
-        """The sizes."""
+        """Return the sizes."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -78,7 +78,7 @@ class _AvgPool(Module):
                         self.divisor_override)
 
     def extra_repr(self):
-        """The sizes."""
+        """Return the sizes."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -100,13 +100,13 @@ class _LPPool(Module):
         return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self):
-        """The sizes."""
+        """Return the sizes."""
         return (f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
                 f"ceil_mode={self.ceil_mode}")
 
 
 class _AdaptiveMaxPool(Module):
-    """The largest element of each of so many parts."""
+    """Return the largest element of each region, for a given output size."""
 
     dimensions = 0
 
@@ -120,12 +120,12 @@ class _AdaptiveMaxPool(Module):
         return getattr(F, f"adaptive_max_pool{self.dimensions}d")(input, self.output_size, self.return_indices)
 
     def extra_repr(self):
-        """The sizes."""
+        """Return the sizes."""
         return f"output_size={self.output_size}"
 
 
 class _AdaptiveAvgPool(Module):
-    """The average of each of so many parts."""
+    """Return the average of each region, for a given output size."""
 
     dimensions = 0
 
@@ -138,7 +138,7 @@ class _AdaptiveAvgPool(Module):
         return getattr(F, f"adaptive_avg_pool{self.dimensions}d")(input, self.output_size)
 
     def extra_repr(self):
-        """The sizes."""
+        """Return the sizes."""
         return f"output_size={self.output_size}"
 
 

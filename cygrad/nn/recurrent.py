@@ -79,20 +79,20 @@ class RNNBase(Module):
         check_integer(type(self).__name__, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         check_layers(type(self).__name__, num_layers)
         if mode not in GATES:
-            raise ValueError(f"Unrecognized RNN mode: {mode}")
+            raise ValueError(f"{type(self).__name__}: Unrecognized RNN mode: {mode}")
         if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
-            raise ValueError("dropout must be a number from 0 to 1 "
+            raise ValueError(f"{type(self).__name__}: dropout must be a number from 0 to 1 "
                              f"(got {dropout!r}).")
         if dropout > 0 and num_layers == 1:
             warn_user("dropout acts between layers, of which there is only one "
                       f"(got dropout={dropout} and num_layers={num_layers}).")
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if size <= 0:
-                raise ValueError(f"{name} must be greater than zero")
+                raise ValueError(f"{type(self).__name__}: {name} must be greater than zero")
         if proj_size < 0:
-            raise ValueError("proj_size must not be negative; 0 means no projection.")
+            raise ValueError(f"{type(self).__name__}: proj_size must not be negative; 0 means no projection.")
         if proj_size >= hidden_size:
-            raise ValueError("proj_size must be less than hidden_size.")
+            raise ValueError(f"{type(self).__name__}: proj_size must be less than hidden_size.")
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -265,7 +265,7 @@ class RNN(RNNBase):
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False,
                  dropout=0.0, bidirectional=False, device=None, dtype=None, proj_size=0):
         if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"Unknown nonlinearity {nonlinearity!r}. Select from 'tanh' or 'relu'.")
+            raise ValueError(f"RNN: Unknown nonlinearity {nonlinearity!r}. Select from 'tanh' or 'relu'.")
         _check_no_projection(proj_size)
         super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, num_layers, bias, batch_first, dropout,
                          bidirectional, device=device, dtype=dtype)

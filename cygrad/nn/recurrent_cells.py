@@ -117,7 +117,7 @@ class RNNCell(RNNCellBase):
     def forward(self, input, hx=None):
         """Input (batch, features) and state (batch, units), or both without the batch -> the new state."""
         if self.nonlinearity not in ("tanh", "relu"):
-            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+            raise RuntimeError(f"RNNCell: Unknown nonlinearity: {self.nonlinearity}")
         hx = self._zeros(input) if hx is None else hx
         self._check(input, (hx,))
         cell = cygrad.rnn_tanh_cell if self.nonlinearity == "tanh" else cygrad.rnn_relu_cell

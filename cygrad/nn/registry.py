@@ -16,7 +16,7 @@ class LiveDict(MutableMapping, dict):
     """
     A view with the interface of a dict, for programs that expect one.
 
-    The dict that it is by inheritance stays empty. What is listed at once is a copy, which may be read while the
+    The dict that it is by inheritance stays empty. Listing it makes a copy, which may be read while the
     original changes, and backwards.
     """
 
@@ -33,7 +33,7 @@ class LiveDict(MutableMapping, dict):
         return dict(self.pairs()).items()
 
     def copy(self):
-        """An ordinary dict."""
+        """Return an ordinary dict."""
         return dict(self.pairs())
 
     def __iter__(self):

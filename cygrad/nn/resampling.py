@@ -115,7 +115,7 @@ class PixelShuffle(Module):
         return F.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self):
-        """The factor."""
+        """Return the factor."""
         return f"upscale_factor={self.upscale_factor}"
 
 
@@ -145,7 +145,7 @@ class PixelUnshuffle(Module):
         return F.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self):
-        """The factor."""
+        """Return the factor."""
         return f"downscale_factor={self.downscale_factor}"
 
 
@@ -175,5 +175,5 @@ class ChannelShuffle(Module):
         return F.channel_shuffle(input, self.groups)
 
     def extra_repr(self):
-        """The number of groups."""
+        """Return the number of groups."""
         return f"groups={self.groups}"

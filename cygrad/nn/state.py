@@ -24,7 +24,7 @@ class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpect
 
 
 def collect(module, destination, prefix, keep_vars):
-    """The parameters and persistent buffers of the module and of all below it."""
+    """Return the parameters and persistent buffers of the module and of all below it."""
     if destination is None:
         destination = OrderedDict()
         destination._metadata = OrderedDict()

@@ -52,7 +52,7 @@ class _Layer(Module):
             setattr(self, f"dropout{number}", Dropout(dropout))
         if isinstance(activation, str):
             if activation not in ("relu", "gelu"):
-                raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+                raise RuntimeError(f"{type(self).__name__}: activation should be relu/gelu, not {activation}")
             activation = getattr(F, activation)
         self.activation = activation
 
@@ -177,7 +177,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _copies(operation, layer, count):
-    """So many layers like the first, each with parameters of its own."""
+    """Return copies of a layer, each with its own parameters."""
     if not isinstance(layer, Module):
         raise TypeError(f"{operation}: the layer must be a Module (got {type(layer).__name__}).")
     check_layers(operation, count)

@@ -1,4 +1,4 @@
-"""Tensors in notebooks: what they are, their values, a picture of these, and the graph behind them."""
+"""Tensors in notebooks: metadata, values, a picture of these, and the graph."""
 
 from html import escape
 
@@ -46,7 +46,7 @@ def tensor_html(tensor):
 
 
 def picture(tensor):
-    """A picture of the values, or nothing where none would tell anything."""
+    """Return a picture of the values, or nothing where none would tell anything."""
     if tensor.is_meta or tensor.is_complex() or not tensor.numel():
         return ""
     shape = tuple(tensor.shape)

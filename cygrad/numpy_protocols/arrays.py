@@ -126,12 +126,13 @@ def holds_tensors(value, depth=0):
     if not isinstance(value, (list, tuple)):
         return isinstance(value, Tensor)
     if depth > MOST_DIMENSIONS:
-        raise TypeError(f"A nested list has at most {MOST_DIMENSIONS} levels (got more, or a list that holds itself).")
+        raise TypeError(f"asarray: A nested list has at most {MOST_DIMENSIONS} levels (got more, or a list that "
+                        "holds itself).")
     return any(holds_tensors(part, depth + 1) for part in value)
 
 
 def promoted(*values, dtype=None):
-    """The values as Tensors of the dtype that NumPy promotes them to."""
+    """Return the values as Tensors of the dtype that NumPy promotes them to."""
     values = [value if isinstance(value, Tensor) or type(value) in NUMBERS else as_tensor(value) for value in values]
     found = common_dtype(*values) if dtype is None else our_dtype(dtype)
     return [cast(value, found) if isinstance(value, Tensor) else cygrad.full((), value, dtype=found)
@@ -148,7 +149,7 @@ def has_history(value):
 
 
 def plain_arrays(value):
-    """The value with ndarrays in place of Tensors."""
+    """Return the value with ndarrays in place of Tensors."""
     if isinstance(value, Tensor):
         return value.detach().numpy()
     if isinstance(value, (list, tuple)) and holds_tensors(value):
@@ -196,5 +197,5 @@ def merged(tensor, axis):
 
 
 def lead(tensor, ndim):
-    """The Tensor with axes of size 1 in front, so that it has at least so many."""
+    """Prepend axes of size 1 until there are at least that many."""
     return tensor.reshape((1,) * (ndim - tensor.ndim) + tuple(tensor.shape)) if tensor.ndim < ndim else tensor

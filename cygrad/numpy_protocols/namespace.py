@@ -13,7 +13,7 @@ _DISPATCHED = type(np.concatenate)
 
 
 def _on_tensors(function):
-    """A function of NumPy that finds Tensors in lists, too."""
+    """Return a function of NumPy that finds Tensors in lists, too."""
     @functools.wraps(function)
     def call(*args, **kwargs):
         if holds_tensors(args) or holds_tensors(tuple(kwargs.values())):

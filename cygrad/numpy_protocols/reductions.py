@@ -23,7 +23,7 @@ rows = Rows()
 
 
 def start_of(initial, dtype):
-    """The initial value of a reduction, in the dtype of its result."""
+    """Return the initial value of a reduction, in the dtype of its result."""
     return cast(as_tensor(initial), dtype)
 
 

@@ -31,7 +31,7 @@ def _finished(ufunc, method, result, out):
 
 
 def reduce(ufunc, array, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """The elements along axes joined by the ufunc."""
+    """Return the elements along axes joined by the ufunc."""
     _checked(ufunc, "reduce")
     options = {} if where is True else {"where": where}
     if ufunc in _REDUCTIONS:
@@ -67,7 +67,7 @@ def reduce(ufunc, array, axis=0, dtype=None, out=None, keepdims=False, initial=N
 
 
 def accumulate(ufunc, array, axis=0, dtype=None, out=None):
-    """All results on the way of a reduction."""
+    """Return all partial results of a reduction."""
     _checked(ufunc, "accumulate")
     tensor = cast(as_tensor(array), None if dtype is None else our_dtype(dtype))
     if ufunc in _RUNNING:
@@ -83,7 +83,7 @@ def accumulate(ufunc, array, axis=0, dtype=None, out=None):
 
 
 def outer(ufunc, first, second, **options):
-    """The ufunc of all pairs."""
+    """Return the ufunc of all pairs."""
     _checked(ufunc, "outer")
     first, second = as_tensor(first), as_tensor(second)
     return call(ufunc, first.reshape(tuple(first.shape) + (1,) * second.ndim), second, **options)

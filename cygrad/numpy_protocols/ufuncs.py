@@ -2,7 +2,7 @@
 NumPy's ufuncs on Tensors: a row for each, NumPy's promotion, and the arguments of calls.
 
 Python's operators between an ndarray and a Tensor come here, too, and cannot be told from calls. So for the ufuncs of
-operators an ndarray or a NumPy scalar beside a Tensor means what it means to the Tensor's own operator:
+operators an ndarray or a NumPy scalar with a Tensor means what it means to the Tensor's own operator:
 ``numpy.multiply(array, tensor)`` is ``array * tensor`` and ``tensor * array``.
 """
 
@@ -136,7 +136,7 @@ def general(self, ufunc, method, inputs, options):
 
 
 def row_of(ufunc):
-    """The function of Tensors for a ufunc, or None."""
+    """Return the function of Tensors for a ufunc, or None."""
     found = UFUNCS.get(ufunc)
     name = ufunc.__name__
     if found is None and name in _SCIPY and getattr(sys.modules.get("scipy.special"), name, None) is ufunc:

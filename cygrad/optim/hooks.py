@@ -24,7 +24,7 @@ class OptimizerHooks:
             raise TypeError(f"register hook: the hook must be callable (got {type(hook).__name__}).")
         others = dict(hooks) if prepend else {}
         handle = RemovableHandle(hooks, hook)
-        for key, other in others.items():      # those before it move behind it
+        for key, other in others.items():      # move the earlier ones after it
             del hooks[key]
             hooks[key] = other
         return handle

@@ -143,7 +143,7 @@ class _Step:
         return first_loss
 
     def direction(self, gradient):
-        """The gradient times the inverse Hessian, downhill."""
+        """Return the gradient times the inverse Hessian, downhill."""
         state = self.state
         if state["n_iter"] == 1:
             state["old_dirs"], state["old_stps"], state["ro"], state["H_diag"] = [], [], [], 1.0

@@ -25,7 +25,8 @@ def names_and_parameters(params, differentiable=False):
         params = [param[1] for param in params]
     for param in params:
         if not isinstance(param, Tensor):
-            raise TypeError(f"add_param_group: optimizer can only optimize Tensors (got {type(param).__name__}).")
+            raise TypeError(f"add_param_group: optimizer can only optimize Tensors (got {type(param).__name__}). "
+                            "Pass model.parameters().")
         if not param.is_leaf and not param.retains_grad and not differentiable:
             raise ValueError("add_param_group: can't optimize a non-leaf Tensor (got one made by "
                              f"{param.grad_fn.name()}).")

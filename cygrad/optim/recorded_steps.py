@@ -18,7 +18,7 @@ def _zeros(parameter):
 
 
 def _count(state):
-    """The number of this step."""
+    """Return the number of this step."""
     state["step"] = cygrad.tensor(float(state.get("step", 0)) + 1)
     return float(state["step"])
 

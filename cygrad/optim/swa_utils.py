@@ -14,7 +14,7 @@ __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "
 
 def _checked_decay(decay):
     if not 0 <= decay <= 1:
-        raise ValueError(f"the decay must be from 0 to 1 (got {decay}).")
+        raise ValueError(f"get_ema_multi_avg_fn: the decay must be from 0 to 1 (got {decay}).")
     return decay
 
 
@@ -166,7 +166,7 @@ class AveragedModel(Module):
     def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
-            raise AssertionError("expected avg_fn or multi_avg_fn (got both).")
+            raise AssertionError("AveragedModel: expected avg_fn or multi_avg_fn (got both).")
         self.module = deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
@@ -281,18 +281,18 @@ class SWALR(LRScheduler):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy: expected 'cos' or 'linear' (got {anneal_strategy}).")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
-            raise ValueError(f"anneal_epochs must not be negative (got {anneal_epochs}).")
+            raise ValueError(f"SWALR: anneal_epochs must not be negative (got {anneal_epochs}).")
         self._anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
     def _share(self, step):
-        """How far the way is done after so many steps."""
+        """Return the fraction of the annealing done after a number of steps."""
         done = max(0, min(1, step / max(1, self.anneal_epochs)))
         return done if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
     def get_lr(self):
-        """The rates of the step, from those before it."""
+        """Return the rates of the step, from those before it."""
         self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:

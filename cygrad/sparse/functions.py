@@ -76,7 +76,7 @@ def mm(input, mat2, reduce="sum"):
 
 
 def matmul(input, other, *, out=None):
-    """The product of a matrix and a matrix or vector."""
+    """Return the product of a matrix and a matrix or vector."""
     _check("matmul", Tensor, input, other)
     if 2 not in (input.ndim, other.ndim) or min(input.ndim, other.ndim) < 1 or max(input.ndim, other.ndim) > 2 or (
             {part.sparse_dim() for part in (input, other) if _is_sparse(part)} != {2}):
@@ -195,23 +195,23 @@ def _into_dense(dense, sparse, alpha, in_place=False):
 
 
 def add_(input, other, *, alpha=1):
-    """The same in place."""
+    """Return the same in place."""
     return _become(input, add(input, other, alpha=alpha)) if _is_sparse(input) else (
         _into_dense(input, other, alpha, True))
 
 
 def sub(input, other, *, alpha=1, out=None):
-    """The difference."""
+    """Return the difference."""
     return add(input, other, alpha=-alpha) if _is_sparse(other) or not _is_sparse(input) else add(input, -alpha * other)
 
 
 def sub_(input, other, *, alpha=1):
-    """The difference in place."""
+    """Return the difference in place."""
     return add_(input, other, alpha=-alpha)
 
 
 def mul(input, other, *, out=None):
-    """The product with a number or a tensor of the same shape, element by element."""
+    """Return the product with a number or a tensor of the same shape, element by element."""
     if not _is_sparse(input):
         input, other = other, input
     if isinstance(other, Number) or other.ndim == 0:
@@ -228,7 +228,7 @@ def mul(input, other, *, out=None):
 
 
 def div(input, other, *, rounding_mode=None, out=None):
-    """The quotient by a number."""
+    """Return the quotient by a number."""
     if not _is_sparse(input) or (isinstance(other, Tensor) and other.ndim):
         raise NotImplementedError("div: sparse tensors can be divided by numbers only. Use to_dense() first.")
     return input.coalesce().with_values(cygrad.div(input.coalesce()._values(), other, rounding_mode=rounding_mode))
@@ -250,7 +250,7 @@ def _dimension(operation, input, dim):
 
 
 def transpose(input, dim0, dim1):
-    """The tensor with two of its dimensions exchanged."""
+    """Return the tensor with two of its dimensions exchanged."""
     order = list(range(input.ndim))
     dim0, dim1 = _dimension("transpose", input, dim0), _dimension("transpose", input, dim1)
     if max(dim0, dim1) >= input.sparse_dim():
@@ -263,7 +263,7 @@ def transpose(input, dim0, dim1):
 
 
 def t(input):
-    """A matrix with rows and columns exchanged."""
+    """Return a matrix with rows and columns exchanged."""
     return transpose(input, 0, 1) if input.ndim == 2 else input
 
 
@@ -294,7 +294,7 @@ def select(input, dim, index):
 
 
 def cat(tensors, dim=0, *, out=None):
-    """Sparse tensors behind each other along a dimension with indices."""
+    """Concatenate sparse tensors along a sparse dimension."""
     tensors = [part.to_sparse() if _is_sparse(part) else part for part in tensors]
     if not all(map(_is_sparse, tensors)):
         raise NotImplementedError("cat: sparse and dense tensors cannot be joined. Use to_dense() first.")
@@ -309,7 +309,7 @@ def cat(tensors, dim=0, *, out=None):
 
 
 def sparse_mask(input, mask):
-    """The elements of a tensor at the places of a sparse one."""
+    """Return the elements of a tensor at the places of a sparse one."""
     if not _is_sparse(mask):
         raise TypeError(f"sparse_mask: the mask must be a sparse tensor (got {type(mask).__name__}).")
     if _is_sparse(input):

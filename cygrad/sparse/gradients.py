@@ -20,7 +20,7 @@ def _arrived(ctx, gradient):
     """
     What a backward passes on of a sparse gradient.
 
-    To a leaf it is added here, as the engine adds arrays; whatever else is behind gets it as a dense one.
+    It is accumulated into a leaf here, as the engine accumulates arrays; other nodes get it dense.
     """
     target = ctx.next_functions[0][0]
     if cygrad.is_grad_enabled() or not accumulates(target):
@@ -42,14 +42,14 @@ class LookUp(Function):
 
     @staticmethod
     def forward(ctx, weight, index, padding):
-        """The rows."""
+        """Return the rows."""
         ctx.save_for_backward(index)
         ctx.shape, ctx.padding = weight.shape, padding
         return operators.embedding(weight, index, padding)
 
     @staticmethod
     def backward(ctx, grad):
-        """The gradients of the rows, with their numbers."""
+        """Return the gradients of the rows, with their numbers."""
         (index,) = ctx.saved_tensors
         index, values = index.reshape(-1), grad.reshape(-1, ctx.shape[1])
         if ctx.padding >= 0:
@@ -68,7 +68,7 @@ class Gather(Function):
 
     @staticmethod
     def forward(ctx, input, dim, index):
-        """The elements."""
+        """Return the elements."""
         ctx.save_for_backward(index)
         ctx.shape, ctx.dim = input.shape, dim
         return operators.gather(input, dim, index)

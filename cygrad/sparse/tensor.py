@@ -67,12 +67,12 @@ class SparseTensor(Tensor):
                                "first.")
 
     def indices(self):
-        """The indices of a coalesced tensor."""
+        """Return the indices of a coalesced tensor."""
         self._need_coalesced("indices")
         return self._places
 
     def values(self):
-        """The values of a coalesced tensor."""
+        """Return the values of a coalesced tensor."""
         self._need_coalesced("values")
         return self._elements
 
@@ -91,11 +91,11 @@ class SparseTensor(Tensor):
         return self._compressed("ccol_indices", 1, CSC)
 
     def col_indices(self):
-        """The columns of the elements."""
+        """Return the columns of the elements."""
         return self._places[1]
 
     def row_indices(self):
-        """The rows of the elements."""
+        """Return the rows of the elements."""
         return self._places[0]
 
     def sparse_dim(self):
@@ -116,7 +116,7 @@ class SparseTensor(Tensor):
         return self
 
     def _flat_indices(self):
-        """The indices of each element as one number."""
+        """Return the indices of each element as one number."""
         flat = cygrad.zeros(self._nnz(), dtype=cygrad.int64)
         for dim, row in enumerate(self._places):
             flat = flat * self.shape[dim] + row
@@ -141,7 +141,7 @@ class SparseTensor(Tensor):
         return made(indices, values, self.shape, True, self._layout)
 
     def to_dense(self, dtype=None, *, masked_grad=None):
-        """An ordinary tensor."""
+        """Return an ordinary tensor."""
         count, rest = self.sparse_dim(), self._elements.shape[1:]
         values = self._elements.to(cygrad.uint8) if self.dtype is cygrad.bool else self._elements
         dense = values.new_zeros((math.prod(self.shape[:count]), *rest)).index_add(0, self._flat_indices(), values)
@@ -150,7 +150,7 @@ class SparseTensor(Tensor):
     # ------------------------------------------------------------------------------------------------ other layouts
 
     def to_sparse(self, *args, layout=None, blocksize=None, dense_dim=None):
-        """The tensor in another sparse layout, by default with a list of indices."""
+        """Return the tensor in another sparse layout, by default with a list of indices."""
         layout = COO if layout is None else layout
         if layout is self._layout:
             return self
@@ -162,15 +162,15 @@ class SparseTensor(Tensor):
         return source.coalesce()._coalesced_(True)
 
     def to_sparse_coo(self):
-        """The tensor with a list of indices."""
+        """Return the tensor with a list of indices."""
         return self.to_sparse()
 
     def to_sparse_csr(self, dense_dim=None):
-        """A matrix sorted by rows."""
+        """Return a matrix sorted by rows."""
         return self.to_sparse(layout=CSR)
 
     def to_sparse_csc(self, dense_dim=None):
-        """A matrix sorted by columns."""
+        """Return a matrix sorted by columns."""
         return self.to_sparse(layout=CSC)
 
     # -------------------------------------------------------------------------------------------------- gradients
@@ -206,18 +206,18 @@ class SparseTensor(Tensor):
         return self._elements.register_hook(hook)
 
     def with_values(self, values):
-        """A tensor with the same indices and other values."""
+        """Return a tensor with the same indices and other values."""
         return made(self._places, values, (*self.shape[:self.sparse_dim()], *values.shape[1:]), self._sorted,
                     self._layout)
 
     def detach(self):
-        """The same outside the graph."""
+        """Return the same outside the graph."""
         return self.with_values(self._elements.detach())
 
     data = property(detach, doc="The same outside the graph.")
 
     def clone(self, *, memory_format=None):
-        """A copy."""
+        """Return a copy."""
         return made(self._places.clone(), self._elements.clone(), self.shape, self._sorted, self._layout)
 
     def to(self, *args, **options):
@@ -236,7 +236,7 @@ class SparseTensor(Tensor):
         return f"{before}.sparse.{name}"
 
     def type_as(self, other):
-        """The tensor with values in the dtype of another tensor."""
+        """Return the tensor with values in the dtype of another tensor."""
         if not isinstance(other, Tensor):
             raise TypeError(f"type_as: argument 'other' must be a Tensor (got {type(other).__name__}).")
         return self.to(other.dtype)

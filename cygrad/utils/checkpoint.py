@@ -1,7 +1,7 @@
 """
 Checkpointing: less memory for more computing.
 
-What a checkpointed function saves for backward is thrown away at once and computed again when backward needs it. The
+What a checkpointed function saves for backward is thrown away and computed again when backward needs it. The
 form without reentrance does so with saved-tensor hooks, so that it works with everything that backward can do; the
 reentrant one is a custom function that runs a backward of its own inside backward.
 """
@@ -467,7 +467,7 @@ class Reentrant(Function):
 
     @staticmethod
     def forward(ctx, function, preserve_rng_state, *args):
-        """The function's result, unrecorded."""
+        """Return the function's result, unrecorded."""
         ctx.function = function
         ctx.random_state = get_rng_state() if preserve_rng_state else None
         ctx.autocast = Again()

@@ -57,7 +57,7 @@ class Overload:
     _overloadpacket = overloadpacket
 
     def name(self):
-        """The name with its namespace."""
+        """Return the name with its namespace."""
         return f"aten::{self._name}" + (f".{self._overload}" if self._overload != "default" else "")
 
     def __call__(self, *args, **kwargs):

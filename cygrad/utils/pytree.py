@@ -70,12 +70,12 @@ class TreeSpec:
         return self.type is None
 
     def unflatten(self, leaves):
-        """The tree with these leaves."""
+        """Return the tree with these leaves."""
         return tree_unflatten(leaves, self)
 
 
 def LeafSpec():
-    """The spec of a single leaf."""
+    """Return the spec of a single leaf."""
     return TreeSpec(None, None, [])
 
 

@@ -9,24 +9,27 @@ documents = pytest.importorskip("build_tools.documents", reason="build_tools is 
 import tomllib  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-WORDS, MECHANICS = ROOT / "docs" / "mechanics.toml", ROOT / "tests" / "mechanics"
+WORDS, BEHAVIOR = ROOT / "docs" / "guarantees.toml", ROOT / "tests" / "behavior"
+MARKED = '@pytest.mark.guarantee("X1")\n'
 
 
 def test_every_row_with_tests_has_words():
     words = {row for rows in tomllib.loads(WORDS.read_text()).values() for row in rows if row not in ("title", "page")}
-    tested = set(documents.mechanics_tests(MECHANICS))
+    tested = set(documents.guarantee_tests(BEHAVIOR))
     assert tested
     assert not tested - words
 
 
 def test_rows_without_tests_are_not_promised(tmp_path):
-    (tmp_path / "test_X.py").write_text("def test_X1_one():\n    pass\n\n\ndef test_X1_two():\n    pass\n")
-    (tmp_path / "test_Y.py").write_text("def test_X1_three():\n    pass\n")
-    (tmp_path / "words.toml").write_text('[X]\ntitle = "Things"\npage = "guide/things"\nX1 = "One | two."\nX2 = "Not yet."\n'
-                                         '[Y]\ntitle = "Nothing"\nY1 = "Not yet."\n')
-    page = documents.mechanics(tmp_path / "words.toml", tmp_path)
-    assert ("| X1 | One \\| two. | {download}`2 in test_X.py <../../tests/mechanics/test_X.py>`, "
-            "{download}`1 in test_Y.py <../../tests/mechanics/test_Y.py>` |") in page
+    (tmp_path / "test_X.py").write_text(
+        MARKED + "def test_one():\n    pass\n\n\n" + MARKED + "def test_two():\n    pass\n")
+    (tmp_path / "test_Y.py").write_text("pytestmark = " + MARKED[1:] + "def test_three():\n    pass\n")
+    (tmp_path / "words.toml").write_text(
+        '[X]\ntitle = "Things"\npage = "guide/things"\nX1 = "One | two."\nX2 = "Not yet."\n'
+        '[Y]\ntitle = "Nothing"\nY1 = "Not yet."\n')
+    page = documents.guarantees(tmp_path / "words.toml", tmp_path)
+    assert ("| X1 | One \\| two. | {download}`2 in test_X.py <../../tests/behavior/test_X.py>`, "
+            "{download}`1 in test_Y.py <../../tests/behavior/test_Y.py>` |") in page
     assert "Explained in {doc}`/guide/things`." in page
     assert "X2" not in page
     assert "Nothing" not in page

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.composite.arrays import ARRAYS, names_in
-from tests.test_composite import compare
+from tests.composite.test_composite import compare
 
 EXPRESSIONS = r"""
     (torch.atleast_1d(torch.tensor(1.0)), torch.atleast_2d(y), torch.atleast_3d(y), torch.atleast_3d(x))

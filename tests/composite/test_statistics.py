@@ -4,7 +4,7 @@ import pytest
 
 import cygrad
 from tests.composite.arrays import ARRAYS, names_in
-from tests.test_composite import compare
+from tests.composite.test_composite import compare
 
 EXPRESSIONS = r"""
     torch.nansum(n)

@@ -255,7 +255,7 @@ def test_errors_of_heads(error, match, run):
         run()
 
 
-def test_T6_same_bits_for_any_number_of_threads():
+def test_same_bits_for_any_number_of_threads():
     query, mask = cygrad.randn(2, 4, 100, 32, requires_grad=True), cygrad.randn(100, 100)
     found = []
     for threads in (1, 2, 3):

@@ -175,7 +175,7 @@ def test_errors(error, match, build):
 
 
 @pytest.mark.parametrize("name", ["LSTM", "GRU"])
-def test_T6_same_bits_for_any_number_of_threads(name):
+def test_same_bits_for_any_number_of_threads(name):
     layer = getattr(nn, name)(64, 128)
     input = cygrad.randn(6, 150, 64)
     found = []

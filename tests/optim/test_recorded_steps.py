@@ -35,7 +35,7 @@ def moved(name, options, start, differentiable, steps=7):
 
 @pytest.mark.filterwarnings("ignore:.grad of a non-leaf")
 @pytest.mark.parametrize(("name", "options"), CASES)
-def test_L3_recorded_steps(name, options):
+def test_recorded_steps(name, options):
     """Where they lead is where the fused steps lead, and their derivative is that of finite differences."""
     values = [1.0, -2.0, 0.5]
     start = cygrad.tensor(values, dtype=cygrad.float64, requires_grad=True)
@@ -52,7 +52,7 @@ def test_L3_recorded_steps(name, options):
 
 
 @pytest.mark.filterwarnings("ignore:.grad of a non-leaf")
-def test_L3_derivative_by_the_rate():
+def test_derivative_by_the_rate():
     rate = cygrad.tensor(0.1, dtype=cygrad.float64, requires_grad=True)
     start = cygrad.tensor([2.0], dtype=cygrad.float64, requires_grad=True)
     moved = start * 1
@@ -63,7 +63,7 @@ def test_L3_derivative_by_the_rate():
 
 
 @pytest.mark.filterwarnings("ignore:.grad of a non-leaf")
-def test_L3_recorded_steps_refuse():
+def test_recorded_steps_refuse():
     x = cygrad.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="does not support `differentiable`"):
         optim.Adam([x], fused=True, differentiable=True)
@@ -81,18 +81,18 @@ def test_L3_recorded_steps_refuse():
 @pytest.mark.parametrize(("name", "options", "match"), [
     ("SGD", {"lr": -1}, "lr"), ("Adam", {"betas": (2, 0.1)}, "beta"), ("Rprop", {"etas": (2, 1)}, "eta"),
     ("ASGD", {"weight_decay": -1}, "weight_decay"), ("NAdam", {"momentum_decay": -1}, "momentum_decay")])
-def test_L3_options_are_checked_first(name, options, match):
+def test_options_are_checked_first(name, options, match):
     with pytest.raises(ValueError, match=match):
         getattr(optim, name)([], **options)
 
 
 @pytest.mark.parametrize("name", ["Adam", "AdamW"])
-def test_L3_a_tensor_as_rate_of_foreach(name):
+def test_a_tensor_as_rate_of_foreach(name):
     with pytest.raises(ValueError, match="lr must be a number"):
         getattr(optim, name)([cygrad.ones(2, requires_grad=True)], lr=cygrad.tensor(0.1), foreach=True)
 
 
-def test_L3_lbfgs_at_rest():
+def test_lbfgs_at_rest():
     x = cygrad.ones(2, requires_grad=True)
     optimizer = optim.LBFGS([x], tolerance_grad=-1, tolerance_change=-1)
 
@@ -103,7 +103,7 @@ def test_L3_lbfgs_at_rest():
     assert x.tolist() == [1, 1]
 
 
-def test_L3_schedulers_notice_a_replaced_step():
+def test_schedulers_notice_a_replaced_step():
     optimizer = optim.SGD([cygrad.ones(2, requires_grad=True)], lr=0.1)
     scheduler = optim.lr_scheduler.StepLR(optimizer, 1)
     optimizer.step = lambda: None

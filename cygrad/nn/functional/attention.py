@@ -238,7 +238,7 @@ class _Heads:
         self.number, self.batch_first = number, batch_first
 
     def split(self, tensor):
-        """A view."""
+        """Return a view."""
         tensor = tensor.unflatten(-1, (self.number, tensor.shape[-1] // self.number))
         return tensor.transpose(1, 2) if self.batch_first else tensor.permute(1, 2, 0, 3)
 
@@ -288,7 +288,7 @@ class _Heads:
         return tensor.unflatten(0, (batch, self.number))
 
     def check_mask(self, mask, query, sources):
-        """The mask of the scores as one that broadcasts to (N, heads, L, S)."""
+        """Return the mask of the scores as one that broadcasts to (N, heads, L, S)."""
         if mask is None:
             return None
         batch, _, targets, _ = query.shape

@@ -27,7 +27,7 @@ def _channels(input, p, training, inplace, operation):
 
 
 def _with_batch(input, n, p, training, inplace, operation):
-    """The same for images with or without a batch."""
+    """Return the same for images with or without a batch."""
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{operation}: expected {n + 1}D or {n + 2}D input (got a {input.ndim}D input).")
     if input.ndim == n + 2:

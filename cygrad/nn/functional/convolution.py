@@ -44,7 +44,7 @@ def _with_batch(input, n, operation):
 
 
 def _padded(input, weight, stride, padding, dilation, n, operation):
-    """The input and a numeric padding in place of the words "same" and "valid"."""
+    """Return the input and a numeric padding in place of the words "same" and "valid"."""
     if padding == "valid":
         return input, 0
     if padding != "same":
@@ -69,7 +69,7 @@ def _conv(n, input, weight, bias, stride, padding, dilation, groups, operation):
         input, padding = _padded(input, weight, stride, padding, dilation, n, operation)
     result = _convolution(input, weight, bias, stride, padding, dilation, groups)
     if weight.ndim > 1 and weight.shape[1] == 0:
-        result = result[:, :0]               # nothing is made of nothing, not even of a bias
+        result = result[:, :0]               # an empty input has an empty result, without a bias
     return result.squeeze(0) if single else result
 
 

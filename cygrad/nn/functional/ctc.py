@@ -120,7 +120,7 @@ def _log_likelihood(log_probs, targets, steps, labels, blank):
     scores = _scores(shares.float() if shares.dtype.itemsize < 4 else shares, skip, steps)
     if longest == 0:
         scores = cygrad.full((1, count, size), _LOG_ZERO, dtype=scores.dtype)
-    # An alignment ends at the last step, in the blank behind the last label or in that label; where there are no steps,
+    # An alignment ends at the last step, in the blank after the last label or in that label; where there are no steps,
     # only no labels are possible.
     places, counts, certain = [], [], []
     for number, (step, label) in enumerate(zip(steps, labels, strict=True)):

@@ -1,4 +1,4 @@
-"""Models on several threads at once: one batch shared out, or weights shared by independent training loops."""
+"""Models on several threads: a batch split among replicas, or weights shared by independent training loops."""
 
 from cygrad.nn.parallel.data_parallel import DataParallel, data_parallel
 from cygrad.nn.parallel.hogwild import share_weights

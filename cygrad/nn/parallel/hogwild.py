@@ -10,7 +10,7 @@ def share_weights(module):
     """
     A copy of a module over the same memory, for a training loop on another thread.
 
-    What one loop changes, all see at once. But each has gradients of its own, so that they do not mix; and changes are
+    All loops see each change immediately. But each has gradients of its own, so that they do not mix; and changes are
     counted apart, so that autograd does not object when another loop changes weights between forward and backward: that
     this makes no difference is the very idea of Hogwild. Buffers are shared likewise.
 

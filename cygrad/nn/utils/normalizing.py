@@ -18,7 +18,7 @@ def weight_from(length, direction, dim):
 
 
 def as_matrix(weight, dim):
-    """The weight with `dim` first and all other dimensions as one."""
+    """Return the weight with `dim` first and all other dimensions as one."""
     return weight.movedim(dim, 0).flatten(1) if weight.ndim > 1 else weight.unsqueeze(0)
 
 

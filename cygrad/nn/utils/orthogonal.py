@@ -61,7 +61,7 @@ class Orthogonal(Module):
             self.register_buffer("base", None)
 
     def forward(self, weight):
-        """The orthogonal matrix."""
+        """Return the orthogonal matrix."""
         wide = weight.shape[-2] < weight.shape[-1]
         if wide:
             weight = weight.transpose(-1, -2)

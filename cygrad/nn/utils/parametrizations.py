@@ -24,7 +24,7 @@ class _WeightNorm(Module):
         self.dim = dim
 
     def forward(self, length, direction):
-        """The weight."""
+        """Return the weight."""
         return weight_from(length, direction, self.dim)
 
     def right_inverse(self, weight):
@@ -78,7 +78,7 @@ class _SpectralNorm(Module):
             raise IndexError("spectral_norm: Dimension out of range (expected to be in range of "
                              f"[-{ndim}, {ndim - 1}] but got {dim})")
         if n_power_iterations <= 0:
-            raise ValueError("Expected n_power_iterations to be positive, but "
+            raise ValueError("_SpectralNorm: Expected n_power_iterations to be positive, but "
                              f"got n_power_iterations={n_power_iterations}")
         self.dim = dim % ndim
         self.eps = eps
@@ -93,7 +93,7 @@ class _SpectralNorm(Module):
                 power_iterations(matrix, self._u, self._v, FIRST_ITERATIONS, eps)
 
     def forward(self, weight):
-        """The weight divided by its largest singular value."""
+        """Return the weight divided by its largest singular value."""
         if weight.ndim == 1:
             return weight / cygrad.norm(weight).clamp_min(self.eps)
         matrix = as_matrix(weight, self.dim)
@@ -184,7 +184,7 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
         square = weight.shape[-2] == weight.shape[-1]
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
     if orthogonal_map not in MAPS:
-        raise ValueError('orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
+        raise ValueError('orthogonal: orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
                          f"Got: {orthogonal_map}")
     parametrization = Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
     return register_parametrization(module, name, parametrization, unsafe=True)

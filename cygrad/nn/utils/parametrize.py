@@ -85,13 +85,13 @@ class ParametrizationList(ModuleList):
                     with suppress(NotImplementedError):      # as if it did not have one
                         new = module.right_inverse(new)
         if not isinstance(new, (Tensor, Sequence)):
-            raise ValueError("right_inverse must give a Tensor or several "
+            raise ValueError("register_parametrization: right_inverse must give a Tensor or several "
                              f"(got {type(new).__name__}).")
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
             if new.dtype != dtype:
-                raise ValueError("right_inverse must keep the dtype of the tensor "
+                raise ValueError("register_parametrization: right_inverse must keep the dtype of the tensor "
                                  f"(got {new.dtype}, expected {dtype}).")
             if new is not original:                  # the parameter stays the one that the optimizer knows
                 original.data = new.detach()
@@ -99,7 +99,8 @@ class ParametrizationList(ModuleList):
         else:
             for number, part in enumerate(new):
                 if not isinstance(part, Tensor):
-                    raise ValueError("right_inverse must give a Tensor or several (got element "
+                    raise ValueError("register_parametrization: right_inverse must give a Tensor or several "
+                                     "(got element "
                                      f"{number} of type {type(part).__name__}).")
                 if isinstance(original, Parameter):
                     part = Parameter(part, original.requires_grad)
@@ -107,9 +108,11 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             result = self()
             if not isinstance(result, Tensor):
-                raise ValueError(f"A parametrization must return a tensor (got {type(result).__name__}).")
+                raise ValueError(f"register_parametrization: A parametrization must return a tensor (got "
+                                 f"{type(result).__name__}).")
             if result.dtype != dtype or result.shape != shape:
-                raise ValueError(f"Registering a parametrization may not change dtype or shape of the tensor (got "
+                raise ValueError(f"register_parametrization: Registering a parametrization may not change dtype "
+                                 "or shape of the tensor (got "
                                  f"{result.dtype} of shape {tuple(result.shape)}, expected {dtype} of shape "
                                  f"{tuple(shape)}). Pass `unsafe=True` if it should.")
 
@@ -142,7 +145,7 @@ class ParametrizationList(ModuleList):
                     original.data = new.detach()
 
     def forward(self):
-        """The tensor."""
+        """Return the tensor."""
         modules = list(self)
         result = modules[0](*self.originals())
         for module in modules[1:]:
@@ -155,7 +158,7 @@ def _parametrized_class(module):
     base = type(module)
 
     def refuse(self):
-        raise RuntimeError("a module with parametrizations cannot be pickled. Save its state_dict().")
+        raise RuntimeError("pickle: a module with parametrizations cannot be pickled. Save its state_dict().")
 
     def deepcopy(self, memo):
         twin = memo.get(id(self))
@@ -234,18 +237,21 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
             value = getattr(module, tensor_name)
             result = parametrization(value)
             if not isinstance(result, Tensor) or result.dtype != value.dtype or result.shape != value.shape:
-                raise ValueError("Registering a parametrization may not change dtype or shape of the tensor. "
+                raise ValueError("register_parametrization: Registering a parametrization may not change dtype "
+                                 "or shape of the tensor. "
                                  "Pass `unsafe=True` if it should.")
             if hasattr(parametrization, "right_inverse"):
                 before = parametrization.right_inverse(value)
                 if not isinstance(before, Tensor) or before.dtype != value.dtype or before.shape != value.shape:
-                    raise ValueError("parametrization.right_inverse may not change dtype or shape of the tensor. "
+                    raise ValueError("register_parametrization: parametrization.right_inverse may not change "
+                                     "dtype or shape of the tensor. "
                                      "Pass `unsafe=True` if it should.")
         chain.append(parametrization)
         chain.unsafe |= unsafe
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
-        raise ValueError(f"Module '{type(module).__name__}' does not have a parameter, a buffer, or a parametrized "
+        raise ValueError(f"register_parametrization: Module '{type(module).__name__}' does not have a "
+                         "parameter, a buffer, or a parametrized "
                          f"element with name '{tensor_name}'.")
     chain = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe=unsafe)
     delattr(module, tensor_name)
@@ -335,7 +341,8 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     ['bias', 'weight']
     """
     if not is_parametrized(module, tensor_name):
-        raise ValueError(f"Module {type(module).__name__} does not have a parametrization on {tensor_name}")
+        raise ValueError(f"remove_parametrizations: Module {type(module).__name__} does not have a "
+                         f"parametrization on {tensor_name}")
     chain = module.parametrizations[tensor_name]
     original = chain.originals()[0]
     if leave_parametrized:
@@ -384,7 +391,8 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
     if not is_parametrized(from_module):
         return to_module
     if tensor_name is not None and not is_parametrized(from_module, tensor_name):
-        raise ValueError(f"Module {type(from_module).__name__} does not have a parametrization on {tensor_name}")
+        raise ValueError(f"transfer_parametrizations_and_params: Module {type(from_module).__name__} does not "
+                         f"have a parametrization on {tensor_name}")
     for name in [tensor_name] if tensor_name is not None else list(from_module.parametrizations):
         chain = from_module.parametrizations[name]
         if not hasattr(to_module, name):

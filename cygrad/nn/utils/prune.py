@@ -42,7 +42,7 @@ class BasePruningMethod:
         raise NotImplementedError(f"compute_mask: {type(self).__name__} does not define it.")
 
     def apply_mask(self, module):
-        """The product of the parameter and its mask."""
+        """Return the product of the parameter and its mask."""
         if self._tensor_name is None:
             raise AssertionError(f"{type(self).__name__}: the module has to be pruned first. Call apply().")
         original = getattr(module, f"{self._tensor_name}_orig")
@@ -91,7 +91,7 @@ class BasePruningMethod:
         return method
 
     def prune(self, t, default_mask=None, importance_scores=None):
-        """A tensor times its mask."""
+        """Return a tensor times its mask."""
         scores = t if importance_scores is None else importance_scores
         return t * self.compute_mask(scores, cygrad.ones_like(t) if default_mask is None else default_mask)
 
@@ -190,7 +190,7 @@ class Identity(BasePruningMethod):
 
 
 class _Amount(BasePruningMethod):
-    """Prunes so many elements or channels: a number, or a part of all."""
+    """Prune an absolute number or a fraction of the elements or channels."""
 
     def __init__(self, amount):
         if not isinstance(amount, numbers.Real) or (
@@ -200,7 +200,7 @@ class _Amount(BasePruningMethod):
         self.amount = amount
 
     def count(self, size):
-        """How many of so many are pruned."""
+        """Return how many of `size` elements are pruned."""
         if not isinstance(self.amount, numbers.Integral):
             return round(self.amount * size)
         if self.amount > size:
@@ -227,7 +227,7 @@ class RandomUnstructured(_Amount):
     """
 
     def compute_mask(self, t, default_mask):
-        """The mask with elements drawn."""
+        """Return the mask with elements drawn."""
         mask, count = default_mask.clone(), self.count(t.numel())
         if count:
             mask.view(-1)[cygrad.topk(cygrad.rand_like(t).view(-1), count).indices] = 0
@@ -252,7 +252,7 @@ class L1Unstructured(_Amount):
     """
 
     def compute_mask(self, t, default_mask):
-        """The mask without the smallest elements."""
+        """Return the mask without the smallest elements."""
         mask, count = default_mask.clone(), self.count(t.numel())
         if count:
             mask.view(-1)[cygrad.topk(cygrad.abs(t).reshape(-1), count, largest=False).indices] = 0
@@ -269,7 +269,7 @@ class _Structured(_Amount):
         self.dim = dim
 
     def compute_mask(self, t, default_mask):
-        """The mask without some channels."""
+        """Return the mask without some channels."""
         if t.ndim < 2:
             raise ValueError(f"{type(self).__name__}: a parameter of several dimensions is needed (got shape "
                              f"{tuple(t.shape)}). Use an unstructured method.")

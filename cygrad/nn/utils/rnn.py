@@ -60,11 +60,11 @@ class PackedSequence(_Packed):
         return self if data is self.data else type(self)(data, *self[1:])
 
     def double(self):
-        """The same in float64."""
+        """Return the same in float64."""
         return self.to(cygrad.float64)
 
     def float(self):
-        """The same in float32."""
+        """Return the same in float32."""
         return self.to(cygrad.float32)
 
     def cpu(self):
@@ -108,7 +108,7 @@ def invert_permutation(permutation):
 
 
 def _lengths(lengths, n, operation):
-    """The lengths as a list of integers."""
+    """Return the lengths as a list of integers."""
     values = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
     if len(values) != n:
         raise RuntimeError(f"{operation}: there must be a length for each sequence (got {len(values)} "
@@ -211,7 +211,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     if total_length is not None and total_length < steps:
         raise ValueError("pad_packed_sequence: total_length must not be less than the longest "
                          f"sequence (got {total_length} and {steps}).")
-    # Where each element of the padded sequences lies in the packed ones; padding is behind them.
+    # Where each element of the padded sequences lies in the packed ones; padding comes after them.
     starts = [0]
     for size in sizes:
         starts.append(starts[-1] + size)

@@ -13,7 +13,7 @@ class SpectralNorm:
 
     def __init__(self, name, n_power_iterations, dim, eps):
         if n_power_iterations <= 0:
-            raise ValueError("Expected n_power_iterations to be positive, but "
+            raise ValueError("SpectralNorm: Expected n_power_iterations to be positive, but "
                              f"got n_power_iterations={n_power_iterations}")
         self.name = name
         self.n_power_iterations = n_power_iterations
@@ -21,7 +21,7 @@ class SpectralNorm:
         self.eps = eps
 
     def compute_weight(self, module, improve):
-        """The weight divided by its largest singular value."""
+        """Return the weight divided by its largest singular value."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = as_matrix(weight, self.dim)

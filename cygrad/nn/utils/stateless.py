@@ -61,7 +61,7 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
 
 
 def _all_paths(module, given, tie_weights, strict):
-    """The values for all paths, those of tied tensors included."""
+    """Return the values for all paths, those of tied tensors included."""
     own = dict(module.named_parameters(remove_duplicate=False))
     own.update(module.named_buffers(remove_duplicate=False))
     unexpected, missing = given.keys() - own.keys(), own.keys() - given.keys()

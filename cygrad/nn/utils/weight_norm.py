@@ -15,7 +15,7 @@ class WeightNorm:
         self.dim = dim
 
     def compute_weight(self, module):
-        """The weight from its length and direction."""
+        """Return the weight from its length and direction."""
         return weight_from(getattr(module, self.name + "_g"), getattr(module, self.name + "_v"), self.dim)
 
     def __call__(self, module, inputs):

@@ -78,7 +78,7 @@ class LRScheduler:
             self._is_initial = False
 
     def get_last_lr(self):
-        """The rates that this schedule set last, one for each parameter group."""
+        """Return the rates that this schedule set last, one for each parameter group."""
         return self._last_lr
 
     def get_lr(self):
@@ -157,7 +157,7 @@ def copied(value):
 
 
 def current(optimizer, name):
-    """An option of each group."""
+    """Return an option of each group."""
     return [copied(group[name]) for group in optimizer.param_groups]
 
 

@@ -1,4 +1,4 @@
-"""Several schedules at once, or one after the other."""
+"""Schedules that are chained or run one after the other."""
 
 from bisect import bisect_right
 

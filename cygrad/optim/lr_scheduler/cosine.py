@@ -38,7 +38,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        """The rates of the step, from those before it."""
+        """Return the rates of the step, from those before it."""
         self._warn_outside_step()
         groups, step, half = self.optimizer.param_groups, self.last_epoch, self.T_max
         if self._is_initial:
@@ -86,11 +86,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
         if not isinstance(T_0, int) or T_0 <= 0:
-            raise ValueError(f"T_0 must be a positive integer (got {T_0}).")
+            raise ValueError(f"CosineAnnealingWarmRestarts: T_0 must be a positive integer (got {T_0}).")
         if not isinstance(T_mult, int) or T_mult < 1:
-            raise ValueError(f"T_mult must be a positive integer (got {T_mult}).")
+            raise ValueError(f"CosineAnnealingWarmRestarts: T_mult must be a positive integer (got {T_mult}).")
         if not isinstance(eta_min, (float, int)):
-            raise ValueError(f"eta_min must be a number (got {eta_min} of type {type(eta_min)}).")
+            raise ValueError(f"CosineAnnealingWarmRestarts: eta_min must be a number (got {eta_min} of type "
+                             f"{type(eta_min)}).")
         self.T_0 = T_0
         self.T_i = T_0
         self.T_mult = T_mult
@@ -99,7 +100,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        """The rates of the step."""
+        """Return the rates of the step."""
         self._warn_outside_step()
         share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (rate - self.eta_min) * share for rate in self.base_lrs]
@@ -122,7 +123,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             epoch = 0 if epoch is None else epoch
             if epoch < 0:
-                raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+                raise ValueError(f"CosineAnnealingWarmRestarts: Expected non-negative epoch, but got {epoch}")
             self.T_cur, self.T_i = self._descent_at(epoch)
         self.last_epoch = math.floor(epoch)
         with self._computing():

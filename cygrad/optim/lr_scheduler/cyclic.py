@@ -60,7 +60,8 @@ class CyclicLR(Momentum, LRScheduler):
                  max_momentum=0.9, last_epoch=-1):
         check_optimizer(optimizer)
         if mode not in MODES and scale_fn is None:
-            raise ValueError(f"there is no such mode, and no scale_fn (got {mode!r}, expected one of {MODES}).")
+            raise ValueError(f"CyclicLR: there is no such mode, and no scale_fn (got {mode!r}, expected one of "
+                             f"{MODES}).")
         base_lrs = one_for_each_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for rate, group in zip(base_lrs, optimizer.param_groups, strict=True):

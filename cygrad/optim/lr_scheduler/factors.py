@@ -19,7 +19,7 @@ class _Factor(LRScheduler):
     """Rates are multiplied by ``_factor()`` at each step; at step n they are ``_share()`` of the initial ones."""
 
     def get_lr(self):
-        """The rates of the step, from those before it."""
+        """Return the rates of the step, from those before it."""
         self._warn_outside_step()
         factor = self._factor()
         return [group["lr"] * factor for group in self.optimizer.param_groups]
@@ -84,7 +84,7 @@ class LambdaLR(_Functions):
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self):
-        """The rates of the step."""
+        """Return the rates of the step."""
         self._warn_outside_step()
         return [rate * function(self.last_epoch) for function, rate in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
@@ -117,7 +117,7 @@ class MultiplicativeLR(_Functions):
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self):
-        """The rates of the step, from those before it."""
+        """Return the rates of the step, from those before it."""
         self._warn_outside_step()
         return [group["lr"] * (1 if self._is_initial else function(self.last_epoch))
                 for function, group in zip(self.lr_lambdas, self.optimizer.param_groups, strict=True)]

@@ -72,9 +72,9 @@ class OneCycleLR(Momentum, LRScheduler):
             "total_steps": total_steps}
         for name, value in given.items():
             if not isinstance(value, int) or value <= 0:
-                raise ValueError(f"Expected positive integer {name}, but got {value}")
+                raise ValueError(f"OneCycleLR: Expected positive integer {name}, but got {value}")
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
-            raise ValueError(f"pct_start must be a float from 0 to 1 (got {pct_start}).")
+            raise ValueError(f"OneCycleLR: pct_start must be a float from 0 to 1 (got {pct_start}).")
         if anneal_strategy not in WAYS:
             raise ValueError(f"anneal_strategy: expected 'cos' or 'linear' (got {anneal_strategy}).")
         self.total_steps = math.prod(given.values())

@@ -46,7 +46,7 @@ class ReduceLROnPlateau(LRScheduler):
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel",
                  cooldown=0, min_lr=0, eps=1e-8):
         if factor >= 1.0:
-            raise ValueError(f"Factor should be < 1.0 (got {factor}).")
+            raise ValueError(f"ReduceLROnPlateau: Factor should be < 1.0 (got {factor}).")
         check_optimizer(optimizer)
         self.factor = factor
         self.optimizer = optimizer
@@ -63,9 +63,10 @@ class ReduceLROnPlateau(LRScheduler):
     def _init_is_better(self, mode, threshold, threshold_mode):
         """Set what counts as progress."""
         if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown! (expected 'min' or 'max')")
+            raise ValueError(f"ReduceLROnPlateau: mode {mode} is unknown! (expected 'min' or 'max')")
         if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown! (expected 'rel' or 'abs')")
+            raise ValueError(f"ReduceLROnPlateau: threshold mode {threshold_mode} is unknown! (expected 'rel' "
+                             "or 'abs')")
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
         self.mode_worse = math.inf if mode == "min" else -math.inf
 

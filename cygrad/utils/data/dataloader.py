@@ -180,12 +180,12 @@ def _check(num_workers, timeout, prefetch_factor, persistent_workers):
     if timeout < 0:
         raise ValueError(f"DataLoader: timeout must not be negative (got {timeout}).")
     if num_workers == 0 and prefetch_factor is not None:
-        raise ValueError("prefetch_factor option could only be specified with workers. "
+        raise ValueError("DataLoader: prefetch_factor option could only be specified with workers. "
                          "Let num_workers > 0 to use it, otherwise set prefetch_factor to None.")
     if prefetch_factor is not None and prefetch_factor < 1:
-        raise ValueError(f"prefetch_factor option should be positive (got {prefetch_factor})")
+        raise ValueError(f"DataLoader: prefetch_factor option should be positive (got {prefetch_factor})")
     if persistent_workers and num_workers == 0:
-        raise ValueError("persistent_workers option needs num_workers > 0")
+        raise ValueError("DataLoader: persistent_workers option needs num_workers > 0")
 
 
 def _fetcher(dataset, collate, batches, drop_last):
@@ -193,7 +193,7 @@ def _fetcher(dataset, collate, batches, drop_last):
     if not isinstance(dataset, IterableDataset):
         if not batches:
             return lambda index: collate(dataset[index])
-        if type(dataset) is TensorDataset and collate is default_collate:      # rows at once, not one by one
+        if type(dataset) is TensorDataset and collate is default_collate:      # by one index, not row by row
             return lambda indices: [tensor[cygrad.tensor(indices)] for tensor in dataset.tensors]
         return lambda indices: collate(samples_of(dataset, indices))
     stream = iter(dataset)
@@ -214,7 +214,7 @@ def _make_fetch(loader):
 
 
 def _shop(loader, streams, seed, owner):
-    """The workers of a loader."""
+    """Return the workers of a loader."""
     parts = loader.num_workers, _make_fetch(loader), streams, loader.worker_init_fn, loader.dataset, seed
     if loader.multiprocessing_context is None and library_name() != "torch":
         return Shop(*parts, owner)
@@ -356,7 +356,7 @@ class _Ahead:
                     continue
                 self._send()
                 error = _with_note(batch, self._shop.kind)
-                # Whoever keeps the error keeps this frame; that must not keep the threads.
+                # A reference to the error keeps this frame, which must not keep the threads.
                 del self, batch, found
                 try:
                     raise error

@@ -273,7 +273,7 @@ class Subset(Dataset):
 
 
 def samples_of(dataset, indices):
-    """Several samples at once if the data set can, else one by one."""
+    """Fetch a batch of samples by ``__getitems__`` if the data set has it, else one by one."""
     if callable(getattr(dataset, "__getitems__", None)):
         return dataset.__getitems__(indices)
     return [dataset[index] for index in indices]

@@ -236,7 +236,7 @@ def _fill(memory, tensors):
 
 
 def _receive(ours):
-    """A message, with its tensors."""
+    """Return a message, with its tensors."""
     head = memoryview(ours.recv_bytes())
     size, rest = int.from_bytes(head[1:9], "little"), head[9:]
     if head[:1] == b"r":

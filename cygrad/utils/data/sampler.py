@@ -7,7 +7,7 @@ import cygrad
 __all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
            "WeightedRandomSampler"]
 
-CHUNK = 32                 # numbers drawn at once with replacement
+CHUNK = 32                 # numbers drawn in one call with replacement
 
 
 def counted(self, what):
@@ -77,7 +77,7 @@ class SequentialSampler(Sampler):
 
 
 def _generator(generator):
-    """The generator, or one of its own for a pass, seeded by the default one."""
+    """Return the generator, or one of its own for a pass, seeded by the default one."""
     if generator is not None:
         return generator
     seed = cygrad.empty((), dtype=cygrad.int64).random_().item()
@@ -107,14 +107,14 @@ class RandomSampler(Sampler):
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         if not isinstance(replacement, bool):
-            raise TypeError(f"replacement must be True or False (got {replacement}).")
+            raise TypeError(f"RandomSampler: replacement must be True or False (got {replacement}).")
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
         if not isinstance(self.num_samples, int) or self.num_samples < 0 or (num_samples is not None
                                                                              and num_samples < 1):
-            raise ValueError(f"num_samples must be a positive integer (got {self.num_samples}).")
+            raise ValueError(f"RandomSampler: num_samples must be a positive integer (got {self.num_samples}).")
 
     @property
     def num_samples(self):
@@ -189,12 +189,12 @@ class WeightedRandomSampler(Sampler):
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
-            raise ValueError(f"num_samples must be a positive integer (got {num_samples}).")
+            raise ValueError(f"WeightedRandomSampler: num_samples must be a positive integer (got {num_samples}).")
         if not isinstance(replacement, bool):
-            raise ValueError(f"replacement must be True or False (got {replacement}).")
+            raise ValueError(f"WeightedRandomSampler: replacement must be True or False (got {replacement}).")
         self.weights = cygrad.as_tensor(weights, dtype=cygrad.float64)
         if self.weights.ndim != 1:
-            raise ValueError("weights must have one dimension (got shape "
+            raise ValueError("WeightedRandomSampler: weights must have one dimension (got shape "
                              f"{tuple(self.weights.shape)}).")
         self.num_samples = num_samples
         self.replacement = replacement
@@ -228,9 +228,9 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler, batch_size, drop_last):
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-            raise ValueError(f"batch_size must be a positive integer (got {batch_size}).")
+            raise ValueError(f"BatchSampler: batch_size must be a positive integer (got {batch_size}).")
         if not isinstance(drop_last, bool):
-            raise ValueError(f"drop_last must be True or False (got {drop_last}).")
+            raise ValueError(f"BatchSampler: drop_last must be True or False (got {drop_last}).")
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last

@@ -176,7 +176,7 @@ def work(shop, info, worker_init_fn):
             task = tasks.get()
             if type(task) is not Task or shop.closed:
                 return
-            if task.epoch != shop.epoch:                   # of a pass that nobody follows any more
+            if task.epoch != shop.epoch:                   # of an iterator that was abandoned
                 continue
             try:
                 if broken is not None:

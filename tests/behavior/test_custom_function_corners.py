@@ -1,0 +1,77 @@
+"""Corners of custom Functions: instances, gradients of constant outputs, constants that hooks pack."""
+
+import pytest
+
+import cygrad
+from cygrad.autograd import Function
+from cygrad.autograd.graph import saved_tensors_hooks
+from cygrad.utils.checkpoint import checkpoint
+from tests.tools import leaf
+
+pytestmark = pytest.mark.guarantee("F1")
+
+
+class Cube(Function):
+    """x to the third power."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x ** 3
+
+    @staticmethod
+    def backward(ctx, g):
+        return 3 * g * ctx.saved_tensors[0] ** 2
+
+
+def test_instances_are_of_no_use():
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        cube = Cube()
+    assert isinstance(cube, Cube)
+    with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method"):
+        cube(leaf(1.0))
+    for name in ("next_functions", "saved_tensors", "register_hook", "metadata"):
+        with pytest.raises(RuntimeError, match=f"Attribute '{name}' is invalid"):
+            getattr(cube, name)
+    assert not hasattr(cube, "anything_else")
+
+
+@pytest.mark.parametrize("materialized", [True, False])
+def test_gradients_of_constant_outputs_are_zeros_or_none(materialized):
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            first, second = x.clone(), x.clone()
+            ctx.mark_non_differentiable(second)
+            ctx._materialize_non_diff_grads = materialized
+            return first, second
+
+        @staticmethod
+        def backward(ctx, first, second):
+            seen.append(second)
+            return first
+
+    seen = []
+    Twice.apply(leaf(2.0))[0].backward()
+    assert (seen[0] is not None) == materialized
+
+
+def test_a_constant_that_hooks_pack_is_itself_in_backward():
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.save_for_backward(x, factor)
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.extend(ctx.saved_tensors)
+            return g, None
+
+    x, factor, seen = leaf(2.0), cygrad.tensor(3.0), []
+    for call in (Scale.apply, lambda *args: checkpoint(Scale.apply, *args, use_reentrant=False)):
+        with saved_tensors_hooks(lambda t: t, lambda t: t):
+            y = call(x, factor)
+        y.backward()
+    assert [tensor is factor for tensor in seen] == [False, True] * 2
+    assert [tensor.requires_grad for tensor in seen] == [True, False] * 2

@@ -1,0 +1,44 @@
+"""Nodes are called as PyTorch's are, where one operator here does what one does there."""
+
+import pytest
+
+import cygrad
+
+pytestmark = pytest.mark.guarantee("G2")
+
+torch = pytest.importorskip("torch")
+
+CALLS = {
+    "cast": lambda t, f, x: x.to(t.float64), "copy": lambda t, f, x: t.zeros(2, 2).copy_(x),
+    "reshape": lambda t, f, x: x.reshape(4), "flatten": lambda t, f, x: x.flatten(),
+    "square": lambda t, f, x: x.square(),
+    "pow": lambda t, f, x: x.pow(x), "trunc": lambda t, f, x: t.div(x, 2, rounding_mode="trunc"),
+    "floor": lambda t, f, x: t.div(x, 2, rounding_mode="floor"), "degrees": lambda t, f, x: t.rad2deg(x),
+    "i0e": lambda t, f, x: t.special.i0e(x), "i1e": lambda t, f, x: t.special.i1e(x),
+    "xlog1py": lambda t, f, x: t.special.xlog1py(x, x), "ndtri": lambda t, f, x: t.special.ndtri(x),
+    "log_ndtr": lambda t, f, x: t.special.log_ndtr(x), "erfcx": lambda t, f, x: t.special.erfcx(x),
+    "logit": lambda t, f, x: t.logit(x, 0.1), "gelu": lambda t, f, x: f.gelu(x, approximate="tanh"),
+    "nanmedian": lambda t, f, x: t.nanmedian(x, 0).values,
+    "eigvals": lambda t, f, x: t.linalg.eigvals(x), "eigvalsh": lambda t, f, x: t.linalg.eigvalsh(x),
+    "svdvals": lambda t, f, x: t.linalg.svdvals(x), "fft": lambda t, f, x: t.fft.fft(t.complex(x, x)),
+    "mse": lambda t, f, x: f.mse_loss(x, t.zeros(2, 2), reduction="none"),
+    "huber": lambda t, f, x: f.huber_loss(x, t.zeros(2, 2), reduction="none"),
+    "smooth l1": lambda t, f, x: f.smooth_l1_loss(x, t.zeros(2, 2), reduction="none"),
+    "cross entropy": lambda t, f, x: f.binary_cross_entropy(x, t.zeros(2, 2), reduction="none"),
+    "lstsq": lambda t, f, x: t.linalg.lstsq(x, x).solution,
+    "triangular": lambda t, f, x: t.triangular_solve(x, x).cloned_coefficient,
+    **{f"scatter {name}": lambda t, f, x, name=name: x.scatter_reduce(0, t.tensor([[0, 1]]), t.ones(1, 2), name)
+       for name in ("prod", "amax", "amin")},
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
+def test_names(name):
+    ours, theirs = (CALLS[name](library, library.nn.functional, library.tensor(
+        [[0.5, 0.25], [0.25, 0.75]], requires_grad=True)).grad_fn.name() for library in (cygrad, torch))
+    assert ours == theirs.removeprefix("torch::autograd::")
+
+
+def test_nodes_say_that_gradients_are_wanted():
+    assert cygrad.ones(1, requires_grad=True).exp().grad_fn.requires_grad is True
