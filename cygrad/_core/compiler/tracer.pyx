@@ -1,0 +1,598 @@
+"""
+Tracing: record each operation of a function and the source of each array it reads.
+
+The tracing thread is in forward-mode level `RECORDING`, so eager operations detect it at a branch they have anyway.
+In a level, backward runs on Tensors, so the operations of its formulas are traced like any other.
+
+Arrays are identified by address. The trace keeps each array alive, so that no address and no memory is reused: each
+buffer is written once, apart from in-place operations.
+
+Memory is known if a traced operation computed it, or if it belongs to a registered tensor. Other memory is a constant
+if this thread allocated it while tracing (its elements came from Python objects; elements from NumPy pass the
+data-escape hook). Older memory and memory of other threads abort the trace, because its source is unknown.
+"""
+
+cimport cython
+from cygrad._core.arrays.array cimport array_t, release, retain
+from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object
+from cygrad._core.arrays.interop cimport set_door
+from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
+from cygrad._core.compiler.layouts cimport copy_with_layout
+from cygrad._core.dispatch.tangents cimport InplaceStep, set_listener
+from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
+from cygrad._core.graph.modes cimport thread_state
+from cygrad._core.graph.native cimport NativeNode
+from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.recording cimport RECORDING, set_lost
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.traced_gradients cimport has_memory
+from cygrad._core.optimizers.update_batch cimport ADAM_RULE, SGD_RULE, rule_t, set_step_listener
+from cygrad._core.table.operator cimport Operator
+
+from cygrad._core.creation.creation import from_numpy
+from cygrad._core.graph.saved import set_guard
+from cygrad._core.memory.storage import begin_generation, end_generation
+from sys import _getframe
+from numpy import asarray
+from threading import get_ident
+
+# Operators whose result shapes depend on tensor values.
+DATA_DEPENDENT = frozenset(("masked_select", "nonzero", "unique", "unique_dim"))
+
+cdef dict _tracers = {}           # thread id -> Tracer or RuleCapture
+
+
+@cython.binding(False)
+cdef class Constant:
+    """Boxed argument that is not a tensor."""
+
+    def __dealloc__(self):
+        clear(&self.value)
+
+    @property
+    def plain(self):
+        """The value as a Python object."""
+        return plain_object(&self.value)
+
+
+def constant(number):
+    """Box a Python number; return a Constant unchanged."""
+    cdef Constant made
+    if isinstance(number, Constant):
+        return number
+    made = Constant()
+    box_number(number, &made.value)
+    return made
+
+
+cdef Constant _boxed(const value_t *value):
+    cdef Constant made = Constant()
+    copy_value(&made.value, value)
+    return made
+
+
+@cython.binding(False)
+cdef class TracedArray:
+    """Array kept alive by the trace, so that its memory is not reused."""
+
+    def __dealloc__(self):
+        release(self.array)
+
+    @property
+    def contiguous(self):
+        """Is the array C-contiguous?"""
+        return bool(array_of(self).contiguous)
+
+    @property
+    def numel(self):
+        """Number of elements."""
+        return array_of(self).size
+
+    @property
+    def dtype(self):
+        """Data type."""
+        return dtype_object(array_of(self).dtype)
+
+    @property
+    def shape(self):
+        """Shape."""
+        return tuple([self.array.shape[i] for i in range(array_of(self).ndim)])
+
+    @property
+    def strides(self):
+        """Strides, in elements."""
+        return tuple([self.array.strides[i] for i in range(array_of(self).ndim)])
+
+
+@cython.binding(False)
+cdef class Buffer:
+    """Memory and its origin."""
+
+
+@cython.binding(False)
+cdef class Step:
+    """One operation; arguments are array numbers, lists of them, Constants or None."""
+
+    def __repr__(self):
+        return f"<{self.kind} {self.operator.name if self.operator is not None else self.optimizer}>"
+
+
+@cython.binding(False)
+@cython.nonecheck(True)     # a typed loop variable accepts None
+cdef class Tracer:
+    """
+    Trace of one call of a function.
+
+    Parameters
+    ----------
+    tensors : iterable of Tensor
+        Inputs: arguments, parameters, optimizer state.
+
+    Attributes
+    ----------
+    steps : list of Step
+    arrays : list of TracedArray
+    buffers : list of Buffer
+    reason : str or None
+        Why the trace was aborted.
+    retryable : bool
+        A later call may be traced.
+    """
+
+    cdef readonly list steps, arrays, buffers, leaves
+    cdef readonly object reason
+    cdef readonly bint retryable
+    cdef dict by_array            # address of an array -> its number
+    cdef dict by_storage          # address of a storage -> index of its buffer
+    cdef readonly dict gradients  # id of a leaf -> number of its initial gradient
+    cdef readonly set forgotten   # ids of leaves whose gradient was set to None without being read
+    cdef size_t pending           # storage announced by the last `before_inplace`, until that operation is traced
+    cdef set stepping             # storages that the last traced optimizer step modifies
+    cdef int generation
+
+    def __init__(self, tensors):
+        cdef Tensor tensor
+        self.steps, self.arrays, self.buffers, self.leaves = [], [], [], []
+        self.by_array, self.by_storage, self.gradients, self.forgotten = {}, {}, {}, set()
+        self.stepping = set()
+        for tensor in tensors:
+            if tensor.array.storage == NULL or tensor.array.version == NULL and not thread_state().inference:
+                self.abort("a tensor without memory, or an inference tensor")
+                return
+            self.register(tensor.array, "tensor", tensor, -1)
+        self.leaves = list(dict([(id(tensor), tensor) for tensor in tensors]).values())
+        for tensor in self.leaves:
+            if tensor.gradient != NULL and tensor.gradient.value != NULL:
+                self.gradients[id(tensor)] = self.register(tensor.gradient.value, "gradient", tensor, -1)
+
+    def start(self):
+        """Start tracing this thread."""
+        if self.by_storage is None:
+            raise RuntimeError("Recorder.begin: it was made without __init__. Make it by Recorder(tensors).")
+        self.generation = begin_generation()
+        _tracers[get_ident()] = self
+        thread_state().dual_level = RECORDING
+        set_guard(self.before_inplace)
+
+    def stop(self):
+        """Stop tracing and check that no in-place operation was missed."""
+        cdef Buffer buffer
+        _tracers.pop(get_ident(), None)
+        thread_state().dual_level = 0
+        set_guard(None)
+        end_generation()
+        if self.pending:
+            self.abort("a tensor was modified in place in a way that cannot be traced")
+        for buffer in self.buffers:
+            if buffer.version != NULL and buffer.version.value != buffer.expected:
+                self.abort("a tensor was modified in place in a way that cannot be traced")
+
+    def abort(self, str reason, bint retryable=False):
+        """Stop recording and keep the first reason."""
+        if self.reason is None:
+            self.reason = reason
+            self.retryable = retryable
+            if _tracers.get(get_ident()) is self:
+                thread_state().dual_level = 0
+
+    def before_inplace(self, size_t storage):
+        """Expect an in-place operation on a storage; abort if the previous one was not traced."""
+        if storage in self.stepping:
+            return
+        if self.pending and self.pending != storage:
+            self.abort("a tensor was modified in place in a way that cannot be traced")
+        self.pending = storage
+
+    cdef int register(self, array_t *array, str kind, Tensor tensor, int maker) except -2:
+        """Return the number of an array, which gets one if it is new."""
+        cdef TracedArray traced
+        cdef Buffer buffer
+        cdef array_t *first
+        found = self.by_array.get(<size_t>array)
+        if found is not None:
+            return found
+        if array.dtype >= FLOAT16:
+            self.abort(f"a tensor of {dtype_name(array.dtype).decode()}, which kernels do not compute in")
+        traced = TracedArray()
+        traced.array = retain(array)
+        number = len(self.arrays)
+        position = self.by_storage.get(<size_t>array.storage)
+        if position is None:
+            buffer = Buffer()
+            buffer.kind, buffer.tensor, buffer.first, buffer.maker, buffer.writes = kind, tensor, number, maker, []
+            buffer.version = array.version
+            buffer.expected = 0 if array.version == NULL else array.version.value
+            position = self.by_storage[<size_t>array.storage] = len(self.buffers)
+            self.buffers.append(buffer)
+        else:
+            buffer = <Buffer>self.buffers[position]
+            first = array if buffer.first == number else (<TracedArray>self.arrays[buffer.first]).array
+            traced.offset = array.data - first.data
+        traced.buffer = position
+        self.arrays.append(traced)
+        self.by_array[<size_t>array] = number
+        return number
+
+    cdef int operand(self, array_t *array) except -2:
+        """Return the number of an array that an operation reads."""
+        cdef Buffer buffer
+        cdef int number
+        if array.storage == NULL:
+            self.abort("a tensor without memory")
+            return -1
+        position = self.by_storage.get(<size_t>array.storage)
+        if position is None:
+            if array.storage.writable != self.generation:
+                self.abort("it reads a tensor that is neither an argument nor in a variable, module or container that "
+                          "it names")
+                return -1
+            return self.register(array, "constant", None, -1)
+        number = self.register(array, "constant", None, -1)
+        buffer = <Buffer>self.buffers[position]
+        if buffer.version != NULL and array.version == buffer.version and buffer.version.value != buffer.expected:
+            self.abort("a tensor was modified in place in a way that cannot be traced")
+        return number
+
+    cdef object argument(self, const value_t *value):
+        if value.kind == NOTHING:
+            return None
+        if value.kind == ARRAY:
+            return self.operand(value.of.array)
+        if value.kind == ARRAYS:
+            return [None if value.of.arrays[i] == NULL else self.operand(value.of.arrays[i])
+                    for i in range(value.count)]
+        return _boxed(value)
+
+    cdef tuple arguments_of(self, frame_t *frame):
+        return tuple([self.argument(&frame.values[i]) for i in range(frame.n)])
+
+    def snapshot(self, int position):
+        """Return a copy of the initial elements of a constant."""
+        cdef Buffer buffer = <Buffer>self.buffers[position]
+        cdef TracedArray copy
+        if buffer.original is None:
+            copy = TracedArray()
+            copy.array = copy_with_layout(array_of(<TracedArray>self.arrays[buffer.first]))
+            if copy.array == NULL:
+                raise MemoryError("compile: no memory for a constant")
+            buffer.original = copy
+        return buffer.original
+
+    def number_of(self, Tensor tensor not None):
+        """Return the number of a tensor's array, or None if it is not in the trace."""
+        return self.by_array.get(<size_t>tensor.array)
+
+    def read(self, Tensor tensor not None):
+        """Return the number of a result's array."""
+        return self.operand(tensor.array)
+
+    cdef int add_step(self, Step step) except -1:
+        self.stepping.clear()
+        self.steps.append(step)
+        return 0
+
+    cdef int trace_call(self, Operator operator, frame_t *frame, object results) except -1:
+        cdef Step step = Step()
+        cdef array_t *array
+        cdef Tensor tensor
+        cdef bint fresh = False
+        cdef int i
+        cdef list numbers = []
+        if self.pending:
+            self.abort("a tensor was modified in place in a way that cannot be traced")
+        if operator.name in DATA_DEPENDENT:
+            self.abort(f"the shape of what {operator.name} returns depends on elements")
+        if operator.name == "as_strided":
+            self.abort("as_strided depends on the memory layout of its tensor")
+        if operator.name == "index":
+            for i in range(frame.values[1].count):
+                array = frame.values[1].of.arrays[i]
+                if array != NULL and array.dtype == BOOL:
+                    self.abort("how many elements a mask selects depends on elements")
+        step.kind, step.operator, step.arguments, step.target = "call", operator, self.arguments_of(frame), -1
+        if operator.descriptor.into != NULL and operator.descriptor.into == operator.descriptor.kernel:
+            step.kind, step.results, step.target = "change", (), step.arguments[0]      # writes to its first argument
+            (<Buffer>self.buffers[(<TracedArray>self.arrays[step.target]).buffer]).writes.append(len(self.steps))
+            return self.add_step(step)
+        step.is_list = isinstance(results, tuple) and operator.descriptor.n_results == 1
+        for result in results if isinstance(results, tuple) else (results,):
+            if result is None:
+                numbers.append(-1)
+                continue
+            if not isinstance(result, Tensor):
+                self.abort(f"{operator.name} returns a Python object that depends on elements")
+                return 0
+            tensor = <Tensor>result
+            if tensor.array.storage == NULL:
+                self.abort("a tensor without memory")
+                return 0
+            if <size_t>tensor.array.storage in self.by_storage:      # a view, or an argument
+                self.operand(tensor.array)
+                numbers.append(-1)
+            else:
+                numbers.append(self.register(tensor.array, "result", None, len(self.steps)))
+                fresh = True
+        if fresh:
+            step.results = tuple(numbers)
+            self.add_step(step)
+        return 0
+
+    def trace_draw(self, array, int number):
+        """Return a tensor over the random numbers of draw `number`."""
+        cdef Step step = Step()
+        cdef Tensor tensor
+        thread_state().dual_level = 0
+        tensor = from_numpy(asarray(array))
+        thread_state().dual_level = RECORDING
+        step.kind, step.target, step.draw = "draw", -1, number
+        step.arguments, step.results = (), (self.register(tensor.array, "result", None, len(self.steps)),)
+        self.add_step(step)
+        return tensor
+
+    cdef int trace_inplace(self, Step step, Tensor tensor) except -1:
+        """Add the step of an in-place operation that has finished."""
+        cdef Buffer buffer = <Buffer>self.buffers[(<TracedArray>self.arrays[step.target]).buffer]
+        self.pending = 0
+        buffer.writes.append(len(self.steps))
+        if buffer.version != NULL and tensor.array.version == buffer.version:
+            buffer.expected += 1
+        return self.add_step(step)
+
+    cdef int trace_optimizer_step(self, list parameters, object state, const rule_t *rule, str operation) except -1:
+        """Add the step of an optimizer that is about to update its parameters."""
+        cdef Step step = Step()
+        cdef Tensor parameter
+        cdef Buffer buffer
+        cdef list updates = []
+        cdef tuple names = ()
+        step.kind, step.target, step.results, step.rule = "optimize", -1, (), rule[0]
+        self.pending = 0
+        if rule.kind == SGD_RULE:
+            names = ("momentum_buffer",) if rule.momentum else ()
+        elif rule.kind == ADAM_RULE:
+            names = ("step", "exp_avg", "exp_avg_sq") + (("max_exp_avg_sq",) if rule.amsgrad else ())
+        else:
+            self.abort(f"{operation} has no native update rule")
+            return 0
+        step.optimizer, step.group = self.group_of(parameters)
+        if step.group is None:
+            self.abort(f"{operation} was not called by its optimizer")
+            return 0
+        for parameter in parameters:
+            if parameter.gradient == NULL or parameter.gradient.value == NULL:
+                continue
+            own = [self.operand(parameter.array), self.operand(parameter.gradient.value)]
+            kept = state[parameter] if names else {}
+            for name in names:
+                if not isinstance(kept.get(name), Tensor):
+                    self.abort(f"{operation} creates its state in this call", True)
+                    return 0
+                own.append(self.operand((<Tensor>kept[name]).array))
+            if self.reason is not None:
+                return 0
+            for number in own[:1] + own[2:]:
+                (<Buffer>self.buffers[(<TracedArray>self.arrays[number]).buffer]).writes.append(len(self.steps))
+            buffer = <Buffer>self.buffers[(<TracedArray>self.arrays[own[0]]).buffer]
+            if buffer.version != NULL:
+                buffer.expected += 1
+            updates.append(own)
+        step.arguments = tuple(updates)
+        self.add_step(step)
+        for own in updates:
+            for number in own:
+                self.stepping.add(<size_t>(<TracedArray>self.arrays[number]).array.storage)
+        return 0
+
+    cdef tuple group_of(self, list parameters):
+        """Find the optimizer and param group of these parameters in the local variables of the callers."""
+        frame = _getframe(0)
+        while frame is not None:
+            own = frame.f_locals.get("self")
+            for group in getattr(own, "param_groups", ()):
+                if group["params"] is parameters:
+                    return own, group
+            frame = frame.f_back
+        return None, None
+
+    def trace_zero_grad(self, parameters):
+        """Mark the gradients of these leaves as set to None, unless they were read before."""
+        for parameter in parameters:
+            if self.gradient_number(parameter) == self.gradients.get(id(parameter)):
+                self.forgotten.add(id(parameter))
+
+    def has_other_references(self, outputs, bint graph):
+        """Is a computed tensor referenced by anything but outputs, .grad of known leaves and graph nodes?"""
+        cdef TracedArray traced
+        cdef Tensor tensor
+        cdef dict arrays = {}, storages = {}
+        for tensor in outputs:
+            arrays[<size_t>tensor.array] = 1
+        for tensor in self.leaves:
+            if tensor.gradient != NULL and tensor.gradient.value != NULL:
+                arrays[<size_t>tensor.gradient.value] = arrays.get(<size_t>tensor.gradient.value, 0) + 1
+                if tensor.grad_tensor is not None and tensor.grad_tensor.array == tensor.gradient.value:
+                    arrays[<size_t>tensor.gradient.value] += 1
+        for traced in self.arrays:
+            storages[traced.buffer] = storages.get(traced.buffer, 0) + 1
+        for traced in self.arrays:
+            if (<Buffer>self.buffers[traced.buffer]).kind == "result":
+                if graph and arrays.get(<size_t>traced.array, 0) == 0 and traced.array.tensor != NULL:
+                    return True
+                if not graph and traced.array.count > 1 + arrays.get(<size_t>traced.array, 0):
+                    return True
+                if traced.array.storage.count > storages[traced.buffer]:
+                    return True
+        return False
+
+    def ended_leaves(self, outputs):
+        """Return the leaves of the graphs of these tensors, or None if a backward through them is still possible."""
+        cdef Tensor tensor
+        cdef Node node
+        cdef int i
+        cdef bint released = False
+        cdef set seen = set()
+        cdef list stack = [], leaves = []
+        for tensor in outputs:
+            if tensor.node is not None:
+                stack.append(tensor.node)
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.c.gradient != NULL:
+                leaves.append(node.payload)
+                continue
+            if node.c.op == NULL and not node.c.released:
+                return None
+            released = released or node.c.released
+            for i in range(node.c.n_saved):
+                if has_memory(&node.c.saved[i].value):
+                    return None
+            if node.hooks is not None or node.packed is not None:
+                return None
+            for i in range(node.c.n_edges):
+                if node.c.edges[i].node != NULL:
+                    stack.append(<object>node.c.edges[i].node.object)
+        return leaves if released or not seen else None
+
+    def add_input(self, Tensor tensor not None):
+        """Register a tensor that will be an input of a later part: the gradient of an output."""
+        self.register(tensor.array, "tensor", tensor, -1)
+
+    def gradient_number(self, Tensor leaf not None):
+        """Return the number of the array in .grad: None without .grad, -1 if it is not in the trace."""
+        if leaf.gradient == NULL or leaf.gradient.value == NULL:
+            return None
+        return self.by_array.get(<size_t>leaf.gradient.value, -1)
+
+
+cdef int number_of_array(object tracer, array_t *array) except -2:
+    return (<Tracer?>tracer).operand(array)
+
+
+cdef Tracer _current_tracer():
+    cdef object found = _tracers.get(get_ident())
+    return <Tracer>found if isinstance(found, Tracer) and (<Tracer>found).reason is None else None
+
+
+cdef class TracedInplace(InplaceStep):
+    """In-place operation, recorded before it runs."""
+    cdef Tracer tracer
+    cdef Step step
+
+    cdef int kept(self, array_t *original) except -1:
+        cdef Step step = Step()
+        if self.tracer.reason is None:
+            step.kind, step.target, step.arguments = "keep", -1, (self.step.target,)
+            step.results = (self.tracer.register(original, "result", None, len(self.tracer.steps)),)
+            self.tracer.add_step(step)
+        return 0
+
+    cdef int finish(self, Tensor tensor, NativeNode node) except -1:
+        if self.tracer.reason is None:
+            self.tracer.trace_inplace(self.step, tensor)
+        return 0
+
+
+cdef int _on_call(Operator operator, frame_t *frame, object results) except -1:
+    cdef Tracer tracer = _current_tracer()
+    return 0 if tracer is None else tracer.trace_call(operator, frame, results)
+
+
+cdef InplaceStep _on_inplace(Operator operator, frame_t *frame):
+    cdef Tracer tracer = _current_tracer()
+    cdef TracedInplace change
+    if tracer is None:
+        return None
+    change = TracedInplace()
+    change.tracer, change.step = tracer, Step()
+    change.step.kind, change.step.operator, change.step.results = "change", operator, ()
+    change.step.arguments = tracer.arguments_of(frame)
+    if tracer.reason is not None:
+        return None
+    change.step.target = change.step.arguments[0]
+    position = (<TracedArray>tracer.arrays[change.step.target]).buffer
+    if (<Buffer>tracer.buffers[position]).kind == "constant":
+        if (<TracedArray>tracer.arrays[change.step.target]).array != (<TracedArray>tracer.arrays[
+                (<Buffer>tracer.buffers[position]).first]).array:
+            tracer.abort("a view of a new tensor is modified in place before the tensor itself was used")
+            return None
+        tracer.snapshot(position)
+    return change
+
+
+cdef int _on_abort(str reason) except -1:
+    cdef Tracer tracer = _current_tracer()
+    if tracer is not None:
+        tracer.abort(reason)
+    return 0
+
+
+cdef void _on_data_escape() noexcept:
+    if thread_state().dual_level == RECORDING:
+        _on_abort("elements went to Python or NumPy, or came from there")
+
+
+cdef int _on_optimizer_step(list parameters, object state, const rule_t *rule, str operation) except -1:
+    cdef object found = _tracers.get(get_ident())
+    if isinstance(found, RuleCapture):
+        if rule != NULL:
+            (<RuleCapture>found).rule, (<RuleCapture>found).is_set = rule[0], True
+        return 1
+    if found is not None and (<Tracer>found).reason is None:
+        if rule == NULL:
+            (<Tracer>found).trace_zero_grad(parameters)
+        else:
+            (<Tracer>found).trace_optimizer_step(parameters, state, rule, operation)
+    return 0
+
+
+cdef class RuleCapture:
+    pass
+
+
+cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1:
+    cdef RuleCapture capture = RuleCapture()
+    cdef object outer = _tracers.get(get_ident())
+    cdef int level = thread_state().dual_level
+    _tracers[get_ident()] = capture
+    thread_state().dual_level = RECORDING
+    try:
+        optimizer.update(group)
+    except Exception:
+        return False
+    finally:
+        thread_state().dual_level = level
+        if outer is None:
+            _tracers.pop(get_ident())
+        else:
+            _tracers[get_ident()] = outer
+    rule[0] = capture.rule
+    return capture.is_set
+
+
+set_listener(_on_call, _on_inplace)
+set_lost(_on_abort)
+set_step_listener(_on_optimizer_step)
+set_door(_on_data_escape)
