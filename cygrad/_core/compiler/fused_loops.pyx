@@ -172,7 +172,7 @@ cdef class FusedLoop:
 
 
 # One primitive loop, called per tile. Buffers are numbered after the operands.
-cdef struct loop_call_t:
+cdef struct fused_call_t:
     loop_t loop
     void *data
     int32_t n_inputs
@@ -187,7 +187,7 @@ cdef struct loop_call_t:
 cdef struct fused_run_t:
     const fused_loop_t *fused_loop
     specialized_t *programs[<int>MAX_OPERANDS]
-    loop_call_t *calls
+    fused_call_t *calls
     double complex *numbers   # loop-invariant values
     int32_t n_calls
     int32_t n_numbers
@@ -225,11 +225,11 @@ cdef int run_fused_loop(const fused_loop_t *fused_loop, const value_t *arguments
         status = _specialize(&work, made, arguments, layouts[slots[0]])
         made += status == OK
     if status == OK:
-        memory = storage_new(work.n_calls * (sizeof(loop_call_t) + sizeof(double complex)))
+        memory = storage_new(work.n_calls * (sizeof(fused_call_t) + sizeof(double complex)))
         status = OK if memory != NULL else MEMORY_ERROR
     if status == OK:
         work.numbers = <double complex *>memory.data
-        work.calls = <loop_call_t *>(work.numbers + work.n_calls)
+        work.calls = <fused_call_t *>(work.numbers + work.n_calls)
         _flatten(&work)
         _find_chains(&work)
         work.tile = TILE_BYTES // (operands * work.size + work.n_buffers * work.width) // MIN_TILE * MIN_TILE
@@ -272,7 +272,7 @@ cdef void _flatten(fused_run_t *work) noexcept nogil:
     cdef int first_buffer = fused_loop.n_arguments + fused_loop.n_results + fused_loop.n_temporaries
     cdef const specialized_t *program
     cdef const step_t *step
-    cdef loop_call_t *call = work.calls
+    cdef fused_call_t *call = work.calls
     cdef char *numbers[<int>MAX_BUFFERS]          # address of a loop-invariant value
     cdef int64_t[<int>MAX_BUFFERS] buffers        # strides of buffers
     cdef int64_t varies, one = 1
@@ -281,7 +281,7 @@ cdef void _flatten(fused_run_t *work) noexcept nogil:
         program = work.programs[i]
         for j in range(program.n_steps):
             step = &program.steps[j]
-            memset(call, 0, sizeof(loop_call_t))
+            memset(call, 0, sizeof(fused_call_t))
             call.loop, call.data, call.n_inputs = step.loop, step.data, step.n_inputs
             varies = 0
             for k in range(step.n_inputs):
@@ -322,8 +322,8 @@ cdef void _find_chains(fused_run_t *work) noexcept nogil:
     cdef bint read[<int>MAX_OPERANDS + <int>MAX_BUFFERS]       # by a later call or by readers of the results
     cdef int kinds[3]
     cdef int i, k, out, before, kept, chained = 0
-    cdef loop_call_t *call
-    cdef const loop_call_t *last
+    cdef fused_call_t *call
+    cdef const fused_call_t *last
     memset(read, 0, sizeof(read))
     for i in range(fused_loop.n_arguments, fused_loop.n_arguments + fused_loop.n_results):
         read[i] = True
@@ -367,7 +367,7 @@ cdef inline bint _is_one_number(const array_t *array) noexcept nogil:
 
 cdef int _bind_chains(const fused_run_t *work, char **data, chain_step_t *steps, char ***moving) noexcept nogil:
     """Set the pointers of chains for a tile; return how many advance with the tiles."""
-    cdef const loop_call_t *call
+    cdef const fused_call_t *call
     cdef const char **pointers[3]
     cdef int i, k, n_moving = 0, n_held = work.fused_loop.n_arguments + work.fused_loop.n_results
     for i in range(work.n_calls):
@@ -385,7 +385,7 @@ cdef int _bind_chains(const fused_run_t *work, char **data, chain_step_t *steps,
     return n_moving
 
 
-cdef inline void _call(const loop_call_t *call, char **data, int64_t start, int64_t n) noexcept nogil:
+cdef inline void _call(const fused_call_t *call, char **data, int64_t start, int64_t n) noexcept nogil:
     """Run a call on n elements of a tile from `start`."""
     cdef char *pointers[4]
     cdef int k
@@ -398,7 +398,7 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Run some tiles with temporaries and buffers of this thread."""
     cdef fused_run_t *work = <fused_run_t *>context
     cdef const fused_loop_t *fused_loop = work.fused_loop
-    cdef loop_call_t *call
+    cdef fused_call_t *call
     cdef chain_step_t *steps
     cdef char ***moving
     cdef char *data[<int>MAX_OPERANDS + <int>MAX_BUFFERS]
