@@ -335,9 +335,9 @@ def test_threads_replay_at_the_same_time():
     assert all(in_threads(4, work))
 
 
-def test_bare_recorder_does_not_begin():
+def test_bare_tracer_does_not_start():
     with pytest.raises(RuntimeError, match="made without __init__"):
-        Tracer.__new__(Tracer).begin()
+        Tracer.__new__(Tracer).start()
     assert cygrad.ones(1).add(1).item() == 2
 
 

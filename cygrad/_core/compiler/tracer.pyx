@@ -168,7 +168,7 @@ cdef class Tracer:
     def start(self):
         """Start tracing this thread."""
         if self.by_storage is None:
-            raise RuntimeError("Recorder.begin: it was made without __init__. Make it by Recorder(tensors).")
+            raise RuntimeError("Tracer.start: the tracer was made without __init__. Make it by Tracer(tensors).")
         self.generation = begin_generation()
         _tracers[get_ident()] = self
         thread_state().dual_level = RECORDING
