@@ -13,9 +13,9 @@ from cygrad._core.compiler.variant import CompiledCallable, Variant, can_trace, 
 from cygrad._core.threads.fork_locks import renewed_at_fork
 from cygrad.compiling.draws import Draws
 from cygrad.compiling.graphs import Graph, graph_reason
+from cygrad.compiling.guards import GuardCollector
 from cygrad.compiling.observer import Observer
 from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder
-from cygrad.compiling.guards import GuardCollector
 from cygrad.compiling.verification import compare
 
 __all__ = ["CompileError", "Compiled", "CompiledModule", "compile"]

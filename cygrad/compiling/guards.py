@@ -39,7 +39,7 @@ from cygrad.nn.hooks import ALL_MODULES
 from cygrad.nn.module import Module
 from cygrad.optim.hooks import ALL_OPTIMIZERS
 
-__all__ = ["Surroundings"]
+__all__ = ["GuardCollector"]
 
 # Types of immutable values.
 CONSTANT = {int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range,

@@ -5,8 +5,8 @@ import random
 import pytest
 
 import cygrad
-from cygrad._core.compiler.dependencies import dependencies
 from cygrad._core.compiler.buffer_aliasing import alias_buffers
+from cygrad._core.compiler.dependencies import dependencies
 from cygrad.compiling import explain
 from tests.compiling.random_functions import numbers, random_function
 

@@ -425,7 +425,8 @@ def random_step(body, inside):
 @example(body=[(THREE, 1, 1), ("v[a] @ u.t()", 1, 1)], inside=True)
 @given(body=BODIES, inside=st.booleans())
 def test_random_loops(monkeypatch, fewest, work, body, inside):
-    for name, value in (("product_merging.MIN_GROUP", fewest), ("product_merging.MAX_WORK", work), ("layout_assignment.MIN_ROWS", 8)):
+    for name, value in (("product_merging.MIN_GROUP", fewest), ("product_merging.MAX_WORK", work),
+                        ("layout_assignment.MIN_ROWS", 8)):
         monkeypatch.setattr(f"cygrad._core.compiler.{name}", value)
     function, text = random_step(body, inside)
     given = numbers(5, 3, 8), numbers(8, 8, seed=1, scale=0.2), numbers(8, 8, seed=2, scale=0.2), numbers(

@@ -22,7 +22,8 @@ def check(function, *calls, executions=None):
         expected, found = outcomes(function, calls), outcomes(compiled, calls)
         for a, b in zip(expected, found, strict=True):
             assert cygrad.equal(a, b) and a.requires_grad == b.requires_grad and a.stride() == b.stride()
-    assert explain(compiled).executions == (2 * len(calls) - 1 if executions is None else executions), str(explain(compiled))
+    wanted = 2 * len(calls) - 1 if executions is None else executions
+    assert explain(compiled).executions == wanted, str(explain(compiled))
 
 
 DRAWS = {

@@ -6,8 +6,8 @@ part that is computed only for the concatenation is computed in place; results t
 alias it.
 """
 
-from cygrad._core.compiler.operations import Operation
 from cygrad._core.compiler.fused_loops import layout_of
+from cygrad._core.compiler.operations import Operation
 from cygrad._core.table.operator import find_operator
 
 # Index of the dim argument.
@@ -15,7 +15,7 @@ DIMENSION = {"cat": 1, "stack": 1, "split_backward": 3, "unbind_backward": 2}
 # SIMD width in elements; remainders are computed one by one, where the sign of a NaN may differ.
 WIDTH = 16
 
-__all__ = ["placed"]
+__all__ = ["alias_buffers"]
 
 
 class BufferAliasing:

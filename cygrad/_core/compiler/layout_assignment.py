@@ -12,7 +12,7 @@ from cygrad._core.table.operator import find_operator
 MIN_PRODUCTS = 3                  # that read the matrix
 MIN_ROWS = 512                    # ... in all of them
 
-__all__ = ["laid_out"]
+__all__ = ["assign_layouts"]
 
 
 class TransposedMatrix:

@@ -8,7 +8,7 @@ are read from the caches, and results that only the loop reads are never written
 MAX_OPERANDS = 40
 MIN_ELEMENTS = 4096               # smaller arrays fit into the caches
 
-__all__ = ["swept"]
+__all__ = ["fuse_loops"]
 
 
 class FusedLoop:

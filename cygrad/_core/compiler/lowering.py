@@ -6,15 +6,15 @@ operations with a single reader are fused into it, so intermediate values stay i
 same operations as before, so results are bit-identical, unless mode "fast" merges products.
 """
 
-from cygrad._core.compiler.product_merging import merge_products
-from cygrad._core.compiler.layout_assignment import assign_layouts
-from cygrad._core.compiler.operations import Operation, Expression
 from cygrad._core.compiler.buffer_aliasing import alias_buffers
-from cygrad._core.compiler.program import Program
 from cygrad._core.compiler.fused_loops import forward_program, layout_of, number_everywhere, primitive_name
-from cygrad._core.compiler.scheduling import parallel_sections
-from cygrad._core.compiler.reduction_fusion import summed_layout
+from cygrad._core.compiler.layout_assignment import assign_layouts
 from cygrad._core.compiler.loop_fusion import fuse_loops
+from cygrad._core.compiler.operations import Expression, Operation
+from cygrad._core.compiler.product_merging import merge_products
+from cygrad._core.compiler.program import Program
+from cygrad._core.compiler.reduction_fusion import summed_layout
+from cygrad._core.compiler.scheduling import parallel_sections
 
 # Primitives as fast as reading memory, and the size from which that matters.
 CHEAP = frozenset(("add", "sub", "mul", "neg", "square"))

@@ -8,7 +8,7 @@ MAX_REGISTERS = 48
 
 PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
 
-__all__ = ["PRODUCTS", "Operation", "Region"]
+__all__ = ["PRODUCTS", "Expression", "Operation"]
 
 
 class Expression:

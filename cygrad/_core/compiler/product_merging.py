@@ -22,7 +22,7 @@ MIN_GROUP = 3                     # operations to merge
 MAX_WORK = 4 * 10 ** 6
 MIN_COLUMNS_TO_COPY = 8           # of the result, to pay for a copy of the rows
 
-__all__ = ["joined"]
+__all__ = ["merge_products"]
 
 
 class Rows(NamedTuple):

@@ -334,8 +334,8 @@ cdef class Program:
             if self.n_outgoing == 0:             # frames are allocated for this number
                 self.n_outgoing = len(slots)
             elif self.n_outgoing != len(slots):
-                raise ValueError(f"compile: the program has another number of outputs (got {len(slots)} slots, expected "
-                                 f"{self.n_outgoing}). Ask for the same in each call.")
+                raise ValueError(f"compile: the program has another number of outputs (got {len(slots)} slots, "
+                                 f"expected {self.n_outgoing}). Ask for the same in each call.")
             frame = self.acquire_frame()
             for i in range(self.n_tensors):
                 frame.tensors[i] = <void *>tensors[i]

@@ -17,7 +17,7 @@ MIN_PARALLEL_WORK = 1 << 19       # off the critical path of a section: about 15
 MIN_PARALLEL_FRACTION = 8         # ... and at least 1 / this of its total work
 MIN_MEAN_WORK = 1 << 15           # per operation; scheduling one in parallel costs about 0.1 microseconds
 
-__all__ = ["shared"]
+__all__ = ["parallel_sections"]
 
 
 def multiplications(lowering, operation):

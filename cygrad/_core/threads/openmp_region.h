@@ -1,7 +1,7 @@
 /* Threads: members of an OpenMP parallel region, or POSIX threads where the compiler has no OpenMP.
  *
- * The only place that creates threads. The pragma is here because Cython's `parallel()` queries the interpreter about the
- * thread that opens the region, and gets wrong answers for non-Python threads after a sub-interpreter was created. */
+ * The only place that creates threads. The pragma is here because Cython's `parallel()` queries the interpreter about
+ * the thread that opens the region, and gets wrong answers for non-Python threads after a sub-interpreter. */
 #ifndef CYGRAD_OPENMP_REGION_H
 #define CYGRAD_OPENMP_REGION_H
 
@@ -18,8 +18,8 @@ static void omp_set_num_threads(int n) { (void)n; }
 static int omp_get_thread_limit(void) { return INT_MAX; }
 #endif
 
-/* Start a detached thread; return nonzero on failure. All signals are blocked in it and in the threads it starts, because
-   they are for Python's threads. */
+/* Start a detached thread; return nonzero on failure. All signals, which are for Python's threads, are blocked in it and
+   in the threads it starts. */
 static int start_thread(void *(*main)(void *)) {
     sigset_t all, before;
     pthread_t thread;
